@@ -5,7 +5,7 @@ from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
-from topox_ui.topology.headline import topology_headline
+from topox_ui.topology.headline import ports_line, topology_headline
 from topox_ui.topology.laying import controls, lay
 from topox_ui.topology.player import link_table, player
 
@@ -21,5 +21,6 @@ with show_input_errors(f"Topology · {opened.title}"):
 
 topology_headline(opened, case, laid)
 player(laid, theme)
+ports_line(laid)
 link_table(laid)
 link_menu(graph_kept_here())

@@ -27,7 +27,7 @@ if opened is None:
     size_switch()
     headline(
         "Jobs · several jobs on one optical fabric",
-        "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the draft’s set-up.",
+        "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the paper’s set-up.",
     )
     page_link("Jobs", "Look at a sample", icon="➡️", **{"jobs.source": "sample"})
     st.stop()

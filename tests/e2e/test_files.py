@@ -84,10 +84,10 @@ def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_pa
     expect(tab.job).to_contain_text("3 tasks · 2 servers · 1 switch")
     expect(tab.page.locator(".st-key-up_cluster")).to_be_visible()
     tab.still().go_to("Schedule")
-    expect(tab.kpi("Iteration")).to_have_text("11 ms")
+    expect(tab.kpi("Iteration time")).to_have_text("11 ms")
     expect(tab.seal).to_contain_text("Proved optimal")
     tab.push("port_gbps", "ArrowLeft")
-    expect(tab.kpi("Iteration")).to_have_text("13 ms")
+    expect(tab.kpi("Iteration time")).to_have_text("13 ms")
     assert "?" not in tab.page.url, "an upload must leave no trace in an address that may be shared"
 
 
@@ -140,7 +140,7 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
     tab.open("/Schedule?sample=race")
     tab.push("port_gbps")
     expect(tab.kicker).to_contain_text("50G ports")
-    shown = tab.settled_text(tab.kpi("Iteration"))
+    shown = tab.settled_text(tab.kpi("Iteration time"))
     tab.button("Download").click()
     tab.still()  # a click while the page is drawn anew may be lost
     with tab.page.expect_download() as waiting:
@@ -172,7 +172,11 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
     link = mine.page.get_by_test_id("stCode").inner_text().strip()
     assert link.startswith(mine.base + "/Schedule?")
     theirs.open(link.removeprefix(mine.base))
-    for where in (lambda tab: tab.kicker, lambda tab: tab.kpi("Iteration"), lambda tab: tab.seal):
+    for where in (
+        lambda tab: tab.kicker,
+        lambda tab: tab.kpi("Iteration time"),
+        lambda tab: tab.seal,
+    ):
         assert theirs.settled_text(where(theirs)) == mine.settled_text(where(mine))
     # With its result it travels as a file, to a session that has another job open.
     with mine.page.expect_download() as waiting:
@@ -182,5 +186,7 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
     theirs.open("/Schedule?sample=blackboard").still().button("Link").click()
     theirs.upload("up_linked", file)
     expect(theirs.message).to_contain_text("race.link.json is open: a schedule of")
-    assert theirs.settled_text(theirs.kpi("Iteration")) == mine.settled_text(mine.kpi("Iteration"))
+    assert theirs.settled_text(theirs.kpi("Iteration time")) == mine.settled_text(
+        mine.kpi("Iteration time")
+    )
     assert "sample=race" in theirs.page.url

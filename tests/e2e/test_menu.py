@@ -131,9 +131,9 @@ def test_a_reload_in_the_middle_of_a_change_leaves_one_setting(tab: Tab) -> None
 
 
 @pytest.mark.long
-def test_the_source_of_jobs_changes_to_the_set_up_of_the_draft_and_back(tab: Tab) -> None:
+def test_the_source_of_jobs_changes_to_the_set_up_of_the_paper_and_back(tab: Tab) -> None:
     tab.open("/Jobs?jobs.jobs=16&jobs.algorithm=static")
-    for source in ("the draft’s set-up", "a sample", "the draft’s set-up"):
+    for source in ("the paper’s set-up", "a sample", "the paper’s set-up"):
         tab.control("jobs_source").get_by_role("combobox").click()
         tab.page.get_by_role("option", name=source).click()
         tab.page.wait_for_timeout(300)
@@ -142,4 +142,4 @@ def test_the_source_of_jobs_changes_to_the_set_up_of_the_draft_and_back(tab: Tab
         assert now.get("jobs_jobs", "16") == "16" and now["jobs_port_gbps"].endswith("G")
         expect(tab.page.get_by_test_id("stException")).to_have_count(0)
     tab.go_to("Cost").go_to("Jobs")
-    assert shown(tab)["jobs_source"] == "the draft’s set-up"
+    assert shown(tab)["jobs_source"] == "the paper’s set-up"

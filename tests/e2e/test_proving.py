@@ -67,12 +67,12 @@ def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> Non
     # Without fixed circuits, whose bound is weaker than that of plans that switch.
     tab = new_tab().open("/Schedule?sample=race&switching=planned")
     expect(tab.seal).to_contain_text("Feasible: at most")
-    listed = tab.kpi("Iteration").inner_text()
+    listed = tab.kpi("Iteration time").inner_text()
     tab.prove()
     expect(tab.seal).to_contain_text("Proved optimal")
     expect(tab.kpi("Gap to bound")).to_have_text("0 %")
     tab.still()
-    proved = tab.kpi("Iteration").inner_text()
+    proved = tab.kpi("Iteration time").inner_text()
     assert milliseconds(proved) < milliseconds(listed)
     assert "proof" in tab.certificate.inner_text()
     button = tab.page.get_by_role(
@@ -118,10 +118,10 @@ def test_sliders_stay_live_while_the_engine_proves(tab: Tab) -> None:
     tab.open(LONG)
     tab.prove()
     expect(tab.button("Cancel")).to_be_visible()
-    before = tab.kpi("Iteration").inner_text()
+    before = tab.kpi("Iteration time").inner_text()
     tab.push("port_gbps", "Home")
     expect(tab.kicker).to_contain_text("10G ports")
-    expect(tab.kpi("Iteration")).not_to_have_text(before)
+    expect(tab.kpi("Iteration time")).not_to_have_text(before)
     expect(tab.button("Cancel")).to_be_visible()
 
 
@@ -141,18 +141,18 @@ def test_a_killed_solver_is_reported_and_the_page_goes_on(
     tab: Tab, server: Server, only_new: set[int]
 ) -> None:
     tab.open(LONG + "&engine=highs")
-    before = tab.kpi("Iteration").inner_text()
+    before = tab.kpi("Iteration time").inner_text()
     tab.prove()
     for process_id in wait_for(server, only_new, some=True):
         os.kill(process_id, signal.SIGKILL)
     expect(tab.certificate).to_contain_text("solver failed")
     expect(tab.certificate).to_contain_text("signal 9")
-    assert milliseconds(tab.settled_text(tab.kpi("Iteration"))) <= milliseconds(before)
+    assert milliseconds(tab.settled_text(tab.kpi("Iteration time"))) <= milliseconds(before)
     expect(tab.chart("gantt")).to_be_visible()
     expect(tab.button("Prove it")).to_be_enabled()
     tab.push("port_gbps")
     expect(tab.kicker).to_contain_text("400G ports")
-    expect(tab.kpi("Iteration")).not_to_have_text(before)
+    expect(tab.kpi("Iteration time")).not_to_have_text(before)
     tab.still().prove()
     wait_for(server, only_new, some=True)
 
@@ -160,14 +160,14 @@ def test_a_killed_solver_is_reported_and_the_page_goes_on(
 @pytest.mark.long
 def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab: Tab) -> None:
     tab.open("/Schedule?sample=race&race_s=5&clock=slots")
-    listed = tab.kpi("Iteration").inner_text()
+    listed = tab.kpi("Iteration time").inner_text()
     tab.unfold("race_box")
     tab.button("Start the race").click()
     expect(tab.page.locator(".st-key-race_live .main-svg").first).to_be_visible()
     expect(tab.page.locator(".st-key-race_chart .main-svg").first).to_be_visible()
     tab.still()
     expect(tab.seal).to_contain_text("Proved optimal")
-    proved = tab.kpi("Iteration").inner_text()
+    proved = tab.kpi("Iteration time").inner_text()
     assert milliseconds(proved) < milliseconds(listed)
     expect(tab.page.locator(".card").filter(has_text="above").first).to_contain_text("prove")
     names = tab.chart("race_chart").evaluate("chart => chart.data.map(trace => trace.name)")

@@ -35,17 +35,17 @@ def test_a_link_opened_cold_restores_the_rail_and_a_moved_slider_goes_into_the_a
 ) -> None:
     tab.open("/Rails?rails.delay_ms=50&rails.see=control")
     expect(tab.kicker).to_contain_text("Llama 3 8B")
-    expect(tab.kpi("Stall, provisioned")).to_have_text(stall(50.0))
+    expect(tab.kpi("Added time, provisioned")).to_have_text(stall(50.0))
     expect(tab.page.get_by_text(re.compile("Who holds the rail"))).to_be_visible()
     tab.push("rails_delay_ms")
-    expect(tab.kpi("Stall, provisioned")).to_have_text(stall(100.0))
+    expect(tab.kpi("Added time, provisioned")).to_have_text(stall(100.0))
     tab.still()
     assert parse_qs(urlsplit(tab.page.url).query) == {
         "rails.delay_ms": ["100"],
         "rails.see": ["control"],
     }
     tab.go_to("Schedule").go_to("Rails")
-    expect(tab.kpi("Stall, provisioned")).to_have_text(stall(100.0))
+    expect(tab.kpi("Added time, provisioned")).to_have_text(stall(100.0))
 
 
 @pytest.mark.long

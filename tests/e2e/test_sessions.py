@@ -25,16 +25,16 @@ def test_own_files_survive_a_reload_on_every_page_and_leave_no_trace_in_the_addr
     expect(tab.job).to_contain_text("my own job")
     expect(tab.job).to_contain_text("2 servers · 1 switch")
     tab.still().go_to("Schedule")
-    expect(tab.kpi("Iteration")).to_have_text("11 ms")
+    expect(tab.kpi("Iteration time")).to_have_text("11 ms")
     known = tab.page.evaluate(ID)
     tab.still().page.reload()
     expect(tab.job).to_contain_text("my own job")
-    expect(tab.kpi("Iteration")).to_have_text("11 ms")
+    expect(tab.kpi("Iteration time")).to_have_text("11 ms")
     tab.still()
     assert tab.page.evaluate(ID) == known
     assert "?" not in tab.page.url and known not in tab.page.url
     tab.push("port_gbps", "ArrowLeft")
-    expect(tab.kpi("Iteration")).to_have_text("13 ms")
+    expect(tab.kpi("Iteration time")).to_have_text("13 ms")
 
 
 @pytest.mark.long

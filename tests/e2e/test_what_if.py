@@ -40,7 +40,7 @@ def test_a_link_opened_cold_restores_the_sample_and_every_slider(tab: Tab) -> No
     expect(tab.kicker).to_contain_text("moe · 8 servers, 2 switches, 400G ports")
     expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "400G")
     expect(tab.slider("reconfiguration_ms")).to_have_attribute("aria-valuetext", "2 ms")
-    expect(tab.kpi("Iteration")).to_have_text(
+    expect(tab.kpi("Iteration time")).to_have_text(
         iteration("moe", port_gbps=400, reconfiguration_ms=2, slot_ms=0.5)
     )
     shown = tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")
@@ -51,11 +51,11 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
     tab: Tab,
 ) -> None:
     tab.open("/Schedule?sample=moe")
-    expect(tab.kpi("Iteration")).to_have_text(iteration("moe"))
+    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe"))
     tab.push("port_gbps")
-    expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400))
+    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe", port_gbps=400))
     tab.push("reconfiguration_ms", "End")
-    expect(tab.kpi("Iteration")).to_have_text(
+    expect(tab.kpi("Iteration time")).to_have_text(
         iteration("moe", port_gbps=400, reconfiguration_ms=100)
     )
     tab.still()
@@ -63,7 +63,7 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
     # The window is one of the schedule that is shown: 210 ms on circuits that stay fixed.
     assert 0 < max(tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")) <= 211
     tab.button("Reset what-ifs").click()
-    expect(tab.kpi("Iteration")).to_have_text(iteration("moe"))
+    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe"))
     expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "200G")
 
 
@@ -81,7 +81,7 @@ def test_a_click_near_a_corner_of_a_sample_card_leads_to_its_schedule(
     tab.page.mouse.click(box["x"] + x, box["y"] + y)
     expect(tab.seal).to_contain_text("Proved optimal")
     assert sample.optimum_ms == 10
-    expect(tab.kpi("Iteration")).to_have_text("10 ms")
+    expect(tab.kpi("Iteration time")).to_have_text("10 ms")
     assert query(tab) == {"sample": ["blackboard"]}
 
 
@@ -105,7 +105,7 @@ def test_what_ifs_go_along_from_the_schedule_to_the_circuits_and_back(tab: Tab) 
     tab.push("port_gbps")
     expect(tab.kicker).to_contain_text("800G ports")
     tab.still().go_to("Schedule")
-    expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=800))
+    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe", port_gbps=800))
 
 
 @pytest.mark.long
@@ -114,7 +114,7 @@ def test_two_visitors_do_not_see_each_others_choices(new_tab: NewTab) -> None:
     expect(second.page.get_by_text("This is a sample")).to_be_visible()
     second.open("/Schedule?sample=moe")
     first.push("port_gbps")
-    expect(first.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400))
+    expect(first.kpi("Iteration time")).to_have_text(iteration("moe", port_gbps=400))
     second.push("switches")
     expect(second.kicker).to_contain_text("3 switches, 200G ports")
     expect(first.still().kicker).to_contain_text("2 switches, 400G ports")

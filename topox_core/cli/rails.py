@@ -18,7 +18,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     command = commands.add_parser(
         "rails",
         allow_abbrev=False,
-        help="photonic rails: windows, switching delay, control plane, cost",
+        help="photonic rails: windows, reconfiguration delay, control plane, cost",
         description="Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
     )
     parts = command.add_subparsers(dest="part", metavar="PART", required=True)

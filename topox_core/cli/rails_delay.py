@@ -28,8 +28,8 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         parts,
         "delay",
         _delay,
-        "iteration time at switching delays: of windows, a job, or an execution",
-        "Iteration time at switching delays, on demand and provisioned. Of a list of windows in series: on demand "
+        "iteration time at reconfiguration delays: of windows, a job, or an execution",
+        "Iteration time at reconfiguration delays, on demand and provisioned. Of a list of windows in series: on demand "
         "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
         "of any fabric carried by one photonic rail, is simulated.",
     )
@@ -52,7 +52,11 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
     add_options(
         command,
         Option(
-            "--delay-ms R", number, "switching delay; may be repeated", required=True, repeated=True
+            "--delay-ms R",
+            number,
+            "reconfiguration delay; may be repeated",
+            required=True,
+            repeated=True,
         ),
         Option(
             "--limit-percent X",

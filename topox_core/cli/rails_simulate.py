@@ -43,7 +43,7 @@ def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
     rail = command.add_argument_group("rail")
     add_options(
         rail,
-        Option("--delay-ms R", number, "switching time (default 0, or the switch's)"),
+        Option("--delay-ms R", number, "reconfiguration delay (default 0, or the switch's)"),
         Option("--link-up-ms X", number, "until a NIC sees light (default 0)", 0.0),
         Option(
             "--provisioning on|off",

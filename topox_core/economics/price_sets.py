@@ -17,7 +17,7 @@ USD_BY_SPEED = {
 SPEED_SOURCE = "MixNet Table 4 and its calculator (40G to 800G), TopoOpt's table (10G, 25G)"
 _400G, _800G = SPEEDS_GBPS.index(400.0), SPEEDS_GBPS.index(800.0)
 _MIXNET = "MixNet (SIGCOMM 2025) Table 4, 400G"
-_FS = "vendor list FS, cited by the Opus artifact; not checked again"
+_FS = "price list of the shop FS, as cited with the Opus paper; not checked again"
 _POLATIS = "port price as in TopoOpt, reprinted in MixNet Table 4; 75 W over 192 ports, Polatis 6000N data sheet"
 
 
@@ -38,7 +38,7 @@ _TH4 = Part(
     f"FS N9510-64D; {_FS}",
     64,
 )
-# The parts that no set of the Opus artifact prices; MixNet's are used, and its watts are not
+# The parts that no set that came with the Opus paper prices; MixNet's are used, and its watts are not
 # printed.
 _OTHERS = (
     Part(
@@ -84,7 +84,7 @@ _OTHERS = (
 
 PRICE_SETS: dict[str, Catalogue] = {
     "opus-v1": Catalogue(
-        "Opus artifact, 400G (FS list)", (_XDR4, _TH4, *_OTHERS), based_on="opus-v1"
+        "price list of the shop FS, 2025", (_XDR4, _TH4, *_OTHERS), based_on="opus-v1"
     ),
     "mixnet": Catalogue(
         "MixNet Table 4, 400G",
@@ -111,12 +111,12 @@ PRICE_SETS: dict[str, Catalogue] = {
         based_on="mixnet",
     ),
     "opus-v3-h200": Catalogue(
-        "Opus v3, H200 (400G)",
+        "price list of the shop FS, H200",
         (_transceiver("400G transceiver", 879.0, 10.0, f"FS 229253; {_FS}"), _TH4, *_OTHERS),
         based_on="opus-v3-h200",
     ),
     "opus-v3-gb200": Catalogue(
-        "Opus v3, GB200 (800G)",
+        "price list of the shop FS, GB200",
         (
             _transceiver("800G transceiver", 879.0, 16.0, f"FS 229253; {_FS}"),
             Part(
@@ -126,7 +126,7 @@ PRICE_SETS: dict[str, Catalogue] = {
                 7_000.0,
                 "vendor list",
                 "vendor list",
-                "Naddod list and NVIDIA documentation, cited by the Opus artifact",
+                "price list of Naddod and NVIDIA documentation, as cited with the Opus paper",
                 144,
             ),
             *_OTHERS[:3],

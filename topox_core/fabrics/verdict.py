@@ -19,7 +19,7 @@ YARDSTICK = "ideal"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
 # Fabrics whose names are a plural.
-CIRCUITS = ("static", "scheduled")
+CIRCUITS = ("static", "reactive", "provisioned", "scheduled")
 
 
 def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
@@ -43,7 +43,7 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
         sentence = (
             f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
             f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
-            f"which {_reason(winner, next_best)}"
+            f"with {_reason(winner, next_best)}"
         )
     elif len(first) > 1:
         sentence = f"It makes no difference: {_named(first, labels)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
@@ -178,11 +178,11 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     what = max(more, key=lambda key: more[key])
     longer = _ms(more[what])
     if what == "dark":
-        return f"loses {longer} more to ports that are being switched"
+        return f"{longer} more dark time, in which ports change their circuits"
     if what == "waiting":
-        return f"waits {longer} longer for a port, a device or a slot"
+        return f"{longer} more waiting for a port, a device or a slot"
     if what == "compute":
-        return f"has {longer} more compute on its critical path, where the order of tasks is worse"
+        return f"{longer} more compute on the critical path, where the order of tasks is worse"
     because = ""
     if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
         because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"
@@ -195,7 +195,7 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
         < (ports := loser.execution.cluster.ports_per_server)
     ):
         because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
-    return f"leaves {longer} more of its transfers exposed{because}"
+    return f"{longer} more of exposed transfer{because}"
 
 
 def _slots_cost(run: FabricRun) -> bool:

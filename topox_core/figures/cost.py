@@ -74,7 +74,8 @@ SHORT_PARTS = {
     "packet_port": "packet ports",
     "fibre_m": "fibre",
 }
-PLOT_PX = 210.0
+PLOT_PX = 220.0
+ROOM_PX, LEAST_PX = 15.0, 10.0  # a part as high as this has its number, as large as it may be
 
 
 _USD = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
@@ -150,10 +151,15 @@ def stacked(
             width=0.62,
             name=SHORT_PARTS.get(part, LINE_NAMES[part]),
             marker=_marker(part, theme),
-            text=[short(v / factor) if v / top * PLOT_PX >= 15 else "" for v in values[shown]],
+            text=[
+                short(v / factor) if v / top * PLOT_PX >= LEAST_PX else "" for v in values[shown]
+            ],
             **INSIDE,
             textfont={
-                "size": 11.5 * theme.scale,
+                "size": [
+                    (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
+                    for v in values[shown]
+                ],
                 "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
             },
             customdata=[

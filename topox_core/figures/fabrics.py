@@ -199,30 +199,39 @@ def _numbers(
 ) -> go.Scatter:
     """Return the numbers of parts with room for one, clear of the bound's tick; a page hides them in a narrow window."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
-    numbers: list[tuple[float, int, str, str]] = []
+    numbers: list[tuple[float, int, str, str, float]] = []
     for (row, part), value in np.ndenumerate(spent):
         low, high = float(starts[row, part]), float(ends[row, part])
         words = short(float(value) / (1000 if limit >= IN_SECONDS else 1))
-        half = (3.6 * len(words) + 3) * theme.scale * per_px
-        if part == 2 or high - low < 2 * half:
-            continue
-        x = (low + high) / 2
-        if abs(bounds[row] - x) < half:
-            left, right = (low + bounds[row]) / 2, (bounds[row] + high) / 2
-            x = left if bounds[row] - low > high - bounds[row] else right
-            if min(x - low, high - x, abs(x - bounds[row])) < half:
-                continue
-        numbers.append((x, int(row), words, colours[part]))
+        for size, half_px in ((11.5, 3.6 * len(words) + 3), (10.0, 2.7 * len(words) + 0.5)):
+            x = _clear(low, high, bounds[row], half_px * theme.scale * per_px)
+            if part != 2 and x is not None:
+                numbers.append((x, int(row), words, colours[part], size * theme.scale))
+                break
     return go.Scatter(
-        x=[x for x, _, _, _ in numbers],
-        y=[row for _, row, _, _ in numbers],
-        text=[words for _, _, words, _ in numbers],
-        textfont={"size": 11.5 * theme.scale, "color": [colour for *_, colour in numbers]},
+        x=[x for x, *_ in numbers],
+        y=[row for _, row, *_ in numbers],
+        text=[words for _, _, words, *_ in numbers],
+        textfont={
+            "size": [size for *_, size in numbers],
+            "color": [colour for *_, colour, _ in numbers],
+        },
         mode="text",
         name="numbers",
         hoverinfo="skip",
         showlegend=False,
     )
+
+
+def _clear(low: float, high: float, bound: float, half: float) -> float | None:
+    """Return where a number of this half width stands within a part, clear of the bound's tick; None without room."""
+    if high - low < 2 * half:
+        return None
+    x = (low + high) / 2
+    if abs(bound - x) >= half:
+        return x
+    x = (low + bound) / 2 if bound - low > high - bound else (bound + high) / 2
+    return x if min(x - low, high - x, abs(x - bound)) >= half else None
 
 
 def _part_marker(part: int, theme: Theme) -> dict[str, Any]:

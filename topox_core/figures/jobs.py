@@ -157,6 +157,7 @@ def timeline(
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     dark: list[tuple[float, float, float]] = []
+    stages: list[tuple[str, float, float]] = []
     y = 0.0
     for name, round_, cycle in blocks:
         lanes = [group for group in range(round_.groups) if members(round_, cycle, group)]
@@ -164,7 +165,7 @@ def timeline(
         lane_at = {group: top + (k + 0.5) * LANE for k, group in enumerate(lanes)}
         bottom = top + LANE * len(lanes)
         notes += _heading(name, cycle, y + HEADER * 0.5, theme)
-        notes += _stage_numbers(cycle, name, y + HEADER * 0.5, px, theme)
+        stages += [(*one, y + HEADER * 0.5) for one in _stage_numbers(cycle, name, px, theme)]
         fill = {"fillcolor": theme.band, "line": {"width": 0}}
         shapes.append(box(0, cycle.round_s, top, bottom, xref="x", layer="below", **fill))
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
@@ -184,6 +185,17 @@ def timeline(
     for kind, of in drawn.items():
         if of:
             figure.add_trace(_bars(kind, of, px, theme))
+    if stages:  # text of a trace: a page hides it in a narrow window
+        figure.add_scatter(
+            x=[middle for _, middle, _ in stages],
+            y=[at for *_, at in stages],
+            text=[words for words, *_ in stages],
+            textfont={"size": 11 * theme.scale, "color": theme.muted},
+            mode="text",
+            name="stages",
+            hoverinfo="skip",
+            showlegend=False,
+        )
     if dark:
         figure.add_scatter(
             x=[x for x, _, _ in dark],
@@ -226,30 +238,18 @@ def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[dict[str, 
     return [title, note(words, end, at, 13 * theme.scale, theme.ink, xanchor="left", xshift=6)]
 
 
-def _stage_numbers(
-    cycle: Cycle, name: str, y: float, px: float, theme: Theme
-) -> list[dict[str, Any]]:
-    """Return number and length of every stage above it, where there is room beside the name of the round."""
+def _stage_numbers(cycle: Cycle, name: str, px: float, theme: Theme) -> list[tuple[str, float]]:
+    """Return the number of each stage and where it stands, as long as there is room beside the name of the round."""
     begins = (7.2 * len(name) - LEFT + 24) * theme.scale
-    stages = [
-        (number, phase, px * (phase.end_s - phase.start_s)) for number, phase in numbered(cycle)
-    ]
-    for form in ("stage {}: {}", "{}: {}"):
-        words = [
-            form.format(number, lasting(phase.end_s - phase.start_s)) for number, phase, _ in stages
-        ]
-        fits = [
-            6.2 * theme.scale * len(text) < room
-            and px * (phase.start_s + phase.end_s) / 2 - 3.1 * theme.scale * len(text) > begins
-            for text, (_, phase, room) in zip(words, stages, strict=True)
-        ]
-        if sum(fits) > len(stages) / 2 or form == "{}: {}":
-            break
-    return [
-        note(text, (phase.start_s + phase.end_s) / 2, y, 11 * theme.scale, theme.muted)
-        for text, fit, (_, phase, _) in zip(words, fits, stages, strict=True)
-        if fit
-    ]
+    numbers = []
+    for number, phase in numbered(cycle):
+        middle, room = (phase.start_s + phase.end_s) / 2, px * (phase.end_s - phase.start_s)
+        for text in (f"stage {number}", str(number)):
+            width = 6.2 * theme.scale * len(text)
+            if width < room and px * middle - width / 2 > begins:
+                numbers.append((text, middle))
+                break
+    return numbers
 
 
 def _bars(kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme) -> go.Bar:

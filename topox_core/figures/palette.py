@@ -31,7 +31,7 @@ _TRANSFER_CATEGORY = {
 _PARALLELISM_WORDS = {
     "pp": "pipeline send",
     "": "transfer",
-    "dp": "gradient ring (dp)",
+    "dp": "gradient all-reduce (dp)",
     "fsdp": "sharded weights (fsdp)",
     "tp": "tensor exchange (tp)",
     "mp": "model exchange (mp)",

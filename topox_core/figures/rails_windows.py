@@ -154,7 +154,7 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
             range=[math.log10(low) - 0.08, math.log10(high) + 0.05],
             tickvals=ticks,
             ticktext=words,
-            title="length of the window before it (log)",
+            title="window length (log)",
         ),
         yaxis=row_axis(theme, rows, 11.5, range=[len(groups) - 0.4, -0.6]),
     )

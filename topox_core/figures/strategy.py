@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from topox_core.figures.marks import (
     DOTS,
+    INSIDE,
     image,
     legend_square,
     level,
@@ -55,6 +56,7 @@ PLAN_PARTS: Mapping[str, tuple[str, str]] = {
     "update": ("update", "#8A8F98"),
 }
 MOST_ROWS = 90
+NUMBERED = 0.08  # of the longest bar: a part as wide as this has its number
 HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} strategies<extra></extra>"
 
 
@@ -158,7 +160,7 @@ def walk(
             range=[low - 0.12 * spread, high + 0.18 * spread],
             nticks=6,
             tickformat=",~g",
-            title="iteration, ms",
+            title="iteration time, ms",
         ),
     )
 
@@ -173,12 +175,12 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
     """
     names, totals, computing = (list(column) for column in zip(*rows, strict=True))
     waiting = [total - part for total, part in zip(totals, computing, strict=True)]
-    figure = go.Figure()
+    figure, colour = go.Figure(), PLAN_PARTS["compute"][1]
     parts = (
-        ("computing, busiest server", [0.0] * len(rows), computing, PLAN_PARTS["compute"][1]),
-        ("waiting for data", computing, waiting, theme.line),
+        ("computing, busiest server", [0.0] * len(rows), computing, colour, "#FFFFFF"),
+        ("waiting for data", computing, waiting, theme.line, theme.ink),
     )
-    for words, begin, values, colour in parts:
+    for words, begin, values, colour, ink in parts:
         figure.add_trace(
             sideways_bars(
                 np.array(begin),
@@ -187,6 +189,9 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
                 words,
                 {"color": colour, "line": line(theme.page, 1)},
                 width=0.66,
+                text=[short(v) if v >= NUMBERED * max(totals) else "" for v in values],
+                **INSIDE,
+                textfont={"size": 11.5 * theme.scale, "color": ink},
                 customdata=[[name, time(v)] for name, v in zip(names, values, strict=True)],
                 hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}}<extra></extra>",
             )

@@ -63,7 +63,13 @@ def named_axis(
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
     where = list(range(len(names))) if at is None else np.asarray(at).tolist()
     font = {"size": size * theme.scale, "color": colour or theme.muted}
-    ticks = {"tickvals": where, "ticktext": list(names), "ticks": "", "tickfont": font}
+    ticks = {
+        "tickvals": where,
+        "ticktext": list(names),
+        "ticks": "",
+        "ticklabelstandoff": 3,
+        "tickfont": font,
+    }
     return axis(theme, **{**ticks, "ticklabeloverflow": "allow", **changes})
 
 

@@ -189,13 +189,21 @@ def place_of(servers: int, server: int | NDArray[np.int64]) -> tuple[Any, Any]:
     return np.cos(angle), np.sin(angle)
 
 
-def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> go.Figure:
+def ring(
+    picture: Frame,
+    servers: int,
+    routes: Sequence[Path],
+    theme: Theme,
+    busiest: tuple[Pair, str] | None = None,
+) -> go.Figure:
     """Return servers on a circle and the circuits so far; those of this step are heavy.
 
     Parameters
     ----------
     routes
         Paths to draw on top, server by server.
+    busiest
+        The circuit that carries most, and its name in the legend.
     """
     figure = go.Figure()
     every = [*picture.laid, *picture.added]
@@ -218,6 +226,13 @@ def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> 
         )
         if len(one.pairs) <= MOST_ARROWS and one.laid:
             figure.add_trace(_arrows(one, arcs, colour, 8 if heavy else 6))
+    if busiest is not None:
+        link, words = busiest
+        x, y = _Arcs.of((link,), drawn, servers).drawn().T
+        style = line(theme.ink, 4)
+        figure.add_scatter(
+            x=x, y=y, mode="lines", name=words, showlegend=True, line=style, hoverinfo="name"
+        )
     for path in routes:
         x, y = place_of(servers, np.array(path))
         figure.add_scatter(
@@ -250,7 +265,7 @@ def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> 
     return frame(
         figure,
         theme,
-        452 * theme.scale,
+        400 * theme.scale,
         showlegend=True,
         annotations=labels,
         margin=margins(8, 8, 48 * theme.scale, 8),

@@ -11,7 +11,7 @@ from topox_core.text.numbers import apart, seconds
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
-    "controllers": "provisioned switching",
+    "controllers": "provisioned circuits",
     "search": "local search",
     "neighbourhoods": "large neighbourhoods",
     "exact": "exact engine",

@@ -22,7 +22,7 @@ from topox_core.runs.stopping import Stop
 
 DELAYS_US = (1, 5, 20, 100, 1_000, 10_000)
 SERVERS, DEGREE, PORT_GBPS = 16, 8, 100.0
-SERIES = {"reactive": "Reactive over static", "provisioned": "Provisioned over static"}
+SERIES = {"reactive": "On demand over fixed", "provisioned": "Provisioned over fixed"}
 EQUAL = 0.05  # circuits that change and circuits that do not are called equal below this
 
 CHOICES = (

@@ -103,8 +103,8 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
     mean = sum(hops) / len(hops) if hops else 0.0
     longest = max(hops, default=0)
     text = (
-        f"{len(routes):,} talking pairs have {counted(len(hops), 'route', 'routes')}, "
-        f"each {mean:.2f} hops long on average, {longest} at most: {rule}."
+        f"All circuits are laid. {len(routes):,} talking pairs have {counted(len(hops), 'route', 'routes')} of at most "
+        f"{counted(longest, 'hop', 'hops')}: {rule}."
     )
     return LayoutStep(
         "route",

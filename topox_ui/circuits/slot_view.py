@@ -89,7 +89,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
     with left:
         chart_title(
             f"Who talks to whom {at}",
-            "from server (down) to server (across); colour and number: the switch; one circuit a port",
+            "from server (down) to server (across); colour and number: the switch; at the edges: ports in use",
         )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(

@@ -22,7 +22,7 @@ from topox_ui.shell.charts import chart, frame, legend_line, show_error
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 
-NUMBERS = ("Iteration", "Gap", "Circuit changes", "Dark", "Tax")
+NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth tax")
 
 
 def compare_headline(
@@ -68,7 +68,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         else dict.fromkeys(first, "fastest that can be built")
     )
     chart_title(
-        "One iteration on every fabric, and where its time goes",
+        "Iteration time on every fabric, and where it goes",
         "ms along the critical path, which is another one on each fabric; tick: lower bound",
     )
     legend_line(bar_legend(runs, theme), theme)
@@ -82,17 +82,17 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "The same in numbers",
-        "gap: above the lower bound; tax: bytes carried for each byte, more than 1 by host forwarding",
+        "gap: how far above the lower bound; bandwidth tax: bytes carried for each byte sent, above 1 where servers forward data",
         beside=True,
     )
     frame(
         {
             "Fabric": [contest.labels[name] for name in runs],
-            "Iteration": [time(run.iteration_ms) for run in runs.values()],
+            "Iteration time": [time(run.iteration_ms) for run in runs.values()],
             "Gap": [_gap_words(run) for run in runs.values()],
             "Circuit changes": [count(run.circuits_changed) for run in runs.values()],
-            "Dark": [percent(run.dark_share) for run in runs.values()],
-            "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
+            "Dark time": [percent(run.dark_share) for run in runs.values()],
+            "Bandwidth tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
         },
         column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
     )

@@ -53,7 +53,7 @@ def controls() -> None:
             CostState,
             "counting",
             COUNTING_WORDS,
-            help="published: fractional radix, as in the paper's artifact. whole: whole switches, no more tiers than "
+            help="published: parts of switches, as in the Opus paper. whole: whole switches, no more tiers than "
             "needed.",
         )
         sets = {name: SHORT_SETS.get(name, one.name) for name, one in PRICE_SETS.items()}

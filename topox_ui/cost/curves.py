@@ -20,7 +20,7 @@ from topox_ui.answers.running import run_all
 from topox_ui.cost.controls import LARGEST
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
-from topox_ui.shell.links import to_samples
+from topox_ui.shell.links import page_link
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
@@ -29,6 +29,7 @@ from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 MOST_TASKS = 2_500  # a larger graph waits for a button
+SAMPLE = "moe"
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")
 
@@ -179,10 +180,12 @@ def for_a_dollar(theme: Theme) -> None:
     if opened is None:
         chart_title("Iterations for a dollar", "of network, on every fabric")
         quiet(
-            "Load a task graph and a cluster, and this says how many iterations a dollar of network buys on "
-            "each fabric of the Compare page."
+            "All prices on this page stand without a job. With one, this says how many of its iterations a dollar of network "
+            "buys on each fabric of the Compare page."
         )
-        to_samples()
+        with st.container(horizontal=True, vertical_alignment="center"):
+            page_link("Cost", "Show it for the sample Mixture of experts", icon="➡️", sample=SAMPLE)
+            page_link("Home", "Choose a job")
         return
     chart_title(
         "Iterations for a dollar",
@@ -234,7 +237,7 @@ def for_a_dollar(theme: Theme) -> None:
                     "Built as": NETWORKS[ENTRIES[name].built_as]
                     if name in bought
                     else "not for sale",
-                    "Iteration": time(runs[name].iteration_ms),
+                    "Iteration time": time(runs[name].iteration_ms),
                     "Network": money(bought[name].cost_usd) if name in bought else "–",
                     "Power": power(bought[name].power_w) if name in bought else "–",
                 }

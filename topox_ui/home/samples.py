@@ -44,4 +44,4 @@ def _card(sample: Sample) -> None:
     sample_link(sample.name, sample.title)
     sizes = f"{plural(sample.tasks, 'task')} · {plural(sample.servers, 'server')}"
     finding = FINDINGS.get(sample.name, sample.see)
-    st.html(f'<p class="card"><span>{sizes}</span>{finding}</p>')
+    st.html(f'<p class="card">{finding}<span>{sizes}</span></p>')

@@ -19,10 +19,10 @@ PORTS = (2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32, 48, 64)
 SPEEDS_GBPS = (25.0, 50.0, 100.0, 150.0, 200.0, 400.0, 800.0)
 DELAYS_MS = (0.0, 0.01, 0.1, 0.5, 1.0, 10.0, 25.0, 100.0, 1000.0)
 FAMILIES = {
-    "paper": "The draft’s own.",
+    "paper": "The paper’s own.",
     "baseline": "To compare with.",
     "exact": "Proves its answer.",
-    "beyond": "Beyond the draft.",
+    "beyond": "Not in the paper: added here.",
 }
 READING_WORDS = {
     "eq3_literal": (
@@ -31,11 +31,11 @@ READING_WORDS = {
     ),
     "physical_ring": (
         "Rings carry 2 (N − 1)/N",
-        "What a ring all-reduce over N pods really carries on each arc; the draft counts the volume once.",
+        "What a ring all-reduce over N pods really carries on each arc; the paper counts the volume once.",
     ),
     "delay_inside": (
-        "Switching counts as communication",
-        "Section II.C: a stage is the longer of switching with communication and training. Algorithm 1 adds it to the stage.",
+        "Delay counts as communication",
+        "Section II.C: a stage is the longer of delay with communication and training. Algorithm 1 adds it to the stage.",
     ),
 }
 
@@ -119,7 +119,7 @@ def what_ifs(jobs: Jobs) -> None:
         )
         delay_ms = now.reconfiguration_ms
         slide(
-            "Reconfiguration",
+            "Reconfiguration delay",
             JobsState,
             "reconfiguration_ms",
             DELAYS_MS,
@@ -129,7 +129,7 @@ def what_ifs(jobs: Jobs) -> None:
         )
         entry = ALGORITHMS[now.algorithm]
         menu(
-            "Beside the draft’s algorithm",
+            "Method, beside hill climbing",
             JobsState,
             "algorithm",
             {name: ALGORITHMS[name].title for name in OFFERED},
@@ -143,10 +143,10 @@ def what_ifs(jobs: Jobs) -> None:
         quiet(f"{escape(FAMILIES[entry.family])}{escape(extends)}")
         with st.expander("What it does", key="jobs_algorithm", type="compact"):
             quiet(f"{escape(entry.explanation)}")
-        with st.expander("How the draft is read", key="jobs_reading", type="compact"):
+        with st.expander("How the paper is read", key="jobs_reading", type="compact"):
             quiet(
-                "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”: "
-                "a draft without results. Where it can be read in two ways:"
+                "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”, "
+                "is a draft without results. Where it can be read in two ways:"
             )
             for field, (words, meaning) in READING_WORDS.items():
                 switch(words, JobsState, field, help=meaning)
@@ -161,5 +161,5 @@ def reset(place: str = "here") -> None:
             key=f"jobs_reset_{place}",
             on_click=reset_what_ifs,
             width="stretch" if place == "sidebar" else "content",
-            help="Back to the network of the file or of the draft.",
+            help="Back to the network of the file or of the paper.",
         )

@@ -24,7 +24,7 @@ from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
 from topox_core.text.foreign import as_text
-from topox_core.text.numbers import count, percent, plural, seconds, short
+from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.status_words import ROUND_STOPPED_BY
 from topox_ui.jobs.search import (
     BOUND,
@@ -125,7 +125,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
             else (name, lasting(best.round_s), *_against(best, together, mean))
         )
     row += [
-        ("Lower bound", lasting(best.bound_s), _above(best)),
+        _bound(best),
         (
             "Iterations per job and hour",
             short(3600 * float(iterations_per_s(best).mean())),
@@ -137,10 +137,14 @@ def first_lines(rounds: Rounds, title: str) -> None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
 
 
-def _above(round_: Round) -> str:
-    if round_.gap <= 1e-6:
-        return "proved"
-    return f"◐ {lasting(round_.round_s - round_.bound_s) if round_.gap <= SAME else percent(round_.gap)} below the round"
+def _bound(round_: Round) -> tuple[str, str, str]:
+    """Return the bound as a key figure; what is left to gain where three digits cannot tell it from the round."""
+    words = lasting(round_.bound_s)
+    if 1e-6 < round_.gap <= SAME:
+        left = lasting(round_.round_s - round_.bound_s)
+        return "Still to gain", f"at most {left}", f"◐ lower bound {words}"
+    below = "proved" if round_.gap <= 1e-6 else f"◐ {percent(round_.gap)} below the round"
+    return "Lower bound", words, below
 
 
 def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
@@ -237,8 +241,8 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
     chart_title(
         "One round on one clock",
-        "One lane for each shift of jobs: while one sends, the other trains. Dotted: all wait for each other; solid: "
-        "the round begins again." + where,
+        "One lane for each group of jobs: while one pushes gradients or pulls their sum, the other trains. Dotted line: a stage "
+        "ends, all wait for each other; solid: the round begins again." + where,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
@@ -269,7 +273,7 @@ def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> pd.DataFrame
                 "length (s)": phase.end_s - phase.start_s,
                 "communication (s)": phase.communication_s,
                 "computing beside it (s)": phase.computing_s,
-                "switching (ms)": 1000 * phase.dark_s,
+                "dark time (ms)": 1000 * phase.dark_s,
             }
             for number, phase in numbered(cycle)
         ]
@@ -281,13 +285,14 @@ def certificate(rounds: Rounds) -> None:
     case, round_ = rounds.case, rounds.best
     with st.container(border=True, key="certificate"):
         words, colour = _seal(round_)
+        length, bound = apart((1000 * round_.round_s, 1000 * round_.bound_s))
         sizes = [sum(k == group for k in round_.group) for group in range(round_.groups)]
         rows = [
-            ("Round", f"<b>{lasting(round_.round_s)}</b>"),
-            ("Lower bound", f"<b>{lasting(round_.bound_s)}</b>"),
+            ("Round", f"<b>{length}</b>"),
+            ("Lower bound", f"<b>{bound}</b>"),
             ("Bound holds for", escape(round_.bound.holds_for)),
             (
-                "Jobs in a shift",
+                "Jobs in a group",
                 ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes)),
             ),
             ("Stopped by", f"{ROUND_STOPPED_BY[round_.stopped_by]}, {_spent(round_.wall_s)}"),

@@ -73,7 +73,7 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
         jobs = _deployed(now.jobs, now.context, now.seed)
         return (
             jobs,
-            f"the draft’s set-up, {now.jobs} jobs, {in_1024s(now.context)} context, seed {now.seed}",
+            f"the paper’s set-up, {now.jobs} jobs, {in_1024s(now.context)} context, seed {now.seed}",
         )
     if now.source == "graphs":
         names = now.graphs

@@ -19,7 +19,7 @@ from topox_ui.state.store import put, state_of
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 SOURCES = {
     "sample": "a sample",
-    "generator": "the draft’s set-up",
+    "generator": "the paper’s set-up",
     "graphs": "task graphs",
     "upload": "your own file",
 }

@@ -141,7 +141,7 @@ def study(now: JobsState, theme: Theme) -> None:
     with title:
         chart_title(
             "What time division gains, seed by seed",
-            f"draft’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
+            f"the paper’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
             "dots: seeds",
         )
     if owner.run(STUDY, wanted.digest) is not None:

@@ -45,7 +45,7 @@ from topox_ui.state.widgets import menu, pick
 
 LABEL = 17  # letters that fit beside a chart
 KEPT_HERE = (
-    "A link can carry a sample, the draft’s set-up or task graphs of the samples with every slider. "
+    "A link can carry a sample, the paper’s set-up or task graphs of the samples with every slider. "
     "Your own file stays on this machine: send the file, or download the result."
 )
 

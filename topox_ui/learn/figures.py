@@ -112,8 +112,8 @@ def _delay(delay_ms: float, theme: Theme) -> None:
 
 LINES = {
     "static": "fixed circuits",
-    "reactive": "changed on demand",
-    "provisioned": "changed ahead of time",
+    "reactive": "circuits on demand",
+    "provisioned": "provisioned circuits",
 }
 
 

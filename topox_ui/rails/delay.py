@@ -49,7 +49,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
             "What a slower switch costs",
             "overhead over the same iteration with an instant switch"
             + (
-                "; lines: simulated, as in the headline; dashes: measured"
+                "; thick lines: simulated, as in the headline; thin: measured"
                 if authors_job(subject)
                 else ""
             ),
@@ -164,7 +164,7 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
     chart(
         figure,
         "delay_live" if live else "delay",
-        f"Overhead against the switching delay, provisioned: {points}.",
+        f"Overhead against the reconfiguration delay, provisioned: {points}.",
         None if live else lambda: _table(curves),
         "Every delay",
     )

@@ -42,7 +42,7 @@ from topox_ui.state.store import choose
 from topox_ui.state.widgets import control, menu
 
 MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
-KICKER = "Photonic rails"
+KICKER = "Rails"
 NOT_TOGETHER = "These choices <b>do not go together</b>. Change one on the left, or go back to where the page begins."
 EXAMPLE = """before,after,length_ms
 fsdp,pp,32.9
@@ -189,7 +189,11 @@ def _headline(
 ) -> None:
     dark = dark_ms()
     preset = subject.preset if isinstance(subject, Simulated) else None
-    lasts = f"set to {time(base)}" if preset is not None and preset.iteration_ms else time(base)
+    lasts = (
+        f"scaled to the published {time(base)}"
+        if preset is not None and preset.iteration_ms
+        else time(base)
+    )
     kicker = " · ".join(
         (KICKER, escape(subject.title), escape(subject.words), f"iteration {lasts}")
     )
@@ -260,12 +264,12 @@ def _kpis(
         (
             "Windows per iteration",
             count(len(mine)),
-            f"of the rank shown; {count(every)} on {_where(pattern)}",
+            f"of the GPU shown; {count(every)} on {_where(pattern)}",
         ),
         (
-            "Long enough",
+            "Windows long enough",
             percent(share),
-            f"{count(enough)} of {count(every)}"
+            f"{count(enough)} of {count(every)} for {time(dark)}"
             + (f"; {count(overlaps)} of no length" if overlaps else ""),
         ),
         (
@@ -274,11 +278,15 @@ def _kpis(
             f"longest {time(max(lengths, default=0.0))}",
         ),
         (
-            "Stall, provisioned",
+            "Added time, provisioned",
             time(max(0.0, provisioned - base)),
             f"{_over(provisioned, base)}, {how}",
         ),
-        ("Stall, on demand", time(max(0.0, on_demand - base)), f"{_over(on_demand, base)}, {how}"),
+        (
+            "Added time, on demand",
+            time(max(0.0, on_demand - base)),
+            f"{_over(on_demand, base)}, {how}",
+        ),
     )
 
 
@@ -291,7 +299,7 @@ def _strip(
         note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
         if pattern.drawn_evenly:
             note = "windows to scale; the list has no times, so the traffic between them is drawn evenly"
-        chart_title("What a rank sends on its rail and the windows between", note)
+        chart_title("What one GPU sends on its rail, and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(
@@ -356,7 +364,7 @@ def _strip_in_view(
         "strip",
         f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
         lambda: windows_table(windows),
-        "Windows of this rank",
+        "Windows of this GPU",
     )
 
 

@@ -17,8 +17,10 @@ from topox_ui.shell.page import escape, write_html
 
 
 def certificate(case: Case, result: Result, key: str) -> None:
-    """Draw the card of a result."""
+    """Draw the card of a result; its seal stands beside the headline where there is a schedule."""
     with st.container(border=True, key="certificate"):
+        if result.execution is None:
+            write_html(seal_line(result))
         write_html(_card(result))
         with st.expander("Clock and other bounds", key="other_bounds", type="compact"):
             write_html(
@@ -63,11 +65,16 @@ def seal(result: Result) -> tuple[str, str]:
     )
 
 
-def _card(result: Result) -> str:
+def seal_line(result: Result) -> str:
+    """Return the status as a line of HTML."""
     words, colour = seal(result)
+    return f'<p class="seal {colour}">{words}</p>'
+
+
+def _card(result: Result) -> str:
     makespan = time(result.makespan_ms) if result.makespan_ms is not None else "–"
     rows = [
-        ("Iteration", f"<b>{makespan}</b>"),
+        ("Iteration time", f"<b>{makespan}</b>"),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
         (
             "Found by" if result.stopped_by == "heuristic" else "Stopped by",
@@ -78,7 +85,7 @@ def _card(result: Result) -> str:
     chosen = escape(chosen_words(result.settings.lowering, result.settings.free))
     if chosen:
         binds += f'</dd> <dt class="wide">Chosen for this plan:</dt> <dd class="wide">{chosen}'
-    return f'<p class="seal {colour}">{words}</p>{_listed(rows, binds)}'
+    return _listed(rows, binds)
 
 
 def _listed(rows: list[tuple[str, str]], binds: str = "") -> str:

@@ -68,7 +68,7 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
     )
     kpis(
         (
-            "Iteration",
+            "Iteration time",
             shown,
             *_change(
                 makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True

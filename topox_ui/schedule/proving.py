@@ -25,9 +25,10 @@ from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.solving import PROOF, start_proof
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
+from topox_ui.schedule.certificate import seal_line
 from topox_ui.schedule.racing import RACE
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.loading import loaded as loaded_now
 from topox_ui.state.loading import scenario
 from topox_ui.state.notices import notify
@@ -50,6 +51,7 @@ def proof_panel(case: Case, result: Result, theme: Theme) -> None:
 
 def _offer(case: Case, result: Result) -> None:
     """Draw the button with what it does, and what the last solve left to be said."""
+    write_html(seal_line(result))
     proved, racing = result.status == "optimal", run_owner().run(RACE) is not None
     st.button(
         "Proved" if proved else "Prove it",

@@ -119,7 +119,7 @@ def execution_files(
     build: Callable[[], Execution], name: str, exclusive_devices: bool = True
 ) -> list[File]:
     """Return what an execution is exported as: its tasks, its cross-connects and its trace, called ``name``."""
-    crosses = "Cross-connect program"
+    crosses = "Circuits of each switch over time"
 
     def tasks() -> bytes:
         execution = build()

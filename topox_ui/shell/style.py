@@ -56,6 +56,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .chart {{ font-size: .95rem; font-weight: 600; margin: 0; line-height: 1.3; color: {theme.ink}; }}
 .chart span {{ font-size: .8rem; font-weight: 400; color: {theme.muted}; }}
 .chart span.under {{ display: block; margin-top: .1rem; }}
+.chart .stopped {{ font: inherit; color: inherit; }}
 .chart span b {{ color: {theme.ink}; font-weight: 600; }}
 .st-key-see a {{ background: {theme.primary}; padding: .35rem .9rem; border-radius: 6px; }}
 .st-key-see a:hover {{ filter: brightness(1.08); background: {theme.primary}; }}
@@ -86,7 +87,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .glossary.asked {{ columns: 1; }} .glossary.asked div {{ border-left: 3px solid {theme.primary}; padding: 0 0 0 .75rem; }}
 .glossary dt {{ font-weight: 650; font-size: .95rem; color: {theme.ink}; }}
 .glossary dd {{ margin: 0 !important; padding: 0 !important; font-size: .9rem; line-height: 1.45; color: {theme.ink}; }}
-.glossary .also {{ display: block; font-size: .8rem; color: {theme.muted}; }}
+.glossary .also {{ display: block; font-size: .8rem; color: {theme.muted}; }} .glossary .also a {{ color: inherit; }}
 @media (max-width: 640px) {{ .glossary {{ columns: 1; }} }}
 .kicker .ask {{ display: inline-block; width: 1.25em; text-align: center; border: 1px solid {theme.line}; border-radius: 50%;
   line-height: 1.2; font-size: .95em; color: {theme.muted}; text-decoration: none; }}
@@ -144,7 +145,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [class*="st-key-card_"] a::after {{ content: ""; position: absolute; inset: 0; }}
 [class*="st-key-card_"]:focus-within {{ outline: 2px solid {theme.primary}; outline-offset: 1px; }}
 .card {{ font-size: .84rem; line-height: 1.4; margin: 0; color: {theme.ink}; }}
-.card span {{ display: block; color: {theme.muted}; font-size: .78rem; margin-bottom: .2rem; }}
+.card span {{ display: block; color: {theme.muted}; font-size: .78rem; margin-top: .2rem; }}
 .picture {{ display: block; width: 100%; max-width: 330px; height: auto; margin: .3rem 0 .35rem; }}
 .five {{ display: grid; grid-template-columns: auto 1fr; gap: .5rem .9rem; font-size: .88rem; margin: .25rem 0 .4rem !important;
   padding: 0 !important; line-height: 1.35; }}
@@ -169,12 +170,15 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 [data-testid="stButtonGroup"] button[data-selected] p {{ color: color-mix(in srgb, {theme.primary} 65%, {theme.ink}); }}
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
-.st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly,
-  .st-key-by_size, .st-key-placements {{ container-type: inline-size; }}
+.st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly, .st-key-by_size,
+  .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals {{
+  container-type: inline-size; }}
 @container (max-width: 440px) {{
   .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
+  .st-key-clock .bartext, .st-key-clock .textpoint, .st-key-rivals .annotation-text,
   .st-key-tornado .annotation-text, .st-key-yearly .annotation-text, .st-key-by_size .xtick:nth-child(even) text,
-  .st-key-placements .xtick:nth-child(even) text {{ display: none; }} }}
+  .st-key-breakdown .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,
+  [class*="st-key-delay"] .annotation:not([data-index="0"], [data-index="1"], [data-index="2"]) {{ display: none; }} }}
 @media (max-width: 900px) {{
   /* Side by side, figures would have half a narrow window each. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) {{ flex-wrap: wrap; }}

@@ -79,7 +79,7 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
     gap = 1 - outcome.bound_ms / outcome.iteration_ms if outcome.iteration_ms > 0 else 0.0
     kpis(
         (
-            "Iteration",
+            "Iteration time",
             time(outcome.iteration_ms),
             f"on {FABRICS[search.fabric]}, as Compare has it",
         ),

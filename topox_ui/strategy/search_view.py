@@ -102,7 +102,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
         kicker, f"{finding(answer)} {_why(answer, computing - before, waiting - waited)}".strip()
     )
     kpis(
-        ("Iteration", time(answer.iteration_ms), "simulated"),
+        ("Iteration time", time(answer.iteration_ms), "simulated"),
         ("Data parallelism", time(answer.start_ms), "where the search begins"),
         ("Strategies tried", count(answer.tried), _how_many(answer)),
         ("Computing", time(computing), f"data parallelism {time(before)}"),
@@ -193,7 +193,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         _before_and_after(request, answer, theme)
-        chart_title("The search", "accepted changes; line: the best so far")
+        chart_title("The search", "each point is a change that was kept; line: the best so far")
         chart(
             walk(
                 (),

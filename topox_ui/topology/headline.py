@@ -7,11 +7,13 @@ from dataclasses import replace
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent, plural, short, size, time
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
+from topox_ui.answers.solving import best
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
@@ -26,24 +28,26 @@ EVEN = 1.005  # a busiest link below this many times the average is like all oth
 def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     """Write what these circuits make of the job, then in numbers how they do it."""
     of_job = state_of(TopologyState).traffic == "graph"
-    iteration_ms = _iteration_ms(case, laid) if of_job else None
+    at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
+    iteration_ms = _iteration_ms(at_degree) if of_job else None
+    planned_ms = _planned_ms(at_degree) if iteration_ms is not None else None
     result, busiest = laid.result, laid.busiest
     traffic = escape(loaded.title) if of_job else "one all-reduce"
     headline(
         f"Topology · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
-        _finding(laid, iteration_ms),
+        _finding(laid, iteration_ms, planned_ms),
     )
     longest = result.longest_route
     source, _, parallel = result.layout.links
     gives = "–" if iteration_ms is None else time(iteration_ms)
+    against = "as on Compare" if planned_ms is None else f"planned circuits {time(planned_ms)}"
     kpis(
-        ("Iteration time", gives, "as on Compare" if of_job else "of a job only"),
-        ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the average link’s bytes"),
+        ("Iteration time", gives, against if of_job else "of a job only"),
+        ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the bytes of the average link"),
         ("Longest route", plural(longest, "hop"), "that data takes"),
-        ("Bandwidth tax", short(laid.tax), "hops of an average byte"),
+        ("Bandwidth tax", short(laid.tax), "hops that a byte travels"),
         ("Links", count(len(source)), _circuits_in(len(source), int(parallel.sum()))),
     )
-    quiet(_ports(laid))
 
 
 def _circuits_in(links: int, circuits: int) -> str:
@@ -51,8 +55,8 @@ def _circuits_in(links: int, circuits: int) -> str:
     return "of one circuit each" if circuits == links else f"of {plural(circuits, 'circuit')}"
 
 
-def _finding(laid: LaidTopology, iteration_ms: float | None) -> str:
-    """Return the answer: how long the iteration takes, which link is the busiest, how far data goes."""
+def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float | None) -> str:
+    """Return the answer: how long the iteration takes and what that loses, the busiest link, how far data goes."""
     words, busiest = [], laid.busiest
     if not busiest:
         return "<b>No data</b> crosses the network here."
@@ -63,10 +67,9 @@ def _finding(laid: LaidTopology, iteration_ms: float | None) -> str:
     )
     if iteration_ms is not None:
         words.append(
-            f"Fixed circuits, which never change, give <b>{time(iteration_ms)}</b>; {carries}."
+            f"Fixed circuits, which never change, take <b>{time(iteration_ms)}</b>{_lost(iteration_ms, planned_ms)}."
         )
-    else:
-        words.append(f"{carries[0].upper()}{carries[1:]}.")
+    words.append(f"{carries[0].upper()}{carries[1:]}.")
     longest = laid.result.longest_route
     words.append(
         "All data goes directly, over <b>1&nbsp;hop</b>."
@@ -74,6 +77,11 @@ def _finding(laid: LaidTopology, iteration_ms: float | None) -> str:
         else f"Data takes up to <b>{plural(longest, 'hop')}</b>."
     )
     return " ".join(words)
+
+
+def ports_line(laid: LaidTopology) -> None:
+    """Write what the ports are for, and which servers have no path because they never talk."""
+    quiet(_ports(laid))
 
 
 def _ports(laid: LaidTopology) -> str:
@@ -104,12 +112,28 @@ def _ports(laid: LaidTopology) -> str:
     return " ".join(words)
 
 
-def _iteration_ms(case: Case, laid: LaidTopology) -> float | None:
+def _lost(iteration_ms: float, planned_ms: float | None) -> str:
+    """Return what fixed circuits lose against those that are planned to change."""
+    if planned_ms is None:
+        return ""
+    if iteration_ms <= planned_ms * (1 + EQUAL):
+        return ", and planning changes makes the job no faster"
+    return f", <b>{short(iteration_ms / planned_ms)}×</b> the time of planned circuits ({time(planned_ms)})"
+
+
+def _planned_ms(case: Case) -> float | None:
+    """Return what Schedule says of this job; None where there is no schedule."""
+    try:
+        return best(case).makespan_ms
+    except InputError:
+        return None
+
+
+def _iteration_ms(case: Case) -> float | None:
     """Return what Compare says of these fixed circuits; None, and a line with the reason, where they cannot run the job."""
-    at_degree = case.cluster.changed(ports_per_server=laid.result.degree)
     try:
         contest = replace(contest_of(case), fabrics=("static",))
-        runs, _ = run_all(replace(case, cluster=at_degree), contest)
+        runs, _ = run_all(case, contest)
     except InputError as error:
         st.warning(as_text(str(error), "markdown"))
         return None

@@ -13,7 +13,7 @@ from topox_core.model.lowering import lower
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
 from topox_core.topology.link_load import bandwidth_tax, link_loads
 from topox_core.topology.routing import RoutedNetwork
-from topox_core.topology.traffic import all_reduce_demand
+from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.state.store import state_of
@@ -32,8 +32,8 @@ class LaidTopology:
     ----------
     tax
         Hops that a byte travels.
-    busiest
-        Bytes of the busiest link over the average link's; 0 where nothing is sent.
+    busiest, busiest_link
+        Bytes of the busiest link over the average link's, 0 where nothing is sent; which link that is.
     """
 
     demand: Demand
@@ -41,6 +41,7 @@ class LaidTopology:
     pictures: tuple[Frame, ...]
     tax: float
     busiest: float
+    busiest_link: Pair | None
     key: str
 
 
@@ -98,10 +99,12 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
         else demand_of(lower(_case.graph, _case.settings.lowering), servers)
     )
     result = find_layout(demand, degree, variant, seed=_case.settings.seed)
-    carried = np.array(list(link_loads(result, demand).values()))
+    loads = link_loads(result, demand)
+    carried = np.array(list(loads.values()))
     busiest = float(carried.max() / carried.mean()) if carried.any() else 0.0
+    link = max(loads, key=lambda pair: loads[pair]) if busiest else None
     tax = bandwidth_tax(result, demand)
-    return LaidTopology(demand, result, frames(result), tax, busiest, key)
+    return LaidTopology(demand, result, frames(result), tax, busiest, link, key)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -9,14 +9,16 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.topology import Frame, hops, ring, used_for
-from topox_core.text.numbers import short, size
+from topox_core.text.numbers import plural, short, size
 from topox_core.topology.link_load import link_loads
+from topox_core.topology.traffic import Pair
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu
+from topox_ui.topology.headline import EVEN
 from topox_ui.topology.laying import LaidTopology, hops_of_step
 from topox_ui.topology.state import TopologyState
 
@@ -61,8 +63,12 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
         routes = _route(laid) if at == last else ()
         names = ", ".join(one.name for one in (*picture.laid, *picture.added)) or "none"
         with drawing:
+            chart_title(
+                "Circuits between servers",
+                "a stride is a ring through all servers, a matching joins pairs; in brackets: how many circuits",
+            )
             chart(
-                ring(picture, servers, routes, theme),
+                ring(picture, servers, routes, theme, _busiest(laid) if at == last else None),
                 "ring",
                 f"{servers} servers on a circle. Circuits laid so far: {names}. Heavy lines are of this step.",
                 lambda: _sets(picture),
@@ -71,11 +77,7 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
     with right:
         matrix = hops_of_step(laid.key, laid, at)
         reach = matrix[matrix > 0]
-        note = (
-            f"{short(float(reach.mean()))} on average over all pairs of servers, {int(reach.max())} at most"
-            if len(reach)
-            else "no circuit yet"
-        )
+        note = f"{plural(int(reach.max()), 'hop')} at most" if len(reach) else "no circuit yet"
         missing = int((matrix < 0).sum())
         silent = ", which exchange no data" if at == last else ""
         chart_title(
@@ -96,6 +98,14 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
         )
         _details(picture)
     keep_address()
+
+
+def _busiest(laid: LaidTopology) -> tuple[Pair, str] | None:
+    """Return the link that stands out once all circuits lie, with what is to be said of it."""
+    if laid.busiest_link is None or laid.busiest <= EVEN:
+        return None
+    a, b = laid.busiest_link
+    return laid.busiest_link, f"busiest link, S{a} → S{b}: {short(laid.busiest)}×"
 
 
 def _buttons(at: int, last: int) -> None:
@@ -183,13 +193,6 @@ def _details(picture: Frame) -> None:
         rows = {
             "pair": [f"S{a} ↔ S{b}" for a, b, _ in data["pairs"]],
             "bytes between": [size(w) for *_, w in data["pairs"]],
-        }
-    elif kind == "route":
-        rows = {
-            "talking pairs": [data["pairs"]],
-            "paths": [data["paths"]],
-            "mean hops": [short(data["mean_hops"])],
-            "longest": [data["longest_hops"]],
         }
     else:
         return

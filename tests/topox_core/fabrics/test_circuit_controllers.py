@@ -337,7 +337,7 @@ def test_coarse_slots_can_lose_and_the_plan_says_so() -> None:
     planned = run_scheduled(order(short, cluster(2), ON_SLOTS), never)
     assert planned.iteration_ms == pytest.approx(5)
     assert "slots of 1 ms" in planned.message
-    assert "provisioned switching without slots takes 0.5 ms" in planned.message
+    assert "provisioned circuits without slots take 0.5 ms" in planned.message
 
 
 def test_an_exact_engine_may_plan_and_proves_the_optimum() -> None:

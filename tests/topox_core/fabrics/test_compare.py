@@ -200,8 +200,8 @@ def test_the_sentence_says_who_wins_by_how_much_and_why() -> None:
     runs = {"provisioned": run_of("provisioned", 20.0), "reactive": run_of("reactive", 30.0)}
     runs["reactive"] = replace(runs["reactive"], breakdown=Breakdown(3.0, 17.0, 10.0, 0.0))
     assert sentence(runs) == (
-        "Provisioned is fastest at 20 ms, 1.5 times as fast as Reactive (30 ms), "
-        "which loses 10 ms more to ports that are being switched."
+        "Provisioned circuits are fastest at 20 ms, 1.5 times as fast as Circuits on demand (30 ms), "
+        "with 10 ms more dark time, in which ports change their circuits."
     )
 
 
@@ -210,8 +210,8 @@ def test_the_sentence_blames_forwarding_where_bytes_travel_several_hops() -> Non
     static = replace(static, traffic=replace(static.traffic, bandwidth_tax=1.8, mean_hops=1.8))
     said = sentence({"static": static, "scheduled": run_of("scheduled", 29.0)})
     assert said == (
-        "Planned circuits are fastest at 29 ms, 3.3 % ahead of Fixed circuits (30 ms), which leaves 1 ms more of its "
-        "transfers exposed, its bytes travelling 1.8 hops on average."
+        "Planned circuits are fastest at 29 ms, 3.3 % ahead of Fixed circuits (30 ms), with 1 ms more of exposed "
+        "transfer, its bytes travelling 1.8 hops on average."
     )
 
 
@@ -233,7 +233,7 @@ def test_the_ideal_switch_is_a_yardstick_and_no_winner() -> None:
     }
     said = sentence(runs)
     assert said.startswith(
-        "Fixed circuits are fastest at 20 ms, 2 times as fast as Reactive (40 ms)"
+        "Fixed circuits are fastest at 20 ms, 2 times as fast as Circuits on demand (40 ms)"
     )
     assert said.endswith("; an ideal switch would take 10 ms.")
 
@@ -241,7 +241,7 @@ def test_the_ideal_switch_is_a_yardstick_and_no_winner() -> None:
 def test_the_sentence_says_when_nothing_makes_a_difference() -> None:
     said = sentence({"static": run_of("static", 20.0), "reactive": run_of("reactive", 20.01)})
     assert said.startswith(
-        "It makes no difference: Fixed circuits and Reactive take 20 ms within 0.5 %"
+        "It makes no difference: Fixed circuits and Circuits on demand take 20 ms within 0.5 %"
     )
 
 
@@ -347,7 +347,7 @@ def test_the_headline_says_that_switching_pays_against_a_fat_tree_and_where_that
 
 def test_the_headline_says_first_that_switching_does_not_pay_and_when_it_would() -> None:
     runs = {"static": run_of("static", 30.0), "reactive": run_of("reactive", 66.0)}
-    said = "Switching does not pay here. Fixed circuits need 30 ms, reactive switching 66 ms."
+    said = "Switching does not pay here. Fixed circuits need 30 ms, circuits on demand 66 ms."
     assert plain(headline(runs, delay_ms=5.0)) == said
     would = f"{said} With a delay of 4 ms or less it would pay."
     assert plain(headline(runs, delay_ms=5.0, turn=Turn(4.0, "static"))) == would
@@ -363,7 +363,7 @@ def test_the_headline_says_first_that_switching_does_not_pay_and_when_it_would()
     )
     equal = {"static": run_of("static", 20.0), "reactive": run_of("reactive", 20.01)}
     assert plain(headline(equal)) == (
-        "It makes no difference: fixed circuits and reactive switching take 20 ms."
+        "It makes no difference: fixed circuits and circuits on demand take 20 ms."
     )
 
 

@@ -144,7 +144,7 @@ class TestWinner:
         assert (one.beyond, one.beyond_lead) == ("static", pytest.approx(0.2))
         assert cell_words(one) == "="
         assert winner_words(one, FABRICS) == (
-            "Reactive, as fast as Provisioned and Planned circuits within 2 %; leads Fixed circuits by 20 %"
+            "Circuits on demand, as fast as Provisioned circuits and Planned circuits within 2 %; leads Fixed circuits by 20 %"
         )
 
     def test_fixed_and_changing_circuits_within_two_percent_are_equal(self):

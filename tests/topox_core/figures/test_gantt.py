@@ -43,21 +43,21 @@ def test_one_trace_a_kind_with_one_colour_each(pipeline):
         "backward",
         "update",
         "pipeline send",
-        "gradient ring (dp)",
+        "gradient all-reduce (dp)",
         "dark (reconfiguring)",
         "critical path",
         "critical path, joins",
     ]
     assert trace(figure, "forward").marker.color == CATEGORY_COLOURS[FORWARD]
-    assert trace(figure, "gradient ring (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
+    assert trace(figure, "gradient all-reduce (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
     assert trace(figure, "dark (reconfiguring)").marker.pattern.shape == "/"
 
 
 def test_the_legend_names_the_colours_that_only_the_overview_shows(pipeline):
     figure = drawn(pipeline, (0.0, 1.0))
-    assert "gradient ring (dp)" not in {one.name for one in figure.data}
+    assert "gradient all-reduce (dp)" not in {one.name for one in figure.data}
     name_kinds_elsewhere(figure, pipeline, bars_of(pipeline, lanes_of(pipeline)))
-    assert trace(figure, "gradient ring (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
+    assert trace(figure, "gradient all-reduce (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
     names = [one.name for one in figure.data]
     assert len(names) == len(set(names))
 
@@ -80,7 +80,7 @@ def test_the_time_axis_tells_its_unit_and_starts_where_the_window_does(pipeline)
 
 
 def test_a_click_carries_the_task(pipeline):
-    assert [row[0] for row in trace(drawn(pipeline), "gradient ring (dp)").customdata] == [
+    assert [row[0] for row in trace(drawn(pipeline), "gradient all-reduce (dp)").customdata] == [
         "g2",
         "g1",
     ]
@@ -168,7 +168,7 @@ def test_painting_keeps_within_the_image():
 
 def test_port_use_stacks_what_is_carried_and_what_is_dark(pipeline):
     figure = port_use(pipeline, (0.0, 37.0), LIGHT)
-    assert [t.name for t in figure.data] == ["pipeline send", "gradient ring (dp)", "dark"]
+    assert [t.name for t in figure.data] == ["pipeline send", "gradient all-reduce (dp)", "dark"]
     assert float(np.asarray(figure.data[2].y).max()) == 1.0
     assert figure.layout.yaxis.title.text == "out-ports"
 

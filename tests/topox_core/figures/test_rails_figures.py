@@ -124,7 +124,7 @@ class TestStrip:
     def test_parallelisms_of_one_colour_are_told_apart_by_stripes(self):
         both = (Stretch(0, 0, "dp", "", 0, 5, 1, 1.0), Stretch(0, 0, "fsdp", "", 10, 20, 1, 1.0))
         bars = {t.name: t.marker for t in rails_pattern.strip(both, (), 1.0, (0, 20), LIGHT).data}
-        plain, striped = bars["sharded weights (fsdp)"], bars["gradient ring (dp)"]
+        plain, striped = bars["sharded weights (fsdp)"], bars["gradient all-reduce (dp)"]
         assert plain.color == striped.color
         assert plain.pattern.shape is None and striped.pattern.shape == "-"
         alone = rails_pattern.strip(both[:1], (), 1.0, (0, 20), LIGHT).data[1]

@@ -36,7 +36,7 @@ def test_a_proved_result_shows_the_same_number_without_a_solve(visit, proved):
     at.switch_page(SCHEDULE).run()
     assert not at.exception and not at.error
     assert address(at).items() >= LINK.items()
-    assert metric(at, "Iteration") == "14 ms"
+    assert metric(at, "Iteration time") == "14 ms"
     assert "Proved optimal" in words(at)
     assert "this page has checked the schedule" in words(at)
     assert [note.value.replace("\u00a0", " ") for note in at.info] == [

@@ -41,7 +41,7 @@ def test_bars_and_table_have_every_fabric_in_the_one_order(visit, moe):
     assert [k for k, row in enumerate(rows) if "fastest that can be built" in row] == [5]
     table = at.dataframe[0].value
     assert list(table["Fabric"]) == labels
-    assert [plain(t) for t in table["Iteration"]] == [
+    assert [plain(t) for t in table["Iteration time"]] == [
         plain(words_of(run.iteration_ms)) for run in moe.values()
     ]
 
@@ -81,10 +81,10 @@ def test_a_fat_tree_of_the_same_cost_is_no_faster_than_a_full_one(visit):
 
 def test_the_delay_slider_moves_the_schedule_and_not_the_static_circuits(visit):
     at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
-    before = list(at.dataframe[0].value["Iteration"])
+    before = list(at.dataframe[0].value["Iteration time"])
     control(at, "reconfiguration_ms").set_value(5.0).run()
     assert not at.exception
-    after = list(at.dataframe[0].value["Iteration"])
+    after = list(at.dataframe[0].value["Iteration time"])
     assert before[0] == after[0] and before[1] != after[1]
     assert address(at)["reconfiguration_ms"] == "5"
 
@@ -132,7 +132,7 @@ def test_a_fabric_that_cannot_run_is_a_line_and_the_others_are_compared(visit):
 
 def test_schedule_shows_the_plan_that_compare_found(visit):
     at = visit(COMPARE, sample="moe")
-    found = plain(at.dataframe[0].value["Iteration"].iloc[-1])
+    found = plain(at.dataframe[0].value["Iteration time"].iloc[-1])
     at.switch_page("pages/1_Schedule.py").run()
     assert plain(at.metric[0].value) == found
 
@@ -290,7 +290,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     )
     at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
     assert not at.exception
-    shown = plain(at.dataframe[0].value["Iteration"].iloc[-1])
+    shown = plain(at.dataframe[0].value["Iteration time"].iloc[-1])
     assert shown == plain(words_of(shorter_ms))
     at.switch_page("pages/1_Schedule.py").run()
     assert plain(at.metric[0].value) == shown

@@ -154,15 +154,15 @@ def test_a_bad_parts_file_is_one_line_and_changes_nothing(page, content, says):
 
 def test_without_a_graph_it_says_what_to_do_and_with_one_what_a_dollar_buys(page):
     at = page()
-    assert "Load a task graph and a cluster" in words(at)
-    assert "Go to the samples" in ways_on(at)
+    assert "stand without a job" in words(at)
+    assert "Show it for the sample Mixture of experts" in ways_on(at)
     at = page(sample="race")
     drawn = chart(at, "worth")
     assert drawn["layout"]["yaxis"]["ticktext"] == [
         "Fat-tree, same cost",
         "Fixed circuits",
-        "Reactive",
-        "Provisioned",
+        "Circuits on demand",
+        "Provisioned circuits",
         "Planned circuits",
     ]
     assert any(
@@ -188,4 +188,4 @@ def test_prices_chosen_here_decide_what_the_same_money_buys_on_compare(visit):
         **{"sample": "race", "cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"},
     )
     assert not dear.exception
-    assert words(at) != words(dear) and "Opus artifact" in words(dear)
+    assert words(at) != words(dear) and "price list of the shop FS" in words(dear)

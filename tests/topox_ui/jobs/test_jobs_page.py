@@ -55,11 +55,13 @@ def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     assert metric(at, NO_TURNS) == f"{sample.non_tdm_s:.0f} s"
     assert metric(at, DRAFT) == f"{sample.hill_climbing_s:.0f} s"
     best = solve(load_job_sample("mix-32-pods"), TdmSettings(algorithm="best"))
-    assert metric(at, "Best of all") == f"{best.round_s:.0f} s"
+    assert metric(at, "Best of all methods") == f"{best.round_s:.0f} s"
     assert f"in {best.round_s:.0f} s instead of {sample.non_tdm_s:.0f} s" in words(at)
     assert "Stage 1 lasts" in words(at)
     said = " ".join(note["text"] for note in chart(at, "clock")["layout"]["annotations"])
-    assert all(name in said for name in ("Best of all", "Hill climbing", "No time division"))
+    assert all(
+        name in said for name in ("Best of all methods", "Hill climbing", "No time division")
+    )
 
     every_ring = traces(at, "rings")
     ring = control(at, "jobs_ring")

@@ -89,7 +89,7 @@ def test_a_slower_switch_is_one_move_and_goes_into_the_address(page):
     on_demand, provisioned = overheads(100.0)
     assert f"{provisioned} slower ({on_demand} if circuits" in words(at)
     assert address(at) == {"rails.delay_ms": "100"}
-    assert "33.3 %" in metric(at, "Long enough")
+    assert "33.3 %" in metric(at, "Windows long enough")
 
 
 def test_a_link_restores_every_choice_and_names_what_it_cannot_read(page):
@@ -166,9 +166,9 @@ def test_a_link_with_choices_that_contradict_each_other_keeps_the_rest_and_names
 def test_the_measured_list_stalls_by_the_formula(page):
     at = page(source="measured")
     stall = sum(max(0.0, 25 - one.length_ms) for one in WINDOWS)
-    assert metric(at, "Stall, provisioned") == f"{stall:.0f} ms"
-    assert metric(at, "Stall, on demand") == "350 ms"
-    assert metric(at, "Long enough") == "57.1 %"
+    assert metric(at, "Added time, provisioned") == f"{stall:.0f} ms"
+    assert metric(at, "Added time, on demand") == "350 ms"
+    assert metric(at, "Windows long enough") == "57.1 %"
     assert "drawn evenly" in words(at)
 
 
@@ -181,8 +181,8 @@ def test_an_uploaded_list_is_read_and_a_bad_one_costs_a_line(page):
     assert "mine.csv, row 2, field length_ms" in at.error[0].value
     at.file_uploader[0].upload("mine.csv", b"length_ms\n10\n30\n60\n").run()
     assert not at.exception and not at.error
-    assert metric(at, "Long enough") == "66.7 %"
-    assert metric(at, "Stall, provisioned") == "15 ms"
+    assert metric(at, "Windows long enough") == "66.7 %"
+    assert metric(at, "Added time, provisioned") == "15 ms"
 
 
 def test_a_table_has_no_iteration_so_the_page_asks_how_long_it_lasts(page):
@@ -208,7 +208,9 @@ def test_without_a_task_graph_the_page_says_where_to_get_one(page):
 
 def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(page):
     at = page(source="scenario", sample="race", delay_ms="10")
-    assert metric(at, "Windows per iteration") == "0" and metric(at, "Stall, on demand") != "0 ms"
+    assert (
+        metric(at, "Windows per iteration") == "0" and metric(at, "Added time, on demand") != "0 ms"
+    )
     assert "no window between kinds of traffic, but circuits change within one" in words(at)
     assert "nothing to switch" not in words(at)
 

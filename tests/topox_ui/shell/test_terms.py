@@ -62,9 +62,9 @@ def test_whatever_a_button_names_is_on_the_page() -> None:
 
 
 def test_headers_of_tables_are_explained_and_keep_what_they_were_given() -> None:
-    table = pd.DataFrame(columns=["Tax", "Fabric", "Dark"])
+    table = pd.DataFrame(columns=["Tax", "Built as", "Dark"])
     columns = _explained(table.columns, {"Dark": {"alignment": "right"}, "Tax": {"help": "Ours."}})
     assert columns["Tax"]["help"] == "Ours."
-    assert "Fabric" not in columns
+    assert "Built as" not in columns
     assert columns["Dark"]["help"] == entry_of("dark").text
     assert columns["Dark"]["alignment"] == "right"

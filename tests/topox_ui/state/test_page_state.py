@@ -147,7 +147,7 @@ def test_a_choice_sets_back_what_hangs_on_it_and_its_own_default_leaves_no_trace
     ("model", "field", "value"),
     [
         (JobsState, "jobs", "256 jobs"),
-        (JobsState, "source", "the draft’s set-up"),
+        (JobsState, "source", "the paper’s set-up"),
         (JobsState, "pod_group", "slowest (pod group 3)"),
         (ContestState, "fabrics", ("static", "nothing")),
         (ContestState, "fabrics", ()),

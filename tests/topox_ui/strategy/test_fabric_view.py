@@ -26,7 +26,9 @@ CHOICES = {
 
 
 def ended(at):
-    wait_until(lambda: bool(at.error) or any(m.label == "Iteration" for m in at.metric), at.run)
+    wait_until(
+        lambda: bool(at.error) or any(m.label == "Iteration time" for m in at.metric), at.run
+    )
     assert not at.exception and not at.error
     return at
 
@@ -41,7 +43,7 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
     settings = SearchSettings(0, memory_gb=graph.memory_gb)
     table = strategy_table(model, ("static", "provisioned"), settings)
     best = table.best("provisioned").outcomes["provisioned"]
-    assert metric(found, "Iteration") == time_words(best.iteration_ms).replace("\u00a0", " ")
+    assert metric(found, "Iteration time") == time_words(best.iteration_ms).replace("\u00a0", " ")
     assert metric(found, "Lower bound") == time_words(best.bound_ms).replace("\u00a0", " ")
     shown = next(f.value for f in found.dataframe if "strategy" in f.value.columns)
     assert len(shown) == len(table.rows)
@@ -58,7 +60,7 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
     # The other fabric of the same table needs no new search.
     control(found, "strategy_fabric").set_value("static").run()
     control(found, "strategy_beside").set_value(["provisioned"]).run()
-    assert any(m.label == "Iteration" for m in found.metric)
+    assert any(m.label == "Iteration time" for m in found.metric)
     assert FABRICS["static"] in words(found)
 
 

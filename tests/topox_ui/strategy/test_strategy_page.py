@@ -46,7 +46,9 @@ def searched(at):
 
 def answered(at):
     """Run the page again until its search has ended."""
-    wait_until(lambda: bool(at.error) or any(m.label == "Iteration" for m in at.metric), at.run)
+    wait_until(
+        lambda: bool(at.error) or any(m.label == "Iteration time" for m in at.metric), at.run
+    )
     assert not at.exception
     return at
 
@@ -65,7 +67,7 @@ def test_the_page_opens_with_a_search_that_wins_and_shows_the_iteration_before_a
         note["text"] for note in chart(at, "before_and_after")["layout"]["annotations"]
     )
     assert metric(at, "Data parallelism") in before.replace("\u00a0", " ")
-    assert metric(at, "Iteration") in after.replace("\u00a0", " ")
+    assert metric(at, "Iteration time") in after.replace("\u00a0", " ")
     assert address(at) == {"sample": "blackboard"}
 
 
@@ -105,9 +107,9 @@ def test_a_search_ends_with_what_the_core_finds(page):
 def test_an_answer_is_kept_when_a_choice_is_taken_back(page):
     at = searched(page())
     control(at, "strategy_budget").set_value(300).run()
-    assert not any(m.label == "Iteration" for m in at.metric)
+    assert not any(m.label == "Iteration time" for m in at.metric)
     control(at, "strategy_budget").set_value(100).run()
-    assert any(m.label == "Iteration" for m in at.metric)
+    assert any(m.label == "Iteration time" for m in at.metric)
 
 
 def test_choices_survive_a_visit_to_another_page(page):

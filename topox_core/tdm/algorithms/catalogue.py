@@ -77,7 +77,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "hill-climbing": Entry(
             "Hill climbing",
-            "The drafts' algorithm 1, its loop corrected. From all jobs in one group, the one job whose change of group shortens "
+            "The paper's algorithm 1, its loop corrected. From all jobs in one group, the one job whose change of group shortens "
             "the round most changes it, as long as one does. Links come from algorithm 2, rings from algorithm 3. "
             "It stops on plateaus: a change in a pod group that no barrier waits for gains nothing at once.",
             "paper",
@@ -86,7 +86,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "milp": Entry(
             "Exact model",
-            "The drafts' integer program without approximation: groups, rings and links together, solved by HiGHS from the best "
+            "The paper's integer program without approximation: groups, rings and links together, solved by HiGHS from the best "
             "round of the other methods. The only one that proves its round the shortest over all rings; for some ten jobs a pod "
             "group on few pods.",
             "exact",
@@ -104,7 +104,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "all-train": Entry(
             "All-train phases",
-            "Each half of the round may end in a phase in which all train and nobody communicates. In the drafts' form a stage waits "
+            "Each half of the round may end in a phase in which all train and nobody communicates. In the paper's form a stage waits "
             "for the other group's training, so that a round pays for both trainings; with the phases it pays for the "
             "longer one. It helps where training outlasts communication.",
             "beyond",
@@ -155,7 +155,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             annealing,
         ),
         "best": Entry(
-            "Best of all",
+            "Best of all methods",
             "The shortest round with one barrier and two groups that any method here finds in the time given: hill climbing, best "
             "grouping, all-train phases and load-aware rings together, and for small cases the exact model, which then proves "
             "it. Barriers for each pod group and three groups change what the jobs must agree on: choose those by name.",
