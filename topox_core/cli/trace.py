@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
 from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.traces.importing import Imported
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 PATHS = Option(
     "paths PATH", str, "a file of a rank, or a folder of them (not those below it)", nargs="+"
 )
-FORMATS = ("auto", "kineto", "chakra", "text", "perfetto")
+FORMATS = ("auto", "kineto", "chakra")
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -35,6 +37,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     parts = command.add_subparsers(dest="part", metavar="PART", required=True)
     _add_inspect(parts)
     _add_import(parts)
+    _add_windows(parts)
+    _add_export(parts)
 
 
 def _add_inspect(parts: argparse._SubParsersAction[Any]) -> None:
@@ -65,6 +69,10 @@ def _add_import(parts: argparse._SubParsersAction[Any]) -> None:
         Option("--output FILE", str, "the task graph: .json or .csv, each also .gz"),
         Option("--cluster FILE", str, "write a cluster that fits it"),
         Option("--report FILE", str, "write the report (JSON)"),
+        Option("--format", FORMATS, "of the files (default auto: by content)"),
+        Option("--groups FILE", str, "members of Chakra groups (default PREFIX.json, if there)"),
+        Option("--tflops X", number, "of Chakra nodes without a duration (default 400)"),
+        Option("--memory-gb-per-s X", number, "of the same (default 3350)"),
         Option("--max-tasks N", positive, "bundle calls until there are no more (default 20000)"),
         Option("--nic-gbps X", number, "speed of a server for cluster and replay (default 400)"),
         Option(
@@ -74,6 +82,19 @@ def _add_import(parts: argparse._SubParsersAction[Any]) -> None:
         ),
         JSON,
     )
+
+
+def _add_windows(parts: argparse._SubParsersAction[Any]) -> None:
+    command = given.add_command(
+        parts,
+        "windows",
+        refusable(_windows),
+        "idle time of the network between two kinds of traffic, as it was recorded",
+        "Write the windows of a recorded run: from the end of one kind of traffic to when all ranks are there for the next.",
+    )
+    PATHS.add_to(command)
+    _add_reading(command)
+    add_options(command, Option("--output FILE", str, "write them (.csv or .json)"), JSON)
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:
@@ -269,13 +290,38 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> Imported:
+    from topox_core.traces.formats import format_of_all
     from topox_core.traces.importing import import_kineto
 
     settings = settings_of(options)
     name = Path(options.output).name.partition(".")[0] or "recorded run"
-    return import_kineto(
-        sources(options.paths), settings, sources(options.host_traces), progress, name
-    )
+    files = sources(options.paths)
+    form = options.format or "auto"
+    if form == "auto":
+        form, files = format_of_all(files)
+    if form == "chakra":
+        return _read_chakra(options, settings, files, name)
+    return import_kineto(files, settings, sources(options.host_traces), progress, name)
+
+
+def _read_chakra(
+    options: argparse.Namespace, settings: ImportSettings, files: tuple[Source, ...], name: str
+) -> Imported:
+    from topox_core.traces.chakra_in import Machine, import_chakra
+    from topox_core.traces.chakra_nodes import read_groups
+    from topox_core.traces.source import Source
+
+    prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
+    path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)
+    groups = read_groups(Source.of_path(Path(path))) if path else {}
+    given_machine = {
+        key: value
+        for key in ("tflops", "memory_gb_per_s")
+        if (value := getattr(options, key)) is not None
+    }
+    with given.settings_as_options(options):
+        machine = Machine(**given_machine)
+    return import_chakra(files, settings, groups, machine, progress, name)
 
 
 def _write(options: argparse.Namespace, imported: Imported) -> None:
@@ -296,29 +342,162 @@ def _write(options: argparse.Namespace, imported: Imported) -> None:
 def _print(report: dict[str, Any], output: str) -> None:
     replays = report["replay_ms"]
     fast = next(key for key in replays if key.endswith("_gbps"))
-    table(
-        (
-            "recorded",
-            figure(report["recorded_ms"], "ms"),
-            f"step {report['step']} of {len(report['ranks'])} of {report['world']} ranks",
-        ),
+    rows = [
         (
             "free network",
             figure(replays["free_network"], "ms"),
             "the least any network could reach",
         ),
-        (
-            fast.replace("_gbps", " Gbit/s"),
-            figure(replays[fast], "ms"),
-            "a server, without contention",
-        ),
+        (fast.replace("_gbps", " Gbit/s"), figure(replays[fast], "ms"), "a server, no contention"),
         (
             "tasks",
             f"{report['tasks']:,}",
             f"{report['segments']:,} segments, {report['calls']:,} calls",
         ),
         ("graph", output),
-    )
+    ]
+    of_ranks = f"{len(report['ranks'])} of {report['world']} ranks"
+    if "recorded_ms" in report:
+        words = f"step {report['step']} of {of_ranks}"
+        rows.insert(0, ("recorded", figure(report["recorded_ms"], "ms"), words))
+    else:
+        rows.insert(0, ("nodes", f"{report['nodes']:,}", of_ranks))
+    table(*rows)
     print()
     print_groups(report["groups"])
     print_findings(report["checks"], report["warnings"])
+
+
+def _windows(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from topox_core.cli.rails_windows import windows_file
+    from topox_core.traces.recorded_run import read_run, step_of
+    from topox_core.traces.windows import windows_of_step
+
+    if options.output:
+        must_be_writable(options.output, tuple(options.paths))
+    settings = settings_of(options)
+    run = read_run(sources(options.paths), settings, sources(options.host_traces), progress)
+    found = windows_of_step(step_of(run, settings), settings.parallelism)
+    name = Path(options.output or options.paths[0]).name.partition(".")[0] or "windows"
+    if options.output:
+        if not found.windows:
+            raise InputError(
+                "has no window: one kind of traffic has the network to itself",
+                file=options.paths[0],
+            )
+        write(options.output, windows_file(name, found.iteration_ms, found.windows, options.output))
+    lengths = sorted(one.length_ms for one in found.windows)
+    naive = sorted(one.length_ms for one in found.naive)
+    record = {
+        "step": found.step if found.step >= 0 else None,
+        "iteration_ms": found.iteration_ms,
+        "windows": len(found.windows),
+        "by_rank": found.by_rank,
+        "naive": len(found.naive),
+        "naive_ms": naive[:1000],
+        "list": [asdict(one) for one in found.windows],
+        "warnings": list(run.warnings),
+    }
+    if options.json:
+        as_json(record)
+        return 0
+    between = "" if not lengths else f", {figure(lengths[0], 'ms')} to {figure(lengths[-1], 'ms')}"
+    gaps = "" if not naive else f", {figure(naive[0], 'ms')} to {figure(naive[-1], 'ms')}"
+    table(
+        ("iteration", figure(found.iteration_ms, "ms")),
+        ("windows", f"{len(lengths):,}{between}"),
+        (
+            "gaps between kernels",
+            f"{len(naive):,}{gaps}: each rank's waiting counts as traffic there",
+        ),
+    )
+    print()
+    table(
+        ("before", "after", "rank", "begins", "lasts"),
+        *(
+            (
+                one.before,
+                one.after,
+                str(one.rank),
+                figure(one.begin_ms, "ms"),
+                figure(one.length_ms, "ms"),
+            )
+            for one in found.windows[:50]
+        ),
+    )
+    for line in run.warnings:
+        print(f"warning: {line}")
+    return 0
+
+
+def _add_export(parts: argparse._SubParsersAction[Any]) -> None:
+    command = given.add_command(
+        parts,
+        "export",
+        refusable(_export),
+        "a task graph as Chakra execution traces",
+        "Write a task graph as Chakra execution traces, a file a server, and the groups file beside them.",
+    )
+    add_options(
+        command,
+        Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz"),
+        Option("--format", ("chakra",), "of the traces (default chakra)"),
+        Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),
+        Option(
+            "--nic-gbps X", number, "bytes of transfers that are given by duration (default 400)"
+        ),
+        Option(
+            "--drop-dependencies",
+            bool,
+            "leave out dependencies of tasks that share no server (else: barriers of two)",
+        ),
+        JSON,
+    )
+
+
+def _export(options: argparse.Namespace) -> int:
+    from topox_core.io.files import read
+    from topox_core.io.task_graph_file import load_graph
+    from topox_core.traces.chakra_out import export_chakra
+
+    must_be_writable(f"{options.output}.json", (options.graph,))
+    graph = load_graph(read(options.graph), options.graph)
+    speed = 400.0 if options.nic_gbps is None else options.nic_gbps
+    if not 0 < speed < 1e9:
+        raise wrong_option("--nic-gbps", f"must be above 0 and below 1e9 (got {speed:g})")
+    made = export_chakra(graph, speed, drop_dependencies=options.drop_dependencies)
+    for server, data in made.files.items():
+        write(f"{options.output}.{server}.et", data)
+    write(f"{options.output}.json", made.groups)
+    record = {
+        "files": len(made.files),
+        "nodes": made.nodes,
+        "tasks": len(graph.tasks),
+        "between_servers": made.between_servers,
+        "dropped": made.between_servers if options.drop_dependencies else 0,
+        "notes": list(made.notes),
+        "output": options.output,
+    }
+    if options.json:
+        as_json(record)
+        return 0
+    table(
+        (
+            "files",
+            f"{len(made.files):,}",
+            f"{options.output}.0.et and on, groups in {options.output}.json",
+        ),
+        ("nodes", f"{made.nodes:,}", f"of {len(graph.tasks):,} tasks"),
+        (
+            "between servers",
+            f"{made.between_servers:,}",
+            "dependencies left out"
+            if options.drop_dependencies
+            else "dependencies written as barriers of two",
+        ),
+    )
+    for line in made.notes:
+        print(f"warning: {line}")
+    return 0

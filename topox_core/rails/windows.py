@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +139,39 @@ def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
         tuple(words.tolist()),
     )
     return _stretches(calls)
+
+
+class RecordedCall(NamedTuple):
+    """A communication that was recorded: when the last of its ranks was there, and when it ended."""
+
+    ranks: tuple[int, ...]
+    parallelism: str
+    operation: str
+    start_ms: float
+    end_ms: float
+    size_bytes: float
+
+
+def windows_of_calls(calls: Sequence[RecordedCall]) -> tuple[Window, ...]:
+    """Return the windows of recorded communications, by rank and time."""
+    rows = [(rank, call) for call in calls for rank in call.ranks]
+    words, word = np.unique(
+        np.array([call.parallelism for _, call in rows], str), return_inverse=True
+    )
+    return _windows(
+        _stretches(
+            _Calls(
+                np.array([rank for rank, _ in rows], np.int32),
+                np.zeros(len(rows), np.int32),
+                word.astype(np.int32),
+                np.array([call.start_ms for _, call in rows], np.float64),
+                np.array([call.end_ms for _, call in rows], np.float64),
+                np.array([call.size_bytes for _, call in rows], np.float64),
+                np.array([call.operation for _, call in rows], np.object_),
+                tuple(words.tolist()),
+            )
+        )
+    )
 
 
 def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Stretch, ...]:

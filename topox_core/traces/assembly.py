@@ -139,21 +139,27 @@ def _call_node(
         [],
         0.0,
         call.ranks,
-        True,
-        call.size_bytes,
-        call.size_from,
-        names.of(call),
-        call.description or call.group,
-        parallelism_of(call.description, call.kind),
-        call.root,
-        call.splits_bytes,
-        f"{call.ranks}|{streams}",
-        None,
-        0.0,
-        end_ms,
-        min(end_ms, latest / 1000),
-        min(kernel.end_us - kernel.start_us for _, kernel in kernels) / 1000,
-        kernels[0][1].name,
+        is_call=True,
+        size_bytes=call.size_bytes,
+        size_from=call.size_from,
+        group=names.of(call),
+        description=call.description or call.group,
+        parallelism=parallelism_of(call.description, call.kind),
+        root=call.root,
+        splits_bytes=call.splits_bytes,
+        stream=f"{call.ranks}|{streams}",
+        end_ms=end_ms,
+        at_ms=min(end_ms, latest / 1000),
+        shortest_ms=min(kernel.end_us - kernel.start_us for _, kernel in kernels) / 1000,
+        source_name=kernels[0][1].name,
+        kernels=tuple(
+            (
+                rank,
+                (kernel.start_us - clocks.offset_us[rank] - begin) / 1000,
+                (kernel.end_us - clocks.offset_us[rank] - begin) / 1000,
+            )
+            for rank, kernel in kernels
+        ),
     )
 
 

@@ -28,6 +28,10 @@ class Node:
         One of a segment; of a call those of its group in order; of a send (source, destination).
     stream
         A name that two calls share if the second follows the first on a stream of every rank.
+    lane
+        Of a segment: 0 for the GPU's, 1 for the host's.
+    kernels
+        Of a call (rank, begin, end) of each rank's kernel on the common clock, in ms.
     server_ms
         Of a call inside one server: how long it lasts whatever the network; None else.
     """
@@ -52,6 +56,8 @@ class Node:
     at_ms: float = 0.0
     shortest_ms: float = 0.0
     source_name: str = ""
+    lane: int = 0
+    kernels: tuple[tuple[int, float, float], ...] = ()
 
 
 @dataclass

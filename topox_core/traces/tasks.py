@@ -81,7 +81,7 @@ def task_graph(
                     node.kind,
                     maker.waits(node),
                     server=placement.server(rank),
-                    device=placement.device(rank),
+                    device=placement.device(rank) + node.lane * placement.gpus_per_server,
                     duration_ms=node.duration_ms,
                 )
             )

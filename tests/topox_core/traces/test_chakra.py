@@ -1,0 +1,254 @@
+"""Chakra execution traces: written, read back, and read as others write them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.topox_core.traces.made import JOBS, recordings
+from tests.topox_core.traces.reading_back import imported
+from topox_core.cli.main import main
+from topox_core.errors import InputError
+from topox_core.io.task_graph_file import dump_graph_json, load_graph
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.traces.chakra_in import Machine, import_chakra
+from topox_core.traces.chakra_nodes import groups_of_text, read_chakra
+from topox_core.traces.chakra_out import Exported, export_chakra
+from topox_core.traces.chakra_wire import (
+    COLLECTIVE,
+    COMPUTE,
+    RECEIVE,
+    SEND,
+    global_metadata,
+    node_bytes,
+)
+from topox_core.traces.importing import Imported
+from topox_core.traces.refused import Refused
+from topox_core.traces.run_graph import at_speed, replay_ms
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+from topox_core.workloads.samples import load_sample
+
+
+def read_back(made: Exported, **settings: Any) -> Imported:
+    files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]
+    groups = groups_of_text(json.loads(made.groups))
+    return import_chakra(files, ImportSettings(**settings), groups)
+
+
+def reached(graph: TaskGraph) -> dict[str, set[str]]:
+    """What each task with work or bytes waits for, directly or over others."""
+    known: dict[str, set[str]] = {}
+    for task in graph.tasks:
+        known[task.id] = set()
+        for before in task.dependencies:
+            known[task.id] |= known[before] | {before}
+    return known
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_out_and_in_again_loses_no_dependency(job: str) -> None:
+    found = imported(recordings(JOBS[job](), 100.0))
+    made = export_chakra(found.graph)
+    back = read_back(made)
+    bytes_of = [
+        Counter((t.kind, t.size_bytes) for t in one.tasks if t.size_bytes)
+        for one in (found.graph, back.graph)
+    ]
+    assert bytes_of[0] == bytes_of[1]
+    for gbps in (25.0, 100.0, 400.0, 1e6):
+        before, after = (replay_ms(one.run, at_speed(gbps)) for one in (found, back))
+        # Durations are whole microseconds, a chain's sum is right to one.
+        assert after == pytest.approx(before, abs=0.004)
+
+
+def test_a_dependency_between_servers_is_a_barrier_of_two() -> None:
+    tasks = [
+        Task("a", "forward", server=0, duration_ms=1.0),
+        Task("b", "forward", ("a",), server=1, duration_ms=2.0),
+        Task("x", "communication", ("b",), source=0, destination=1, size_bytes=50_000_000.0),
+        Task("j", "barrier", ("x", "a")),
+        Task("g", "broadcast", ("j",), members=(0, 1, 2), root=2, size_bytes=1e6),
+        Task("c", "update", ("g",), server=2, duration_ms=0.5),
+    ]
+    graph = validated("made", tasks)
+    made = export_chakra(graph)
+    assert made.between_servers == 2  # b needs a, and x needs b where it is sent
+    back = read_back(made)
+    replayed = replay_ms(back.run, at_speed(400.0))
+    assert replayed == pytest.approx(1 + 2 + 1 + 1e6 * 8 / 400e6 + 0.5, abs=0.001)
+    broadcast = next(t for t in back.graph.tasks if t.kind == "broadcast")
+    assert broadcast.root == 2 and set(broadcast.members or ()) == {0, 1, 2}
+    dropped = read_back(export_chakra(graph, drop_dependencies=True))
+    assert replay_ms(dropped.run, at_speed(400.0)) < replayed
+
+
+@pytest.mark.parametrize("sample", ["moe", "dlrm-16"])
+def test_samples_go_out_and_come_back(sample: str) -> None:
+    graph, _ = load_sample(sample)
+    back = read_back(export_chakra(graph))
+    assert back.report["size_bytes"] == sum(
+        t.size_bytes or 0 for t in graph.tasks if t.kind != "barrier"
+    )
+    assert [c["status"] for c in back.report["checks"]] == ["passed", "passed"]
+
+
+def wire(*nodes: bytes) -> bytes:
+    return b"".join([global_metadata(), *nodes])
+
+
+def test_a_ring_whose_receives_follow_its_sends_has_no_circle() -> None:
+    """Each rank sends, then receives, then computes: waiting for both ends would be a circle."""
+    files = []
+    for rank in range(4):
+        after, before = (rank + 1) % 4, (rank - 1) % 4
+        send = {"comm_src": rank, "comm_dst": after, "comm_tag": 1, "comm_size": 50_000_000}
+        receive = {"comm_src": before, "comm_dst": rank, "comm_tag": 1, "comm_size": 50_000_000}
+        nodes = wire(
+            node_bytes(0, "s", SEND, [], 0, send),
+            node_bytes(1, "r", RECEIVE, [0], 0, receive),
+            node_bytes(2, "c", COMPUTE, [1], 1_000, {}),
+        )
+        files.append(Source.of_bytes(f"ring.{rank}.et", nodes))
+    found = import_chakra(files, ImportSettings(), {})
+    assert found.report["calls"] == 4
+    assert found.report["replay_ms"]["400_gbps"] == pytest.approx(2.0)
+
+
+def test_times_of_nodes_without_a_duration_and_packed_files() -> None:
+    facts = {"num_ops": 800_000_000_000, "tensor_size": 1_000}
+    data = wire(
+        node_bytes(0, "gemm", COMPUTE, [], 0, facts),
+        node_bytes(1, "add", COMPUTE, [0], 0, {"tensor_size": 3_350_000_000, "num_ops": 1}),
+        node_bytes(7, "all", COLLECTIVE, [1, 99], 0, {"comm_type": 0, "comm_size": 1_000_000}),
+        node_bytes(8, "host", COLLECTIVE, [7], 40, {"is_cpu_op": True}),
+    )
+    found = import_chakra(
+        [Source.of_bytes("y.0.et.gz", gzip.compress(data))], ImportSettings(world=2), {}, Machine()
+    )
+    assert sum(t.duration_ms or 0 for t in found.graph.tasks) == pytest.approx(2.0 + 1.0 + 0.04)
+    assert found.report["host_wrappers"] == 1
+    assert "1 dependencies name nodes that do not exist" in found.report["checks"][0]["words"]
+
+
+def test_json_is_read_whatever_its_keys_look_like() -> None:
+    nodes = [
+        {
+            "Id": 1,
+            "Name": "a",
+            "type": "COMP_NODE",
+            "ctrlDeps": [],
+            "data_deps": [],
+            "runtime": 1000,
+        },
+        {
+            "Id": 2,
+            "Name": "b",
+            "type": 7,
+            "ctrlDeps": [2],
+            "data_deps": [1],
+            "comm_type": 2,
+            "commSize": 800,
+        },
+    ]
+    data = json.dumps({"workload_graph": nodes}).encode()
+    one = read_chakra(Source.of_bytes("z.0.json", data))
+    assert one.nodes[1].waits == (0,) and one.control_ignored == 1
+    found = import_chakra([Source.of_bytes("z.0.json", data)], ImportSettings(world=4), {})
+    assert found.report["calls_by_kind"] == {"all_gather": 1} and found.report["size_bytes"] == 800
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        (b"", "x.0.et: is empty"),
+        (b"\xff\xff\xff", "x.0.et: is no Chakra trace, or is cut, near byte 0"),
+        (b"\x05hello\x7f", "x.0.et: is no Chakra trace, or is cut, near byte 6"),
+        (global_metadata(), "x.0.et: holds no node"),
+        (global_metadata() + b"\x03\x0b\x01\x02", "x.0.et, message 1: is no Chakra node"),
+        (
+            wire(
+                *(node_bytes(i, "c", COMPUTE, [(i - 17 + 1) % 3 + 17], 1, {}) for i in (17, 18, 19))
+            ),
+            "x.0.et: data_deps are in a cycle of 3 nodes: 17 -> 18 -> 19",
+        ),
+        (
+            wire(node_bytes(41, "g", COLLECTIVE, [], 0, {"comm_type": 0, "pg_name": "5"})),
+            "x.0.et, node 41, field pg_name: '5' is not in the groups file",
+        ),
+        (
+            wire(node_bytes(1, "g", COLLECTIVE, [], 0, {"comm_type": 12, "pg_name": "1"})),
+            "x.0.et, node 1, field comm_type: must be from 0 to 9 (got 12)",
+        ),
+        (
+            wire(node_bytes(1, "a", COMPUTE, [], 1, {}), node_bytes(1, "b", COMPUTE, [], 1, {})),
+            "is used twice",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(nodes: bytes, line: str) -> None:
+    with pytest.raises(InputError) as error:
+        import_chakra([Source.of_bytes("x.0.et", nodes)], ImportSettings(), {"1": (0, 1)})
+    assert line in str(error.value)
+
+
+def test_a_send_without_a_receive_is_refused() -> None:
+    send = wire(node_bytes(0, "s", SEND, [], 0, {"comm_src": 0, "comm_dst": 1, "comm_tag": 4}))
+    other = wire(node_bytes(0, "c", COMPUTE, [], 5, {}))
+    files = [Source.of_bytes("x.0.et", send), Source.of_bytes("x.1.et", other)]
+    with pytest.raises(Refused, match="send 0 to 1, tag 4, number 1: has no receive on rank 1"):
+        import_chakra(files, ImportSettings(), {})
+
+
+def test_cut_anywhere_it_is_read_or_refused_in_a_line() -> None:
+    data = export_chakra(imported(recordings(JOBS["experts"](layers=2), 100.0)).graph).files[0]
+    for at in range(0, len(data), 97):
+        try:
+            read_chakra(Source.of_bytes("x.0.et", data[:at]))
+        except InputError as error:
+            assert "\n" not in str(error) and str(error).startswith("x.0.et")
+
+
+def test_the_commands_go_out_and_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = imported(recordings(JOBS["experts"](layers=2), 100.0)).graph
+    path, prefix = tmp_path / "a.taskgraph.json", str(tmp_path / "out")
+    path.write_bytes(dump_graph_json(graph))
+    assert main(["trace", "export", str(path), "--format", "chakra", "--output", prefix]) == 0
+    files = [f"{prefix}.{rank}.et" for rank in range(4)]
+    back = str(tmp_path / "b.taskgraph.json")
+    capsys.readouterr()
+    assert main(["trace", "import", *files, "--output", back, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["ranks"] == [0, 1, 2, 3]
+    loaded = load_graph(Path(back).read_bytes(), back)
+    assert loaded.digest == record["digest"]
+    assert sum(t.size_bytes or 0 for t in loaded.tasks) == sum(
+        t.size_bytes or 0 for t in graph.tasks
+    )
+
+
+def test_the_trace_of_another_tool_agrees_with_the_profiler(shared: Path) -> None:
+    import tarfile
+
+    archive = shared / "data" / "traces" / "feeder_tests_trace.tar.gz"
+    if not archive.is_file():
+        pytest.skip("needs the public recordings")
+    with tarfile.open(archive) as tar:
+        member = next(one for one in tar if one.name.endswith("chakra.0.et"))
+        file = tar.extractfile(member)
+        assert file is not None
+        data = file.read()
+    found = import_chakra([Source.of_bytes("chakra.0.et", data)], ImportSettings(world=2), {})
+    assert (found.report["nodes"], found.report["calls"], found.report["host_wrappers"]) == (
+        3664,
+        7,
+        14,
+    )
+    assert found.report["size_bytes"] == 102_441_032
+    assert "control dependencies go round in circles" in found.report["checks"][0]["words"]

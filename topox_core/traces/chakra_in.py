@@ -1,0 +1,466 @@
+"""Chakra execution traces of all ranks into one run's graph: dependencies are given, nothing is found."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from topox_core.errors import InputError, wrong_setting
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_RANKS
+from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
+from topox_core.traces.chakra_wire import (
+    COLLECTIVE,
+    COMPUTE,
+    MEMORY_LOAD,
+    MEMORY_STORE,
+    RECEIVE,
+    SEND,
+)
+from topox_core.traces.checks import FAILED, PASSED, WARNED, Check
+from topox_core.traces.coarsening import coarsened
+from topox_core.traces.importing import Imported, groups_of
+from topox_core.traces.recorded_run import Progress, spans
+from topox_core.traces.refused import Refused
+from topox_core.traces.run_graph import Node, RunGraph, at_speed, free, replay_ms
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+from topox_core.traces.tasks import Placement, fitting_cluster, task_graph
+
+KINDS = (
+    *("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all"),
+    *("reduce_scatter", "reduce_scatter", "barrier"),
+)
+# A task of no time passes its dependencies on if that adds no more edges than this.
+FEW_EDGES = 8
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a node without a duration is computed on."""
+
+    tflops: float = 400.0
+    memory_gb_per_s: float = 3_350.0
+
+    def __post_init__(self) -> None:
+        for name in ("tflops", "memory_gb_per_s"):
+            value = getattr(self, name)
+            if not 0 < value < 1e12:
+                raise wrong_setting(name, f"must be above 0 (got {value:g})")
+
+    def time_ms(self, node: ChakraNode) -> float:
+        """Return how long a node computes: its duration, else by its operations and bytes."""
+        if node.duration_us:
+            return node.duration_us / 1000
+        operations, size = (_number(node.attributes.get(key)) for key in ("num_ops", "tensor_size"))
+        return max(operations / (self.tflops * 1e9), size / (self.memory_gb_per_s * 1e6))
+
+
+def import_chakra(
+    sources: Sequence[Source],
+    settings: ImportSettings,
+    groups: Mapping[str, tuple[int, ...]],
+    machine: Machine | None = None,
+    progress: Progress | None = None,
+    name: str = "recorded run",
+) -> Imported:
+    """Read execution traces and return their task graph.
+
+    Parameters
+    ----------
+    groups
+        Ranks by name, where the traces do not list them.
+    machine
+        For nodes without a duration.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used, a group is unknown, or a rank comes twice.
+    Refused
+        If sends and receives do not match, or the graph cannot be made small enough.
+    """
+    ranks: dict[int, ChakraRank] = {}
+    for number, source in enumerate(sources):
+        if progress is not None:
+            progress(source.name, number / len(sources))
+        given = settings.ranks
+        fallback = given[number] if given is not None and len(given) == len(sources) else None
+        one = read_chakra(source, fallback)
+        if given is not None and one.rank not in given:
+            continue
+        if one.rank in ranks:
+            problem = f"rank {one.rank} was already read from {ranks[one.rank].file}"
+            raise InputError(problem, file=source.name)
+        ranks[one.rank] = one
+    if not ranks:
+        raise InputError("none of the files is of these ranks", file="settings", field="ranks")
+    builder = _Builder(ranks, groups, settings.world, machine or Machine())
+    builder.build()
+    absent = sorted(set(range(builder.world)) - set(ranks))
+    if absent:
+        builder.notes[
+            f"files of ranks {spans(absent)} of {builder.world} are absent: they have no computing"
+        ] = None
+    merged = _merged(builder.nodes)
+    world = builder.world
+    graph = RunGraph(merged, world, tuple(sorted(ranks)), 0.0, list(builder.notes))
+    speed = at_speed(settings.nic_gbps)
+    graph.recorded_ms = replay_ms(graph, speed)
+    before = replay_ms(RunGraph(builder.nodes, world, (), 0.0), speed)
+    fewer = coarsened(graph, settings.max_tasks)
+    placement = Placement(settings.gpus_per_server)
+    tasks, notes = task_graph(fewer.graph, name, placement, settings.parallelism)
+    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
+    checks = _checks(ranks, builder)
+    report = {
+        "format": "topox-import",
+        "version": 1,
+        "files": [source.name for source in sources],
+        "ranks": sorted(ranks),
+        "world": world,
+        "nodes": sum(len(one.nodes) for one in ranks.values()),
+        "segments": graph.segments,
+        "calls": len(builder.calls),
+        "calls_by_kind": dict(Counter(node.kind for node in builder.calls)),
+        "size_bytes": sum(node.size_bytes or 0.0 for node in builder.calls),
+        "host_wrappers": builder.wrappers,
+        "groups": groups_of(builder.calls),
+        "tasks": len(tasks.tasks),
+        "digest": tasks.digest,
+        "coarsening": {
+            "theta_ms": fewer.theta_ms,
+            "nodes_before": len(builder.nodes),
+            "nodes_merged": len(merged),
+            "nodes_after": len(fewer.graph.nodes),
+            "replay_before_ms": before,
+            "replay_after_ms": replay_ms(fewer.graph, speed),
+        },
+        "replay_ms": {
+            "free_network": replay_ms(fewer.graph, free),
+            f"{settings.nic_gbps:g}_gbps": replay_ms(fewer.graph, speed),
+        },
+        "checks": [asdict(check) for check in checks],
+        "warnings": [*builder.notes, *notes],
+    }
+    return Imported(tasks, cluster, report, checks, fewer.graph)
+
+
+def _checks(ranks: Mapping[int, ChakraRank], builder: _Builder) -> tuple[Check, ...]:
+    dropped = sum(one.dropped for one in ranks.values())
+    ignored = sum(one.control_ignored for one in ranks.values())
+    words = f"{dropped:,} dependencies name nodes that do not exist"
+    if ignored:
+        words += f"; {ignored:,} control dependencies go round in circles and are ignored"
+    lost = len(builder.unmatched)
+    listed = f": {builder.unmatched[0]}" if lost else ""
+    found = [
+        Check("dependencies", WARNED if dropped or ignored else PASSED, words),
+        Check(
+            "matching",
+            FAILED if lost else PASSED,
+            f"{lost:,} sends, receives or collectives have no counterpart{listed}",
+        ),
+    ]
+    return tuple(sorted(found, key=lambda one: (FAILED, WARNED, PASSED).index(one.status)))
+
+
+@dataclass
+class _Builder:
+    ranks: Mapping[int, ChakraRank]
+    given: Mapping[str, tuple[int, ...]]
+    world: int
+    machine: Machine
+    nodes: list[Node] = field(default_factory=list)
+    calls: list[Node] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    unmatched: list[str] = field(default_factory=list)
+    wrappers: int = 0
+    named: dict[str, frozenset[int]] = field(default_factory=dict)
+    # What stands for a node of a rank: a position in ``nodes``.
+    place: dict[tuple[int, int], int] = field(default_factory=dict)
+    # What a node of ``nodes`` waits for: nodes of ranks.
+    waits: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def build(self) -> None:
+        """Make nodes of all ranks, then their dependencies."""
+        self.world = max(self.world, 1 + max(self.ranks), self._highest_of_groups())
+        collectives: dict[tuple[frozenset[int], int], list[tuple[int, int]]] = defaultdict(list)
+        names: dict[frozenset[int], str] = {}
+        sends: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
+        receives: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
+        for rank, one in sorted(self.ranks.items()):
+            counts: Counter[frozenset[int]] = Counter()
+            for at, node in enumerate(one.nodes):
+                if node.type in (SEND, RECEIVE) and not node.attributes.get("is_cpu_op"):
+                    key = _pair(node, rank, one.file)
+                    (sends if node.type == SEND else receives)[key].append((rank, at))
+                elif node.type == COLLECTIVE and _is_call(node):
+                    ranks = self._group(node, one)
+                    same = frozenset(ranks)
+                    names.setdefault(same, str(node.attributes.get("pg_name") or ""))
+                    collectives[same, counts[same]].append((rank, at))
+                    counts[same] += 1
+                elif node.type in (COMPUTE, MEMORY_LOAD, MEMORY_STORE, SEND, RECEIVE, COLLECTIVE):
+                    self._compute(rank, at, node)
+        for (same, k), members in collectives.items():
+            self._collective(names[same], k, members)
+        for key in sorted({*sends, *receives}):
+            self._transfers(key, sends.get(key, []), receives.get(key, []))
+        if self.unmatched:
+            more = f" (and {len(self.unmatched) - 1:,} more)" if len(self.unmatched) > 1 else ""
+            raise Refused(self.unmatched[0] + more)
+        self._link()
+
+    def _highest_of_groups(self) -> int:
+        listed = [ranks for ranks in self.given.values() if ranks]
+        listed += [ranks for one in self.ranks.values() for ranks in one.groups.values() if ranks]
+        highest = max((max(ranks) for ranks in listed), default=0)
+        if highest >= MAX_RANKS:
+            raise InputError(f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have")
+        return 1 + highest
+
+    def _group(self, node: ChakraNode, one: ChakraRank) -> tuple[int, ...]:
+        name = node.attributes.get("pg_name")
+        everyone = tuple(range(self.world))
+        if name in (None, ""):
+            ranks: tuple[int, ...] = everyone
+        elif str(name) in one.groups:
+            ranks = one.groups[str(name)] or everyone
+        elif str(name) in self.given:
+            ranks = self.given[str(name)] or everyone
+        else:
+            raise InputError(
+                f"{str(name)[:40]!r} is not in the groups file",
+                file=one.file,
+                item=f"node {node.id}",
+                field="pg_name",
+            )
+        if len(ranks) < 2 and len(self.ranks) == 1 and name in (None, ""):
+            raise Refused("its collectives name no group: give --groups, or --world", file=one.file)
+        return ranks
+
+    def _compute(self, rank: int, at: int, node: ChakraNode) -> None:
+        if node.type in (SEND, RECEIVE, COLLECTIVE):
+            self.wrappers += 1
+        name = f"r{rank}.n{node.id}"
+        lane = 1 if node.attributes.get("is_cpu_op") else 0
+        made = Node(name, "forward", [], self.machine.time_ms(node), (rank,), lane=lane)
+        self._add(made, [(rank, at)], [(rank, at)])
+
+    def _add(
+        self, made: Node, stands_for: list[tuple[int, int]], waits: list[tuple[int, int]]
+    ) -> int:
+        number = len(self.nodes)
+        self.nodes.append(made)
+        for one in stands_for:
+            self.place[one] = number
+        self.waits[number] = waits
+        return number
+
+    def _collective(self, name: str, k: int, members: list[tuple[int, int]]) -> None:
+        nodes = [self.ranks[rank].nodes[at] for rank, at in members]
+        ranks = self._group(nodes[0], self.ranks[members[0][0]])
+        absent = [r for r in ranks if r in self.ranks and r not in {rank for rank, _ in members}]
+        kinds = {int(_number(node.attributes.get("comm_type"))) for node in nodes}
+        if absent or len(kinds) > 1:
+            what = f"absent on rank {absent[0]}" if absent else "of different kinds on its ranks"
+            self.unmatched.append(f"group {name or 'of all ranks'}, call {k + 1}: is {what}")
+            return
+        (number,) = kinds
+        if number >= len(KINDS):
+            first = members[0]
+            raise InputError(
+                f"must be from 0 to {len(KINDS) - 1} (got {number})",
+                file=self.ranks[first[0]].file,
+                item=f"node {nodes[0].id}",
+                field="comm_type",
+            )
+        kind = KINDS[number]
+        size = max(_number(node.attributes.get("comm_size")) for node in nodes)
+        listed = name or "all"
+        plain = len(listed) <= 40 and listed.isprintable() and " " not in listed
+        group = listed if plain else "group"
+        # Ranks may call different groups alike.
+        while self.named.setdefault(group, frozenset(ranks)) != frozenset(ranks):
+            group += "'"
+        made = Node(
+            f"coll.{group}.{k}",
+            kind,
+            [],
+            0.0,
+            ranks,
+            True,
+            0.0 if kind == "barrier" else size,
+            "metadata",
+            group,
+            stream=f"{ranks}",
+        )
+        self.calls.append(made)
+        self._add(made, members, members)
+
+    def _transfers(
+        self,
+        key: tuple[int, int, int],
+        sent: list[tuple[int, int]],
+        received: list[tuple[int, int]],
+    ) -> None:
+        source, destination, tag = key
+        for k in range(max(len(sent), len(received))):
+            send = sent[k] if k < len(sent) else None
+            receive = received[k] if k < len(received) else None
+            here = {source: send, destination: receive}
+            if any(one is None and rank in self.ranks for rank, one in here.items()):
+                what = "send" if send is None else "receive"
+                rank = source if send is None else destination
+                self.unmatched.append(
+                    f"send {source} to {destination}, tag {tag}, number {k + 1}: has no {what} on rank {rank}"
+                )
+                continue
+            ends = [one for one in (send, receive) if one is not None]
+            sizes = [
+                _number(self.ranks[rank].nodes[at].attributes.get("comm_size")) for rank, at in ends
+            ]
+            made = Node(
+                f"p2p.{source}-{destination}.{tag}.{k}",
+                "send",
+                [],
+                0.0,
+                (source, destination),
+                True,
+                max(sizes),
+                "metadata",
+                f"{source}-{destination}",
+                parallelism="pp",
+            )
+            self.calls.append(made)
+            # It waits for what the sender waited for: waiting for both ends makes circles.
+            number = self._add(made, ends[:1], ends[:1])
+            if send is not None and receive is not None:
+                inside = Node(f"{made.id}.in", "barrier", [number], 0.0, (destination,), True, 0.0)
+                self._add(inside, [receive], [receive])
+
+    def _link(self) -> None:
+        """Give every node what it waits for, looking through nodes that stand for nothing."""
+        total = 0
+        seen_through: dict[tuple[int, int], tuple[int, ...]] = {}
+        for number, node in enumerate(self.nodes):
+            found = dict.fromkeys(node.waits)
+            for rank, at in self.waits[number]:
+                for before in self.ranks[rank].nodes[at].waits:
+                    found.update(dict.fromkeys(self._through(rank, before, seen_through)))
+            found.pop(number, None)
+            node.waits = list(found)
+            total += len(found)
+            if total > 4 * MAX_DEPENDENCIES:
+                raise InputError(
+                    f"holds more than the {4 * MAX_DEPENDENCIES:,} dependencies a run may have"
+                )
+
+    def _through(
+        self, rank: int, at: int, seen: dict[tuple[int, int], tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        if (rank, at) in self.place:
+            return (self.place[rank, at],)
+        # Depth first without recursion: chains of nodes without a task may be long.
+        stack = [at]
+        nodes = self.ranks[rank].nodes
+        while stack:
+            top = stack[-1]
+            if (rank, top) in seen:
+                stack.pop()
+                continue
+            open_ones = [
+                b for b in nodes[top].waits if (rank, b) not in self.place and (rank, b) not in seen
+            ]
+            if open_ones:
+                stack += open_ones
+                continue
+            found: dict[int, None] = {}
+            for before in nodes[top].waits:
+                own = self.place.get((rank, before))
+                found.update(dict.fromkeys(seen[rank, before] if own is None else (own,)))
+            seen[rank, top] = tuple(found)
+            stack.pop()
+        return seen[rank, at]
+
+
+def _is_call(node: ChakraNode) -> bool:
+    """Whether a collective's node is one: a host's wrapper is not, nor one without a kind."""
+    return not node.attributes.get("is_cpu_op") and node.attributes.get("comm_type") is not None
+
+
+def _pair(node: ChakraNode, rank: int, file: str) -> tuple[int, int, int]:
+    found = []
+    for key, default in (("comm_src", rank), ("comm_dst", rank), ("comm_tag", 0)):
+        value = node.attributes.get(key)
+        if value is None and (key, node.type) in (("comm_dst", SEND), ("comm_src", RECEIVE)):
+            raise InputError("is missing", file=file, item=f"node {node.id}", field=key)
+        found.append(int(_number(default if value is None else value)))
+    source, destination, tag = found
+    if max(source, destination) >= MAX_RANKS or source == destination:
+        raise InputError(
+            f"must be two ranks below {MAX_RANKS:,} (got {source} and {destination})",
+            file=file,
+            item=f"node {node.id}",
+            field="comm_dst",
+        )
+    return source, destination, tag
+
+
+def _number(value: object) -> float:
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e18
+    return (
+        float(value) if sound and isinstance(value, int | float) and math.isfinite(value) else 0.0
+    )
+
+
+def _merged(nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes with chains of computing joined and tasks of no time passed through."""
+    waits = [set(node.waits) for node in nodes]
+    after: list[set[int]] = [set() for _ in nodes]
+    for at, befores in enumerate(waits):
+        for one in befores:
+            after[one].add(at)
+    alive = [True] * len(nodes)
+    lasts = [node.duration_ms for node in nodes]
+    for at, node in enumerate(nodes):
+        if node.is_call or lasts[at] > 0:
+            continue
+        come, go = len(waits[at]), len(after[at])
+        if come * go - come - go <= FEW_EDGES:
+            for one in waits[at]:
+                after[one].discard(at)
+                after[one] |= after[at]
+            for one in after[at]:
+                waits[one].discard(at)
+                waits[one] |= waits[at]
+            alive[at] = False
+    for at, node in enumerate(nodes):
+        while alive[at] and not node.is_call and len(waits[at]) == 1:
+            (before,) = waits[at]
+            other = nodes[before]
+            same = not other.is_call and other.ranks == node.ranks and other.lane == node.lane
+            if not same or after[before] != {at}:
+                break
+            lasts[at] += lasts[before]
+            waits[at] = waits[before]
+            for one in waits[before]:
+                after[one].discard(before)
+                after[one].add(at)
+            alive[before] = False
+    number = {at: k for k, at in enumerate(at for at in range(len(nodes)) if alive[at])}
+    kept = []
+    for at in number:
+        node = nodes[at]
+        kept.append(
+            Node(
+                **{
+                    **node.__dict__,
+                    "waits": sorted(number[one] for one in waits[at]),
+                    "duration_ms": lasts[at],
+                }
+            )
+        )
+    return kept

@@ -1,0 +1,307 @@
+"""A Chakra execution trace of one rank: its nodes with the dependencies that hold, from ``.et`` or JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.collection import nothing_collected
+from topox_core.io.limits import CHAKRA, MAX_RANKS
+from topox_core.traces.chakra_wire import METADATA, messages, node_of
+from topox_core.traces.source import Content, Source
+
+_TYPES = {
+    "METADATA": 1,
+    "MEM_LOAD": 2,
+    "MEM_STORE": 3,
+    "COMP": 4,
+    "COMM_SEND": 5,
+    "COMM_RECV": 6,
+    "COMM_COLL": 7,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChakraNode:
+    """One node; ``waits`` are the ids of nodes that exist."""
+
+    id: int
+    name: str
+    type: int
+    waits: tuple[int, ...]
+    duration_us: float
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ChakraRank:
+    """One rank's trace.
+
+    Attributes
+    ----------
+    groups
+        Ranks by name, from its metadata; an empty list means all.
+    control_ignored
+        Control dependencies left out because they go round in circles with the data's.
+    dropped
+        Dependencies on nodes that do not exist.
+    """
+
+    file: str
+    rank: int
+    nodes: tuple[ChakraNode, ...]
+    groups: Mapping[str, tuple[int, ...]]
+    control_ignored: int
+    dropped: int
+
+
+def read_chakra(source: Source, rank: int | None = None) -> ChakraRank:
+    """Read one rank's execution trace.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, is cut, tells no rank, or its data dependencies have a cycle.
+    """
+    content = Content(source, CHAKRA)
+    data = b"".join(content)
+    if content.cut:
+        raise InputError("ends early", file=source.name)
+    if not data.strip():
+        raise InputError("is empty", file=source.name)
+    with nothing_collected():
+        text = data.lstrip()[:1] in (b"{", b"[")
+        records = _of_json(data, source.name) if text else _of_wire(data, source.name)
+        if not records:
+            raise InputError("holds no node", file=source.name)
+        return _rank(source.name, records, rank)
+
+
+def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    for number, message in enumerate(messages(data, file)):
+        if not number:
+            continue  # what the whole file says of itself
+        try:
+            records.append(node_of(message))
+        except (ValueError, IndexError, TypeError, AttributeError, struct.error):
+            raise InputError("is no Chakra node", file=file, item=f"message {number}") from None
+        if len(records) > CHAKRA.entries:
+            raise InputError(
+                f"holds more than the {CHAKRA.entries:,} nodes a trace may have", file=file
+            )
+    return records
+
+
+def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON", file=file) from None
+    named = _plain(record) if isinstance(record, dict) else {}
+    listed = named.get("workloadgraph", named.get("nodes"))
+    if not isinstance(listed, list):
+        raise InputError("holds no workload_graph", file=file)
+    records = []
+    for number, one in enumerate(listed, 1):
+        if not isinstance(one, dict):
+            raise InputError("must be an object in braces", file=file, item=f"node {number}")
+        node = _plain(one)
+        attributes = {
+            key: value for key, value in node.items() if key not in ("id", "name", "type")
+        }
+        for attribute in node.get("attr") or node.get("attrs") or ():
+            if isinstance(attribute, dict) and isinstance(attribute.get("name"), str):
+                values = [v for k, v in attribute.items() if k not in ("name", "doc_string")]
+                value = values[0] if values else None
+                attributes[attribute["name"].lower().replace("_", "")] = value
+        kind = node.get("type", 0)
+        if isinstance(kind, str):
+            kind = _TYPES.get(kind.upper().removesuffix("_NODE"), 0)
+        duration = node.get("durationmicros", node.get("runtime", node.get("duration", 0)))
+        records.append(
+            {
+                "id": node.get("id", 0),
+                "name": node.get("name", ""),
+                "type": kind,
+                "ctrl_deps": node.get("ctrldeps") or [],
+                "data_deps": node.get("datadeps") or [],
+                "duration_micros": duration or 0,
+                "inputs": node.get("inputs") or "",
+                "attributes": {
+                    name: attributes[bare] for name, bare in _BARE.items() if bare in attributes
+                },
+            }
+        )
+    return records
+
+
+_BARE = {
+    name: name.replace("_", "")
+    for name in (
+        *("is_cpu_op", "comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag"),
+        *("pg_name", "num_ops", "tensor_size"),
+    )
+}
+
+
+def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with its keys in lower case and without underscores."""
+    return {str(key).lower().replace("_", ""): value for key, value in record.items()}
+
+
+def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) -> ChakraRank:
+    number = given if given is not None else _rank_of(file)
+    ids: dict[int, int] = {}
+    for at, one in enumerate(records):
+        key = _whole(one["id"])
+        if key is None:
+            raise InputError(
+                "must be a whole number from 0", file=file, item=f"node {at + 1}", field="id"
+            )
+        if key in ids:
+            raise InputError("is used twice", file=file, item=f"node {key}", field="id")
+        ids[key] = at
+    dropped = 0
+    data: list[list[int]] = []
+    both: list[list[int]] = []
+    controls = 0
+    for one in records:
+        kept: list[list[int]] = []
+        for field in ("data_deps", "ctrl_deps"):
+            waits = one[field]
+            if not isinstance(waits, list):
+                waits = []
+            known = [ids[w] for w in waits if isinstance(w, int) and w in ids]
+            dropped += len(waits) - len(known)
+            kept.append(known)
+        data.append(list(dict.fromkeys(kept[0])))
+        both.append(list(dict.fromkeys([*kept[0], *kept[1]])))
+        controls += len(kept[1])
+    ignored = 0
+    waits_of = both
+    if controls and cycle_of(both):
+        waits_of, ignored = data, controls
+    cycle = cycle_of(waits_of)
+    if cycle:
+        shown = " -> ".join(str(records[at]["id"]) for at in cycle[:8])
+        more = " -> ..." if len(cycle) > 8 else ""
+        raise InputError(
+            f"data_deps are in a cycle of {len(cycle):,} nodes: {shown}{more}", file=file
+        )
+    nodes, groups = [], {}
+    for at, one in enumerate(records):
+        if one["type"] == METADATA:
+            groups.update(_groups(one["inputs"]))
+        duration = one["duration_micros"]
+        sound = isinstance(duration, int | float) and 0 <= duration < 1e15
+        if not sound:
+            item = f"node {one['id']}"
+            raise InputError(
+                "must be a number from 0", file=file, item=item, field="duration_micros"
+            )
+        nodes.append(
+            ChakraNode(
+                int(one["id"]),
+                str(one["name"])[:200],
+                one["type"] if isinstance(one["type"], int) else 0,
+                tuple(waits_of[at]),
+                float(duration),
+                one["attributes"],
+            )
+        )
+    return ChakraRank(file, number, tuple(nodes), groups, ignored, dropped)
+
+
+def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
+    """Return the positions along one cycle, each waiting for the one after; none if there is none."""
+    waiting = [len(one) for one in waits]
+    after: list[list[int]] = [[] for _ in waits]
+    for at, one in enumerate(waits):
+        for before in one:
+            after[before].append(at)
+    ready = [at for at, count in enumerate(waiting) if not count]
+    for at in ready:
+        for later in after[at]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                ready.append(later)
+    if len(ready) == len(waits):
+        return []
+    at = next(k for k, count in enumerate(waiting) if count)
+    seen: dict[int, int] = {}
+    walk: list[int] = []
+    while at not in seen:
+        seen[at] = len(walk)
+        walk.append(at)
+        at = next(before for before in waits[at] if waiting[before])
+    return walk[seen[at] :]
+
+
+def _rank_of(file: str) -> int:
+    name = file.replace("\\", "/").rpartition("/")[2]
+    for pattern in (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\."):
+        found = re.search(pattern, name, re.IGNORECASE)
+        if found and len(found[1]) < 9 and int(found[1]) < MAX_RANKS:
+            return int(found[1])
+    raise InputError("names no rank: rename it to ....0.et, or give --ranks", file=file)
+
+
+def groups_of_text(text: object) -> dict[str, tuple[int, ...]]:
+    """Return groups that a metadata node or a groups file lists: name and ranks."""
+    found: dict[str, tuple[int, ...]] = {}
+    if isinstance(text, dict):
+        text = [{"pg_name": key, "ranks": value} for key, value in text.items()]
+    for one in text if isinstance(text, list) else ():
+        if not isinstance(one, dict):
+            continue
+        ranks = one.get("ranks")
+        sound = isinstance(ranks, list) and all(
+            _whole(r) is not None and r < MAX_RANKS for r in ranks
+        )
+        if sound and isinstance(ranks, list):
+            found[str(one.get("pg_name", ""))[:100]] = tuple(ranks)
+    return found
+
+
+def read_groups(source: Source) -> dict[str, tuple[int, ...]]:
+    """Read a groups file: an object of names and lists of ranks.
+
+    Raises
+    ------
+    InputError
+        If it is no such file.
+    """
+    try:
+        record = json.loads(b"".join(Content(source, CHAKRA)))
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON", file=source.name) from None
+    found = groups_of_text(record)
+    if not isinstance(record, dict) or len(found) < len(record):
+        raise InputError('must be groups such as {"1": [0, 1]}', file=source.name)
+    return found
+
+
+def _groups(inputs: object) -> dict[str, tuple[int, ...]]:
+    if isinstance(inputs, dict):
+        inputs = inputs.get("values", "")
+    if not isinstance(inputs, str):
+        return {}
+    for quoted in (inputs, inputs.replace("'", '"')):
+        try:
+            found = groups_of_text(json.loads(quoted))
+        except (ValueError, RecursionError):
+            continue
+        if found:
+            return found
+    return {}
+
+
+def _whole(value: object) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
+    return value if whole and isinstance(value, int) else None

@@ -1,0 +1,243 @@
+"""A task graph as Chakra execution traces: a file a server, and the groups file beside them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
+from topox_core.traces.chakra_in import KINDS
+from topox_core.traces.chakra_wire import (
+    COLLECTIVE,
+    COMPUTE,
+    RECEIVE,
+    SEND,
+    global_metadata,
+    node_bytes,
+)
+
+Facts = dict[str, bool | int | str]
+_BARRIER = KINDS.index("barrier")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files of an export.
+
+    Attributes
+    ----------
+    files
+        By server.
+    groups
+        The groups file: name and servers.
+    between_servers
+        Dependencies of tasks that share no server, written as barriers of two servers, or dropped.
+    notes
+        What could not be written, a sentence each.
+    """
+
+    files: Mapping[int, bytes]
+    groups: bytes
+    nodes: int
+    between_servers: int
+    notes: tuple[str, ...]
+
+
+def export_chakra(
+    graph: TaskGraph, nic_gbps: float = 400.0, *, drop_dependencies: bool = False
+) -> Exported:
+    """Return a task graph as execution traces.
+
+    A node's id is twice the task's position plus one, of a receive plus two. Durations are whole
+    microseconds; what rounding takes is given to the next task of the device.
+
+    Parameters
+    ----------
+    nic_gbps
+        Speed that sizes of transfers given by duration are taken from.
+    drop_dependencies
+        Leave out dependencies of tasks that share no server, instead of writing barriers for them.
+    """
+    writer = _Writer(graph, nic_gbps, drop_dependencies)
+    for position in _in_order(graph):
+        writer.task(position)
+    return writer.exported()
+
+
+def _in_order(graph: TaskGraph) -> list[int]:
+    """Return positions so that each task comes after what it waits for."""
+    place, waiting = graph.position, [len(task.dependencies) for task in graph.tasks]
+    after: list[list[int]] = [[] for _ in graph.tasks]
+    for at, task in enumerate(graph.tasks):
+        for name in task.dependencies:
+            after[place[name]].append(at)
+    order = [at for at, count in enumerate(waiting) if not count]
+    for at in order:
+        for later in after[at]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                order.append(later)
+    return order
+
+
+class _Writer:
+    def __init__(self, graph: TaskGraph, nic_gbps: float, drop: bool) -> None:
+        self._graph, self._nic_gbps, self._drop = graph, nic_gbps, drop
+        self._servers = _servers(graph)
+        self._out: dict[int, list[bytes]] = {s: [global_metadata()] for s in range(graph.servers)}
+        self._groups: dict[tuple[int, ...], str] = {}
+        self._carry: dict[tuple[int, int], float] = defaultdict(float)
+        self._extra = 2 * len(graph.tasks) + 3
+        self._between = self._nodes = 0
+        self._notes: dict[str, None] = {}
+
+    def exported(self) -> Exported:
+        """Return all files."""
+        groups = {name: list(servers) for servers, name in self._groups.items()}
+        files = {server: b"".join(parts) for server, parts in self._out.items()}
+        text = (json.dumps(groups, indent=1) + "\n").encode()
+        return Exported(files, text, self._nodes, self._between, tuple(self._notes))
+
+    def task(self, position: int) -> None:
+        """Write the nodes of one task."""
+        task = self._graph.tasks[position]
+        waits = self._waits(position)
+        if task.kind in COMPUTE_KINDS:
+            self._compute(position, task, waits)
+        elif task.kind in COLLECTIVE_KINDS:
+            self._collective(position, task, waits)
+        elif task.kind == "barrier":
+            self._barrier(position, task, waits)
+        else:
+            self._transfer(position, task, waits)
+
+    def _waits(self, position: int) -> dict[int, list[int]]:
+        """Return, by server, the ids that a task's node there waits for."""
+        task, own = self._graph.tasks[position], self._servers[position]
+        # A transfer begins where it is sent: what only its receiver has must be known there.
+        needed = own[:1] if task.source is not None else own
+        waits: dict[int, list[int]] = {server: [] for server in own}
+        for name in task.dependencies:
+            before = self._graph.position[name]
+            there = self._servers[before]
+            shared = [server for server in own if server in there]
+            for server in shared:
+                waits[server].append(self._id(before, server))
+            if there and needed and not any(server in there for server in needed):
+                self._between += 1
+                if not self._drop:
+                    both = (there[0], needed[0])
+                    number = self._meet(both, self._id(before, there[0]))
+                    waits[needed[0]].append(number)
+        return waits
+
+    def _id(self, position: int, server: int) -> int:
+        task = self._graph.tasks[position]
+        receives = task.destination is not None and server == task.destination
+        return 2 * position + (2 if receives else 1)
+
+    def _meet(self, servers: tuple[int, int], waits_for: int) -> int:
+        """Write a barrier of two servers that waits for a node of the first, and return its id."""
+        number = self._extra
+        self._extra += 1
+        group = self._group(tuple(sorted(servers)))
+        facts: Facts = {"is_cpu_op": False, "comm_type": _BARRIER, "comm_size": 0, "pg_name": group}
+        for server in servers:
+            waits = [waits_for] if server == servers[0] else []
+            self._put(server, node_bytes(number, f"meet.{number}", COLLECTIVE, waits, 0, facts))
+        return number
+
+    def _group(self, servers: tuple[int, ...]) -> str:
+        return self._groups.setdefault(servers, str(len(self._groups) + 1))
+
+    def _put(self, server: int, node: bytes) -> None:
+        self._out[server].append(node)
+        self._nodes += 1
+
+    def _compute(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
+        (server,) = self._servers[position]
+        lane = (server, task.device or 0)
+        exact = (task.duration_ms or 0.0) * 1000 + self._carry[lane]
+        whole = max(1, round(exact))
+        self._carry[lane] = exact - whole
+        if task.device:
+            self._notes["devices of a server are not told apart in a trace"] = None
+        facts: Facts = {"is_cpu_op": False}
+        node = node_bytes(2 * position + 1, task.id, COMPUTE, waits[server], whole, facts)
+        self._put(server, node)
+
+    def _collective(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
+        members = task.members or ()
+        if task.kind == "broadcast" and task.root is not None:
+            # A root has no field: it stands first in its group.
+            members = (task.root, *(one for one in members if one != task.root))
+        facts: Facts = {
+            "is_cpu_op": False,
+            "comm_type": KINDS.index(task.kind),
+            "comm_size": round(task.size_bytes or 0.0),
+            "pg_name": self._group(members),
+        }
+        for server in members:
+            node = node_bytes(2 * position + 1, task.id, COLLECTIVE, waits[server], 0, facts)
+            self._put(server, node)
+
+    def _transfer(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
+        source, destination = task.source or 0, task.destination or 0
+        size = task.size_bytes
+        if size is None:
+            size = (task.duration_ms or 0.0) * self._nic_gbps * 125_000
+            note = f"transfers given by duration have the bytes of {self._nic_gbps:g} Gbit/s"
+            self._notes[note] = None
+        facts: Facts = {
+            "is_cpu_op": False,
+            "comm_size": round(size),
+            "comm_src": source,
+            "comm_dst": destination,
+            "comm_tag": position,
+        }
+        send = node_bytes(2 * position + 1, task.id, SEND, waits[source], 0, facts)
+        receive = node_bytes(2 * position + 2, task.id, RECEIVE, waits[destination], 0, facts)
+        self._put(source, send)
+        self._put(destination, receive)
+
+    def _barrier(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
+        servers = self._servers[position]
+        if len(servers) < 2:
+            for server in servers:
+                node = node_bytes(
+                    2 * position + 1, task.id, COMPUTE, waits[server], 0, {"is_cpu_op": False}
+                )
+                self._put(server, node)
+            return
+        group = self._group(servers)
+        facts: Facts = {"is_cpu_op": False, "comm_type": _BARRIER, "comm_size": 0, "pg_name": group}
+        for server in servers:
+            node = node_bytes(2 * position + 1, task.id, COLLECTIVE, waits[server], 0, facts)
+            self._put(server, node)
+
+
+def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:
+    """Return the servers that take part in each task; in a barrier those before and after it."""
+    tasks, place = graph.tasks, graph.position
+    own: list[dict[int, None]] = []
+    for task in tasks:
+        named = (task.server, task.source, task.destination, *(task.members or ()))
+        own.append(dict.fromkeys(server for server in named if server is not None))
+    order = _in_order(graph)
+    below = [dict(one) for one in own]
+    for at in order:
+        if tasks[at].kind == "barrier":
+            for name in tasks[at].dependencies:
+                below[at].update(below[place[name]])
+    above = [dict(one) for one in own]
+    for at in reversed(order):
+        for name in tasks[at].dependencies:
+            before = place[name]
+            if tasks[before].kind == "barrier":
+                above[before].update(above[at])
+    return [
+        tuple(sorted({**below[at], **above[at]})) if task.kind == "barrier" else tuple(own[at])
+        for at, task in enumerate(tasks)
+    ]
