@@ -27,6 +27,7 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.presets import Preset
+from topox_core.training.exchanges import gathered_ms
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
 from topox_core.training.weights import WEIGHT_BYTES
@@ -245,11 +246,15 @@ class _Builder:
         """Return what a pass waits for: the one before, what that sent, what has come, the host."""
         waits = self.passed[stage] + self.sending[stage]
         self.sending[stage] = []
-        if one is not None and needed(one, self.preset) is not None:
+        came = one is not None and needed(one, self.preset) is not None
+        if one is not None and came:
             waits.append(self.arrived.pop(one))
+        work = UPDATE if one is None else _work(one)
+        m = -1 if one is None else one.microbatch
+        if came and (whole_ms := gathered_ms(self.preset.job)):
+            words = label.replace("launch", "message made whole")
+            waits = self._compute(stage, waits, work, words, whole_ms, microbatch=m)
         if self.preset.host_ms:
-            work = UPDATE if one is None else _work(one)
-            m = -1 if one is None else one.microbatch
             waits = self._compute(stage, waits, work, label, self.preset.host_ms, microbatch=m)
         return waits
 
@@ -338,15 +343,18 @@ class _Builder:
             for spread in ("weights", "experts")
         }
         sharers = {"weights": preset.replicas, "experts": preset.replicas // preset.expert}
-        count = sum(held[spread] / (sharers[spread] if preset.fsdp else 1) for spread in held)
+        shared_out = preset.job.plan.zero > 0
+        count = sum(held[spread] / (sharers[spread] if shared_out else 1) for spread in held)
         waits = self._begun(stage, None, "optimizer launch")
         norm_ms = preset.job.machine.moved_ms(count * preset.job.plan.gradient_bytes)
         step_ms = update_ms(preset.job, count)
         if not preset.fsdp:
-            reduced = self._burst(stage, units, ALL_REDUCE, waits, -1)
-            waits = self._last_of_groups(reduced) or waits
+            kind = REDUCE_SCATTER if shared_out else ALL_REDUCE
+            waits = self._last_of_groups(self._burst(stage, units, kind, waits, -1)) or waits
         if not preset.fsdp or preset.replicas == 1:
-            self._compute(stage, waits, UPDATE, "update", step_ms)
+            waits = self._compute(stage, waits, UPDATE, "update", step_ms)
+            if shared_out and not preset.fsdp:  # each updated a part (ZeRO 1 and 2)
+                self._burst(stage, units, ALL_GATHER, waits, -1)
             return
         waits = self._compute(stage, waits, UPDATE, "norm", norm_ms)
         waits = self._scalar(stage, waits, "norm")

@@ -123,8 +123,13 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
         once = preset.reduce == "last" or not preset.fsdp
         when = "after the last backward pass" if once else "backward passes"
         size, times = preset.job.plan.gradient_bytes * held, 1 if once else preset.microbatches
-        if not preset.fsdp:
+        if not preset.fsdp and not preset.job.plan.zero:
             classes.append(_class("dp", ALL_REDUCE, when, calls, size, n, times))
+            continue
+        if not preset.fsdp:  # each replica updates a part (ZeRO 1 and 2)
+            whole = WEIGHT_BYTES * held
+            classes.append(_class("dp", REDUCE_SCATTER, when, calls, size, n, times))
+            classes.append(_class("dp", ALL_GATHER, "after the update", calls, whole, n, 1))
             continue
         both = preset.reshard and preset.regather
         passes = "forward and backward passes" if both else "forward passes"

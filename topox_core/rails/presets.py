@@ -31,6 +31,7 @@ _COUNTS = (
     "virtual_stages",
     "gpus_per_server",
 )
+SHARDED = 3  # the stage of ZeRO that splits weights too
 # Speeds and times beyond these are typing errors, and would make times that no float tells apart.
 _SLOWEST, _FASTEST, _LONGEST_MS = 1e-3, 1e9, 1e9
 
@@ -78,6 +79,8 @@ class Preset:
         If given, compute times are scaled together until the undisturbed iteration lasts this long.
     host_ms
         What the host takes to launch a pass before its first communication.
+    training
+        The training job that it was made of, if any: what no key above says is as there.
 
     Raises
     ------
@@ -111,6 +114,47 @@ class Preset:
     machine: str = "h100"
     iteration_ms: float | None = None
     host_ms: float = 0.0
+    training: Job | None = None
+
+    @classmethod
+    def of_job(cls, job: Job) -> Preset:
+        """Return a training job as the rails see it.
+
+        Raises
+        ------
+        InputError
+            If tensor parallelism does not fill a server, or two stages share a table.
+        """
+        plan, schedule, machine = job.plan, job.schedule, job.machine
+        return cls(
+            job.name,
+            job.title or job.words,
+            job.source or "a job of your own",
+            job.shape,
+            plan.gpus,
+            tensor=plan.tensor,
+            pipeline=plan.pipeline,
+            data=plan.data,
+            context=plan.context,
+            expert=plan.expert,
+            fsdp=plan.zero == SHARDED,
+            microbatches=plan.microbatches,
+            microbatch_size=plan.microbatch_size,
+            sequence=job.shape.sequence,
+            schedule=schedule.order,
+            virtual_stages=schedule.virtual,
+            recompute=schedule.recompute == "full",
+            reshard=schedule.reshard,
+            regather=schedule.regather,
+            reduce=schedule.reduce,
+            split_sends=schedule.split_sends,
+            gpus_per_server=machine.gpus_per_server,
+            nic_gbps=machine.nic_gbps,
+            machine=machine.name if machine.name in MACHINES else "h100",
+            iteration_ms=schedule.iteration_ms,
+            host_ms=machine.host_ms,
+            training=job,
+        )
 
     def __post_init__(self) -> None:
         self._check_values()
@@ -164,35 +208,32 @@ class Preset:
     @cached_property
     def job(self) -> Job:
         """The preset as the job that other pages know; its computing is not scaled to ``iteration_ms``."""
-        plan = Plan(
-            tensor=self.tensor,
-            context=self.context,
-            data=self.data,
-            pipeline=self.pipeline,
-            expert=self.expert,
-            microbatches=self.microbatches,
-            microbatch_size=self.microbatch_size,
-            sequence_parallel=self.split_sends,
-            zero=3 if self.fsdp else 0,
+        own = self.training or _plain_job(self)
+        recompute = "full" if self.recompute else "none"
+        same = self.recompute == (own.schedule.recompute == "full")
+        zero = own.plan.zero if own.plan.zero < SHARDED else 0
+        return own.changed(
+            plan__tensor=self.tensor,
+            plan__context=self.context,
+            plan__data=self.data,
+            plan__pipeline=self.pipeline,
+            plan__expert=self.expert,
+            plan__microbatches=self.microbatches,
+            plan__microbatch_size=self.microbatch_size,
+            plan__zero=SHARDED if self.fsdp else zero,
+            machine__gpus_per_server=self.gpus_per_server,
+            machine__nic_gbps=self.nic_gbps,
+            machine__host_ms=self.host_ms,
+            schedule__order=self.schedule,
+            schedule__virtual=self.virtual_stages,
+            schedule__recompute=own.schedule.recompute if same else recompute,
+            schedule__split_sends=self.split_sends,
+            schedule__reshard=self.reshard,
+            schedule__regather=self.regather,
+            schedule__reduce=self.reduce,
+            schedule__iteration_ms=None,
+            shape__sequence=self.sequence,
         )
-        machine = replace(
-            MACHINES[self.machine],
-            gpus_per_server=self.gpus_per_server,
-            nic_gbps=self.nic_gbps,
-            host_ms=self.host_ms,
-        )
-        schedule = Schedule(
-            order=self.schedule,
-            virtual=self.virtual_stages,
-            recompute="full" if self.recompute else "none",
-            split_sends=self.split_sends,
-            reshard=self.reshard,
-            regather=self.regather,
-            reduce=self.reduce,
-            overlap_gradients=False,
-        )
-        shape = replace(self.shape, sequence=self.sequence)
-        return Job(shape, plan, machine, schedule, self.name, self.title, self.source)
 
     def changed(self, **changes: Any) -> Preset:
         """Return a copy with some keys replaced, checked again.
@@ -295,16 +336,17 @@ class Preset:
                 )
 
 
+def _plain_job(preset: Preset) -> Job:
+    """Return the job of a preset that was made of none, with its own model and GPU."""
+    plan = Plan(sequence_parallel=preset.split_sends)
+    schedule = Schedule(overlap_gradients=False)
+    machine = MACHINES[preset.machine]
+    return Job(preset.shape, plan, machine, schedule, preset.name, preset.title, preset.source)
+
+
 # Llama 3.1's context-parallel row trains sequences of 131,072 tokens (arXiv 2407.21783, table 4).
 _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4"
-_DEEPSEEK_16B = Shape(
-    "deepseek-16b",
-    "DeepSeekMoE 16B",
-    "DeepSeekMoE (arXiv 2401.06066), section 5; its two shared experts and dense first layer are left out",
-    *(28, 2048, 16, 2048, 1408, 3, 102_400, 4096),
-    experts=64,
-    top_k=6,
-)
+_DEEPSEEK_16B = SHAPES["deepseek-16b"]
 
 
 def _llama_405b(name: str, words: str = "", source: str = "", **degrees: Any) -> Preset:

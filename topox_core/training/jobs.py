@@ -122,6 +122,15 @@ JOBS: dict[str, Job] = {
             "Mixture of experts 8 x 7B on 256 H100",
             _CHOSEN,
         ),
+        Job(
+            SHAPES["deepseek-16b"],
+            Plan(tensor=4, data=64, expert=8, microbatches=4),
+            replace(MACHINES["h100"], title="H100, four a server", gpus_per_server=4),
+            Schedule(overlap_gradients=False),
+            "deepseek-16b",
+            "DeepSeekMoE 16B on 256 H100",
+            _CHOSEN,
+        ),
         _llama_405b(64, 32),
         _llama_405b(128, 16),
     )

@@ -46,3 +46,11 @@ SHAPES["gpt2-small"] = replace(
     source="Radford et al., Language Models are Unsupervised Multitask Learners (2019)",
     vocabulary=50_257,
 )
+SHAPES["deepseek-16b"] = Shape(
+    "deepseek-16b",
+    "DeepSeekMoE 16B",
+    "DeepSeekMoE (arXiv 2401.06066), section 5; its two shared experts and dense first layer are left out",
+    *(28, 2048, 16, 2048, 1408, 3, 102_400, 4096),
+    experts=64,
+    top_k=6,
+)

@@ -19,8 +19,6 @@ __all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "count_tasks", "ge
 
 # Beyond this no engine is of use; generators are stopped here, before memory is spent.
 MAX_TASKS = 200_000
-# A graph of which more was changed says in its title only how much.
-MAX_NAMED_CHANGES = 4
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), RANDOM_LAYERED)
@@ -68,9 +66,9 @@ def generate(
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
     if len(tasks) > most:
         raise _too_many(name, most)
-    if len(changes) > MAX_NAMED_CHANGES:
-        changes = [f"{len(changes)} parameters changed"]
     title = workload.title + (f" ({', '.join(changes)})" if changes else "")
+    if changes and workload.words is not None:
+        title = workload.words(values)
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)
 
 

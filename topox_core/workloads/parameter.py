@@ -90,6 +90,8 @@ class Workload:
         is too large is refused before any work begins.
     cluster
         Suggests a cluster that fits.
+    words
+        Says what it is once parameters were changed; None: its title and what was changed.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Workload:
     tasks: Callable[[dict[str, Any]], Iterator[Task]]
     count: Callable[[dict[str, Any]], int]
     cluster: Callable[[dict[str, Any]], Cluster]
+    words: Callable[[dict[str, Any]], str] | None = None
 
 
 def compute_task(

@@ -196,6 +196,7 @@ def workload_of(job: Job, ports: int = PORTS.default) -> Workload:  # type: igno
         all_tasks,
         lambda values: _count(made(values)),
         cluster,
+        lambda values: made(values).words,
     )
 
 
@@ -220,11 +221,12 @@ def job_of(name: str, parameters: Mapping[str, object]) -> Job | None:
 def as_workload(job: Job) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return a job as the name of a workload and the parameters that differ from its own.
 
-    The known job of the same name or model is taken, or else the one from which fewest differ.
+    The known job of the same name is taken, else the first one of the same model, else the one from which
+    fewest parameters differ.
     """
     alike = [one for one in JOBS.values() if job.name == one.name]
     alike = alike or [one for one in JOBS.values() if job.shape.name == one.shape.name]
-    found = [(base.name, _differences(job, base)) for base in alike or JOBS.values()]
+    found = [(base.name, _differences(job, base)) for base in alike[:1] or JOBS.values()]
     return min(found, key=lambda one: len(one[1]))
 
 

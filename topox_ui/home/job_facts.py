@@ -20,6 +20,7 @@ from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import chart_title, quiet
+from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job
 
 
@@ -66,6 +67,7 @@ def _pieces(theme: Theme) -> None:
             "GPUs": [p.group.size if p.group else 1 for p in found],
         },
     )
+    job_links()
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

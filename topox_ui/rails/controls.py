@@ -14,17 +14,19 @@ from topox_ui.rails.state import (
     ANY,
     CONTROLS,
     DEGREES,
+    JOB,
     MEASURED,
     SCENARIO,
     SCHEDULES,
     UPLOAD,
     RailsState,
     choices,
+    preset_of,
     reset,
 )
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import escape, quiet
-from topox_ui.state.loading import loaded
+from topox_ui.state.loading import loaded, loaded_job
 from topox_ui.state.session import Lasting
 from topox_ui.state.store import choose
 from topox_ui.state.widgets import menu, number, pick, slide, tick
@@ -80,13 +82,19 @@ WORDS = {
 
 def source_words(source: str) -> str:
     """Return how the menu calls a source."""
-    own = {SCENARIO: "Loaded task graph", MEASURED: "Measured windows", UPLOAD: "My own windows"}
+    own = {
+        JOB: "Loaded training job",
+        SCENARIO: "Loaded task graph",
+        MEASURED: "Measured windows",
+        UPLOAD: "My own windows",
+    }
     return own.get(source) or SHORT.get(source) or PRESETS[source].title
 
 
 def controls() -> None:
     """Draw the sidebar."""
     now = choices()
+    job = (JOB,) if now.source == JOB or loaded_job() is not None else ()
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What runs</p>')
@@ -94,7 +102,7 @@ def controls() -> None:
             "What runs",
             RailsState,
             "source",
-            {name: source_words(name) for name in (*PRESETS, SCENARIO, MEASURED, UPLOAD)},
+            {name: source_words(name) for name in (*PRESETS, *job, SCENARIO, MEASURED, UPLOAD)},
             label_visibility="collapsed",
         )
         if now.source == UPLOAD:
@@ -107,9 +115,10 @@ def controls() -> None:
                 FABRICS,
                 help="The execution whose windows are looked at.",
             )
-        if now.source in PRESETS:
+        base = _base()
+        if base is not None:
             with st.expander("Degrees and schedule", key="rails_degrees", type="compact"):
-                _degrees(PRESETS[now.source])
+                _degrees(base)
         st.html('<p class="side">What if</p>')
         _switch()
         slide(
@@ -156,6 +165,14 @@ def controls() -> None:
                 width="stretch",
                 help="Back to the preset.",
             )
+
+
+def _base() -> Preset | None:
+    """Return what the degrees begin with; nothing where the loaded job cannot be put on rails."""
+    try:
+        return preset_of(choices().source)
+    except InputError:
+        return None
 
 
 def _switch() -> None:

@@ -36,6 +36,7 @@ from topox_ui.shell.downloads import (
     stem,
 )
 from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.training_job import use_job
 from topox_ui.state.widgets import number
 
 KEPT_HERE = "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the file."
@@ -178,6 +179,7 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
         download_menu(name, [*files, figures_file(name, figures)])
         link_menu(KEPT_HERE if choices().source == UPLOAD else "")
         if preset is not None:
+            use_job("use_job", preset.job.changed(schedule__iteration_ms=preset.iteration_ms))
             offer_task_graph(
                 "use_rail",
                 partial(_on_a_rail, preset),

@@ -7,12 +7,14 @@ import streamlit as st
 
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.measured import WINDOWS
-from topox_core.rails.presets import PRESETS, REDUCTIONS, Preset
+from topox_core.rails.presets import Preset
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.window_lengths import share_above
 from topox_core.text.numbers import percent, time
+from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
+from topox_ui.rails.state import choices, preset_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
 from topox_ui.shell.charts import table_under
 from topox_ui.shell.page import escape, quiet
@@ -36,9 +38,10 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
     if authors_job(subject):
         _beside(subject, lane)
         return
-    known = PRESETS[subject.preset.name]
-    changed = "" if subject.preset == known else " Its degrees were changed here."
-    quiet(f"Job: {escape(known.source)}.{changed}")
+    known = preset_of(choices().source)
+    if known is not None:
+        changed = "" if subject.preset == known else " Its degrees were changed here."
+        quiet(f"Job: {escape(known.source)}.{changed}")
 
 
 def _sentence(text: str) -> str:

@@ -12,10 +12,11 @@ from topox_core.errors import wrong_setting
 from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.technologies import TECHNOLOGIES, fits
+from topox_ui.state.loading import loaded_job
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.store import put, state_of
 
-SCENARIO, MEASURED, UPLOAD = "scenario", "measured", "upload"
+JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 ANY = "any"
 DEGREES = (
     "gpus",
@@ -52,7 +53,9 @@ class RailsState(PageState):
         "schedule": ("from_ms", "to_ms"),
     }
 
-    source: Annotated[str, one_of((*PRESETS, SCENARIO, MEASURED, UPLOAD))] = "llama3-8b-perlmutter"
+    source: Annotated[str, one_of((*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] = (
+        "llama3-8b-perlmutter"
+    )
     gpus: Whole | None = None
     tensor: Whole | None = None
     pipeline: Whole | None = None
@@ -90,7 +93,9 @@ class RailsState(PageState):
     @property
     def product(self) -> int:
         """GPUs that the degrees make."""
-        base = PRESETS[self.source]
+        base = preset_of(self.source)
+        if base is None:
+            return 0
         return math.prod(
             int(self.degrees.get(name, getattr(base, name)))
             for name in ("tensor", "context", "pipeline", "data")
@@ -104,7 +109,8 @@ class RailsState(PageState):
         InputError
             If they do not go together.
         """
-        base = PRESETS[self.source]
+        base = preset_of(self.source)
+        assert base is not None, "only a preset or a training job has degrees"
         changes: dict[str, Any] = dict(self.degrees)
         if changes and "gpus" not in changes:
             changes["gpus"] = self.product
@@ -126,9 +132,12 @@ class RailsState(PageState):
 
         A rail may be wider than the switch, or its rings may not fit a part of it.
         """
-        if self.source not in PRESETS:
-            return
-        job = self.job()
+        # Whether the loaded job can be put on rails is for the page to say.
+        if self.source in PRESETS:
+            self.check_switch(self.job())
+
+    def check_switch(self, job: Preset) -> None:
+        """Raise InputError where a job's rail does not fit the chosen switch."""
         one = next((t for t in TECHNOLOGIES if t.key == self.switch), None)
         if one is None:
             return
@@ -143,6 +152,20 @@ class RailsState(PageState):
     def local(self) -> Collection[str]:
         """Return the source and what belongs to it where it is a file: it stays on the machine that it was loaded on."""
         return ("source", *OF_SOURCE) if self.source == UPLOAD else ()
+
+
+def preset_of(source: str) -> Preset | None:
+    """Return the preset of a source, or what the rails see of the loaded training job; None of other sources.
+
+    Raises
+    ------
+    InputError
+        If the loaded job cannot be put on rails.
+    """
+    if source != JOB:
+        return PRESETS.get(source)
+    job = loaded_job()
+    return None if job is None else Preset.of_job(job)
 
 
 def choices() -> RailsState:

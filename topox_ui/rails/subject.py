@@ -13,7 +13,7 @@ from topox_core.errors import wrong_setting
 from topox_core.rails.delay import Source, windows_source
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import Preset
 from topox_core.rails.questions import BOTH, RUN, UNDISTURBED, Job, Question, Recorded, simulation
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
@@ -23,7 +23,7 @@ from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
 from topox_ui.rails.controls import last_end_ms, uploaded_windows
-from topox_ui.rails.state import MEASURED, SCENARIO, choices
+from topox_ui.rails.state import JOB, MEASURED, SCENARIO, choices, preset_of
 from topox_ui.state.loading import loaded, scenario
 
 Lane = tuple[int, int]
@@ -116,12 +116,12 @@ def subject() -> Subject | None:
         If the choices do not go together.
     """
     now = choices()
-    if now.source in PRESETS:
-        now.check()
+    if preset_of(now.source) is not None:
         preset = now.job()
+        now.check_switch(preset)
         rail = Rail(nic_gbps=preset.nic_gbps, latency_us=now.latency_us, **_control())
         return Simulated(preset, rail, preset.title, preset.words)
-    if now.source == SCENARIO:
+    if now.source in (JOB, SCENARIO):  # a job that is gone leaves the graph that took its place
         return _of_scenario()
     if now.source == MEASURED:
         return Listed(

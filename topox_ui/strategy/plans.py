@@ -17,14 +17,17 @@ from topox_core.strategy.models import Model
 from topox_core.strategy.plans import Plans, RankedPlan, best_plans
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.training.graph import suggested_cluster, task_graph
+from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
 from topox_core.training.machine import Machine
 from topox_core.training.machines import MACHINES, status_of
 from topox_core.training.shape import Shape
 from topox_ui.shell.charts import chart, frame, kpis, show_error
-from topox_ui.shell.downloads import download_menu, offer_task_graph
+from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.shell.training_job import use_job
+from topox_ui.state.loading import loaded_job
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
@@ -107,7 +110,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
         f"<b>{time(best.total_ms)}</b>: {escape(best.words)}.",
     )
-    loaded_job_note()
+    _loaded_beside(shape, machine, servers, batch, best.total_ms)
     kpis(
         ("Iteration", time(best.total_ms), "in closed form"),
         ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s a GPU"),
@@ -159,6 +162,27 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     other_ways(plans=True)
 
 
+def _loaded_beside(
+    shape: Shape, machine: Machine, servers: int, batch: int, best_ms: float
+) -> None:
+    """Say what the loaded job takes, where it is one of the plans; else whose model this is."""
+    job = loaded_job()
+    if job is None or job.shape.name != shape.name:
+        loaded_job_note()
+        return
+    own_ms = iteration(job).total_ms
+    words = f"The loaded job, <b>{escape(job.plan.words)}</b>, takes {time(own_ms)}"
+    asked = (shape.sequence, servers * machine.gpus_per_server, batch)
+    if (job.shape.sequence, job.plan.gpus, job.plan.batch) == asked:
+        more = own_ms / best_ms - 1
+        quiet(f"{words}: {percent(more)} {'longer' if more >= 0 else 'less'} than the fastest.")
+    else:
+        quiet(
+            f"{words} for {plural(job.plan.batch, 'sequence')} an iteration on {plural(job.plan.gpus, 'GPU')}; "
+            "the plans here are for other numbers."
+        )
+
+
 def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
     parts = [part for part in PLAN_PARTS if any(one.parts[part] for one in ranked)]
     return pd.DataFrame(
@@ -181,9 +205,9 @@ def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
 
 
 def _take_away(job: Job) -> None:
-    """Offer a plan as a job, its task graph and a cluster that suits it, and the graph to the other pages."""
+    """Offer a plan as a job, its task graph and a cluster that suits it, and the job to the other pages."""
     tasks = partial(task_graph, job)
-    cluster = partial(suggested_cluster, job, min(8, job.machine.gpus_per_server))
+    cluster = partial(suggested_cluster, job)
     download_menu(
         job.name,
         [
@@ -192,8 +216,4 @@ def _take_away(job: Job) -> None:
             ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster())),
         ],
     )
-    offer_task_graph(
-        "use_plan",
-        lambda: (tasks(), cluster()),
-        "Load the iteration of this plan: Schedule, Circuits, Compare and Topology then show it.",
-    )
+    use_job("use_plan", job)

@@ -15,7 +15,6 @@ from topox_core.cli import strategy as strategy_command
 from topox_core.cli.files import write_what_waits
 from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
-from topox_core.rails.presets import PRESETS, Preset
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.plans import LISTED, best_plans, jobs, timed
 from topox_core.strategy.strategy import Placement, Strategy
@@ -23,7 +22,7 @@ from topox_core.strategy.strategy_file import dump_strategy, load_strategy
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.job_file import dump_job
 from topox_core.training.machines import MACHINES
 from topox_core.training.memory import memory
 from topox_core.training.pieces import parts, pieces
@@ -201,44 +200,6 @@ def test_a_job_that_does_not_fit_is_told_with_stage_and_need() -> None:
 
 
 # One job, one answer.
-
-
-def rail_of(job: Job) -> Preset:
-    """The same job as the rails have it."""
-    plan = job.plan
-    return PRESETS["llama3-8b-perlmutter"].changed(
-        gpus=plan.gpus,
-        tensor=plan.tensor,
-        pipeline=plan.pipeline,
-        data=plan.data,
-        microbatches=plan.microbatches,
-        fsdp=plan.zero == 3,
-        split_sends=False,
-        recompute=False,
-        regather=True,
-        reduce="layer",
-        gpus_per_server=8,
-        nic_gbps=400.0,
-        machine="h100",
-        host_ms=0.0,
-        iteration_ms=None,
-    )
-
-
-def test_strategy_and_rails_and_the_closed_form_have_one_iteration(tmp_path: Path) -> None:
-    # The rails split messages only where the residual stream is split.
-    job = R1.changed(schedule__split_sends=False)
-    file = tmp_path / "r1.job.json"
-    file.write_bytes(dump_job(job))
-    ranked, railed = timed(load_job(file.read_bytes(), file.name)), iteration(rail_of(job).job)
-    for one in (ranked.iteration, railed):
-        expected = iteration(job)
-        assert one.total_ms == pytest.approx(expected.total_ms, rel=1e-9)
-        assert one.update_ms == pytest.approx(expected.update_ms, rel=1e-9)
-        for mine, theirs in zip(one.passes, expected.passes, strict=True):
-            assert mine.forward.total_ms == pytest.approx(theirs.forward.total_ms, rel=1e-9)
-            assert mine.backward.total_ms == pytest.approx(theirs.backward.total_ms, rel=1e-9)
-    assert railed.job.plan == job.plan
 
 
 def test_the_command_and_the_ranking_agree(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,73 @@
+"""A training job from page to page: opened from where it was chosen, looked at on the pages that know jobs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.strategy.models import MODELS
+from topox_core.text.numbers import plural
+from topox_core.training.job import Job
+from topox_core.training.machines import MACHINES
+from topox_core.workloads.training_jobs import as_workload
+from topox_ui.shell.links import page_link
+from topox_ui.shell.page import button
+from topox_ui.state.loading import loaded, loaded_job, open_source
+from topox_ui.state.notices import notify
+from topox_ui.state.scenario import Scenario
+
+
+def use_job(key: str, job: Job) -> None:
+    """Offer to load a job: its task graph on the cluster that suits it, for all pages."""
+    button(
+        "Use this job",
+        key,
+        "arrow_forward",
+        _open,
+        job,
+        help="Load this job: Schedule, Circuits, Compare, Topology, Strategy and Rails then show the same iteration.",
+    )
+
+
+def _open(job: Job) -> None:
+    name, parameters = as_workload(job)
+    before = loaded()
+    open_source(Scenario(source="workload", name=name, parameters=parameters))
+    now = loaded()
+    if now is not None and now is not before:
+        notify(
+            "info",
+            f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. Schedule, Circuits, Compare, Topology, "
+            "Strategy and Rails show it.",
+        )
+
+
+def job_links() -> None:
+    """Draw the ways on of the loaded training job: its rails, and other plans of its model."""
+    job = loaded_job()
+    if job is None:
+        return
+    with st.container(horizontal=True):
+        page_link("Rails", "Its windows on rails", icon="➡️", **{"rails.source": "job"})
+        if job.shape.name in MODELS:
+            page_link("Strategy", "Other plans of this model", icon="➡️", **_as_strategy(job))
+
+
+def _as_strategy(job: Job) -> dict[str, str]:
+    """Return the Strategy page's choices under which a job is one of the plans."""
+    machine, known = job.machine, MACHINES.get(job.machine.name, MACHINES["h100"])
+    own = {
+        "gpus": (machine.gpus_per_server, known.gpus_per_server),
+        "gpu_memory_gb": (machine.memory_gb, known.memory_gb),
+        "gpu_gbps": (machine.nic_gbps, known.nic_gbps),
+    }
+    changed = {key: f"{value:g}" for key, (value, usual) in own.items() if value != usual}
+    servers = max(1, job.plan.gpus // machine.gpus_per_server)
+    chosen = {
+        "model": job.shape.name,
+        "way": "plans",
+        "servers": str(servers),
+        "machine": known.name,
+        "batch": str(job.plan.batch),
+        **changed,
+    }
+    return {f"strategy.{key}": value for key, value in chosen.items()}
