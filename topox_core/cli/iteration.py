@@ -77,11 +77,12 @@ def _add_validate(parts: argparse._SubParsersAction[Any]) -> None:
         _validate,
         "predictions beside measured iterations",
         "Predict every row of a table of measured iterations (vTrain's columns) and say how far predictions are. "
-        "vtrain and megatron name the two sets that come with this program.",
+        "vtrain and megatron name the two sets of measurements that come with this program, uncalibrated published "
+        "iterations where nothing was fitted.",
     )
     add_options(
         command,
-        Option("file FILE", str, "a table (.csv), or vtrain, or megatron"),
+        Option("file FILE", str, "a table (.csv), or vtrain, megatron or uncalibrated"),
         Option("--machine NAME", str, "what the rows of a file ran on (default vtrain)"),
         JSON,
     )
@@ -262,8 +263,8 @@ def _machine(name: str, field: str) -> Machine:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from topox_core.training.measurements import BUILT_IN, read_measured
-    from topox_core.training.validation import agreement, by_model, predicted
+    from topox_core.training.measurements import read_measured
+    from topox_core.training.validation import BUILT_IN, agreement, by_model, predicted
 
     machine = None if options.machine is None else _machine(options.machine, "--machine")
     if options.file in BUILT_IN:
@@ -292,7 +293,7 @@ def _validate(options: argparse.Namespace) -> int:
                 figure(row.measured.measured_ms),
                 figure(row.predicted_ms),
                 f"{row.error:+.1%}",
-                f"contradicts row {row.contradicts}" if row.contradicts else "",
+                row.note,
             )
             for row in compared
         ),
@@ -341,4 +342,5 @@ def _compared(row: Compared) -> dict[str, Any]:
         "predicted_ms": row.predicted_ms,
         "error": row.error,
         "contradicts_row": row.contradicts or None,
+        "note": row.note,
     }

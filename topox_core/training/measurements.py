@@ -201,6 +201,3 @@ def megatron_rows() -> list[Measured]:
             )
             found.append(Measured(len(found) + 1, name, job, took_s * 1e3))
     return found
-
-
-BUILT_IN = {"vtrain": calibration_rows, "megatron": megatron_rows}

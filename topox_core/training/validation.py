@@ -10,11 +10,21 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.training.iteration import iteration
-from topox_core.training.measurements import TIME, Measured
+from topox_core.training.measurements import TIME, Measured, calibration_rows, megatron_rows
+from topox_core.training.uncalibrated import uncalibrated_rows
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.
 CONTRADICTION = 1.05
+# Parameters from which a model fills its GPUs, and sequences of a microbatch that leave them idle.
+_HEAVY, _SMALL_MICROBATCH = 10e9, 2
+BUILT_IN = {
+    "vtrain": calibration_rows,
+    "megatron": megatron_rows,
+    "uncalibrated": uncalibrated_rows,
+}
+# From this error on a row asks for a reason.
+FAR_OFF = 0.10
 # Beyond this factor a time is in another unit.
 _FAR = 100.0
 
@@ -34,6 +44,30 @@ class Compared:
     def error(self) -> float:
         """Prediction over measurement, less 1."""
         return self.predicted_ms / self.measured.measured_ms - 1
+
+    @property
+    def note(self) -> str:
+        """What speaks against the row, or what may make a prediction fail that is far off; empty of others."""
+        notes = [f"contradicts row {self.contradicts}"] if self.contradicts else []
+        if abs(self.error) > FAR_OFF:
+            notes.append(self._reason())
+        return "; ".join(notes)
+
+    def _reason(self) -> str:
+        """Return why rows of this kind are far off, as far as anybody knows."""
+        job = self.measured.job
+        plan, heavy = job.plan, job.shape.parameters > _HEAVY
+        if plan.tensor > job.machine.gpus_per_server:
+            return "tensor parallelism across servers comes out 6 to 10 % too slow"
+        if self.error > 0 and not heavy:
+            return "small models with wide tensor parallelism come out too slow"
+        if self.error < 0 and not heavy and plan.microbatch_size <= _SMALL_MICROBATCH:
+            return "small work on each GPU is bound by launching it, which is not modelled"
+        if self.error < 0 and plan.tensor < job.machine.gpus_per_server and heavy:
+            return "perhaps a slow node or link, or memory pressure: the source does not tell"
+        if self.error > 0 and plan.pipeline > 1 and job.schedule.virtual == 1:
+            return "interleaved stages, which the source may have had, would be faster"
+        return "nobody knows why"
 
 
 @dataclass(frozen=True)

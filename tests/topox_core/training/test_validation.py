@@ -22,6 +22,7 @@ from topox_core.training.measurements import (
     read_measured,
 )
 from topox_core.training.pieces import pieces
+from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.validation import agreement, by_model, predicted, rank_correlation
 
 LINES = CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()
@@ -181,3 +182,23 @@ def test_the_commands_print_what_scripts_read(
     ):
         assert main(["iteration", *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_rows_that_are_far_off_say_why_and_no_others() -> None:
+    rows = predicted(calibration_rows())
+    noted = {row.measured.row: row.note for row in rows if row.note}
+    assert len(noted) == 12  # eleven beyond 10 %, and row 33, which row 26 contradicts
+    assert noted[33] == "contradicts row 26"
+    assert "bound by launching" in noted[12]
+    assert "slow node" in noted[27]
+    assert all((abs(row.error) > 0.1) <= bool(row.note) for row in rows)
+
+
+def test_where_nothing_was_calibrated_errors_are_up_to_a_quarter_in_the_right_order() -> None:
+    """Llama 3.1 405B on 8,192 and 16,384 H100, interleaved, and GPT-3 175B on 12,288 A100."""
+    rows = predicted(uncalibrated_rows())
+    derived = [round(row.measured.measured_ms / 1e3, 2) for row in rows]
+    assert derived == [11.6, 11.6, 6.23, 6.23, 8.57]
+    # The reference's 13.9 s is of passes that are not interleaved.
+    assert rows[0].predicted_ms / 1e3 == pytest.approx(13.9, abs=0.05)
+    assert [round(row.error, 2) for row in rows] == [0.2, 0.01, 0.48, 0.05, -0.16]

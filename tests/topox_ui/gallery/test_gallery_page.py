@@ -200,13 +200,17 @@ def test_measured_iterations_stand_beside_their_predictions_and_a_file_adds_its_
     headline = words(at)
     assert "3.0 % on average on 8 rows" in headline and "6.0 % on 55" in headline
     assert "fitted to the 55 hollow rows" in headline
-    lines = at.dataframe[-1].value
+    lines = next(one.value for one in at.dataframe if "rank correlation" in one.value)
     assert list(lines["rows"][lines["model"] == "all"]) == [55, 8]
+    far = next(one.value for one in at.dataframe if "note" in one.value and len(one.value) < 20)
+    assert len(far) == 12 and "contradicts row 33" in " ".join(far["note"])
+    beyond = next(one.value for one in at.dataframe if "published (s)" in one.value)
+    assert list(beyond["error"]) == ["+19.5%", "+1.1%", "+47.8%", "+4.9%", "-15.9%"]
     # As if half of the rows had not been fitted to: they come as a set of their own.
     data = CALIBRATION_FILE.read_text("utf-8").splitlines()
     at.file_uploader(key="up_measured").upload("mine.csv", "\n".join(data[:11]).encode()).run()
     assert not at.exception and "on average on 10 rows of mine.csv" in words(at)
-    lines = at.dataframe[-1].value
+    lines = next(one.value for one in at.dataframe if "rank correlation" in one.value)
     assert list(lines["rows"][lines["model"] == "all"]) == [55, 10, 8]
     at.file_uploader(key="up_measured").upload("bad.csv", b"rows\n1\n").run()
     assert not at.exception and "bad.csv" in at.error[0].value
