@@ -21,6 +21,8 @@ from topox_core.rails.presets import Preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
 from topox_core.rails.window_lengths import mib
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job
 from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
@@ -167,19 +169,20 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
             ("Run with its control plane (JSON)", ".rail-run.json", partial(_run_json, run))
         )
     if preset is not None:
-        files.append(
+        files += [
             (
                 "Task graph (JSON)",
                 ".taskgraph.json",
                 lambda: dump_graph_json(as_task_graph(preset)[0]),
-            )
-        )
+            ),
+            ("Job (JSON)", ".job.json", lambda: dump_job(_job(preset))),
+        ]
     name = f"rails-{stem(subject.title)[:50]}"
     with st.container(horizontal=True, key="take_away"):
         download_menu(name, [*files, figures_file(name, figures)])
         link_menu(KEPT_HERE if choices().source == UPLOAD else "")
         if preset is not None:
-            use_job("use_job", preset.job.changed(schedule__iteration_ms=preset.iteration_ms))
+            use_job("use_job", _job(preset))
             offer_task_graph(
                 "use_rail",
                 partial(_on_a_rail, preset),
@@ -187,6 +190,11 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
                 " on one rail",
             )
     picture_menu(name, figures)
+
+
+def _job(preset: Preset) -> Job:
+    """Return a preset as the job of the other pages, which lasts as long."""
+    return preset.job.changed(schedule__iteration_ms=preset.iteration_ms)
 
 
 def _run_json(run: RailRun) -> bytes:
