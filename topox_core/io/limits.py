@@ -70,7 +70,7 @@ RECORDING = Limits(2_000 * MB, 5_000_000)
 RECORDING_IN_BROWSER = Limits(400 * MB, 5_000_000)
 MAX_RANKS = 4_096
 CHAKRA = Limits(200 * MB, 2_000_000)
-# Recordings may be larger where the command reads them; the browser takes as much of them as of any file.
-FROM_DISK = (RECORDING, CHAKRA)
+# Of recordings a limit counts what is unpacked, which may be more than what the browser takes of any file.
+UNPACKED = (RECORDING, RECORDING_IN_BROWSER, CHAKRA)
 TEXT_WORKLOAD = Limits(20 * MB, 200_000)
 NETWORK = Limits(1 * MB, 64)

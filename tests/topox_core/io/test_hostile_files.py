@@ -182,7 +182,7 @@ def test_the_browser_takes_no_more_than_the_largest_file_there_may_be() -> None:
     server = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["server"]
     assert server["maxUploadSize"] * limits.MB == limits.MAX_FILE_BYTES
     known = [one for one in vars(limits).values() if isinstance(one, limits.Limits)]
-    uploaded = [one.file_bytes for one in known if one not in limits.FROM_DISK]
+    uploaded = [one.file_bytes for one in known if one not in limits.UNPACKED]
     assert max(uploaded) == limits.MAX_FILE_BYTES
 
 
