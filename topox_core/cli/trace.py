@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
+from topox_core.cli import trace_perfetto
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
 from topox_core.cli.printing import as_json, figure, note, percent, table
@@ -39,6 +40,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     _add_import(parts)
     _add_windows(parts)
     _add_export(parts)
+    trace_perfetto.add(parts)
 
 
 def _add_inspect(parts: argparse._SubParsersAction[Any]) -> None:
@@ -372,13 +374,18 @@ def _windows(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from topox_core.cli.rails_windows import windows_file
+    from topox_core.traces.formats import PERFETTO, format_of_all
     from topox_core.traces.recorded_run import read_run, step_of
     from topox_core.traces.windows import windows_of_step
 
     if options.output:
         must_be_writable(options.output, tuple(options.paths))
     settings = settings_of(options)
-    run = read_run(sources(options.paths), settings, sources(options.host_traces), progress)
+    files = sources(options.paths)
+    form, files = format_of_all(files)
+    if form == PERFETTO:
+        return trace_perfetto.windows(options, files)
+    run = read_run(files, settings, sources(options.host_traces), progress)
     found = windows_of_step(step_of(run, settings), settings.parallelism)
     name = Path(options.output or options.paths[0]).name.partition(".")[0] or "windows"
     if options.output:

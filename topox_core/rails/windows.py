@@ -104,15 +104,68 @@ def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
     """
     graph = execution.graph
     node, rail = _rails(execution)
-    if not len(node):
+    labels = [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()]
+    kinds = [graph.task_kind[i] or "transfer" for i in node.tolist()]
+    return strip_of_transfers(
+        Transfers(
+            graph.origin[node].astype(np.int64),
+            rail,
+            graph.source[node],
+            graph.destination[node],
+            execution.start_ms[node],
+            execution.end_ms[node],
+            np.nan_to_num(graph.size_bytes[node]),
+            labels,
+            kinds,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Transfers that ran, one row for each rail that one used.
+
+    ``task`` is the position of the task that a transfer is of, ``label`` the kind of traffic.
+    """
+
+    task: NDArray[np.int64]
+    rail: NDArray[np.int64]
+    source: IntArray
+    destination: IntArray
+    start_ms: FloatArray
+    end_ms: FloatArray
+    size_bytes: FloatArray
+    label: Sequence[str]
+    operation: Sequence[str]
+
+
+def windows_of_transfers(transfers: Transfers) -> tuple[Window, ...]:
+    """Return the windows of transfers that ran, by server, rail and time.
+
+    Raises
+    ------
+    InputError
+        If there is no transfer.
+    """
+    return _windows(strip_of_transfers(transfers))
+
+
+def strip_of_transfers(transfers: Transfers) -> tuple[Stretch, ...]:
+    """Return the phases of transfers that ran, by server, rail and time.
+
+    Raises
+    ------
+    InputError
+        If there is no transfer.
+    """
+    if not len(transfers.task):
         raise InputError("has no transfer, so it has no phases of communication")
-    origin = graph.origin[node].astype(np.int64)
-    server = np.concatenate((graph.source[node], graph.destination[node])).astype(np.int64)
-    twice = np.tile(np.arange(len(node)), 2)
-    begins, ends = execution.start_ms[node], execution.end_ms[node]
+    server = np.concatenate((transfers.source, transfers.destination)).astype(np.int64)
+    twice = np.tile(np.arange(len(transfers.task)), 2)
+    begins, ends, rail = transfers.start_ms, transfers.end_ms, transfers.rail
     rails, servers = int(rail.max()) + 1, int(server.max()) + 1
     # One communication is one task on one rail; one call of it is one server of that.
-    task, task_of = np.unique(origin * rails + rail, return_inverse=True)
+    task, task_of = np.unique(transfers.task * rails + rail, return_inverse=True)
     call, call_of = np.unique(
         task_of[twice].astype(np.int64) * servers + server, return_inverse=True
     )
@@ -121,13 +174,14 @@ def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
     start = _by(owner, joined, len(task), np.maximum, -np.inf)
     end = _by(task_of, ends, len(task), np.maximum, -np.inf)
     size: FloatArray = np.bincount(
-        task_of, weights=np.nan_to_num(graph.size_bytes[node]), minlength=len(task)
+        task_of, weights=transfers.size_bytes, minlength=len(task)
     ).astype(np.float64)
     first = np.zeros(len(task), np.int64)
-    first[task_of[::-1]] = node[::-1]
-    labels = [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in first.tolist()]
-    words, word = np.unique(np.array(labels), return_inverse=True)
-    kinds = np.array([graph.task_kind[i] or "transfer" for i in first.tolist()], dtype=np.object_)
+    first[task_of[::-1]] = np.arange(len(task_of))[::-1]
+    words, word = np.unique(
+        np.array([transfers.label[i] for i in first.tolist()]), return_inverse=True
+    )
+    kinds = np.array([transfers.operation[i] for i in first.tolist()], dtype=np.object_)
     calls = _Calls(
         (call % servers).astype(np.int32),
         (task[owner] % rails).astype(np.int32),

@@ -87,6 +87,28 @@ def from_record(
     )
 
 
+def settings_of_record(record: Mapping[str, Any]) -> Settings:
+    """Return the settings that a record says it was made with.
+
+    Raises
+    ------
+    InputError
+        If they are no settings.
+    """
+    made = record.get("settings")
+    if not isinstance(made, dict):
+        raise InputError("must be an object", field="settings")
+    known = {key: made[key] for key in asdict(Settings()) if key in made and key != "lowering"}
+    lowered = {key: made[key] for key in asdict(Lowering()) if key in made}
+    try:
+        lowering = Lowering(**lowered | {"strides": tuple(made.get("strides", ()))})
+        return Settings(**known | {"lowering": lowering, "free": tuple(made.get("free", ()))})
+    except (TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("are of a wrong type", field="settings") from None
+
+
 def _settings_of(record: Mapping[str, Any], cluster: Cluster, settings: Settings) -> Settings:
     """Return the settings with what the record chose of that which they leave free; the rest must be the same."""
     made = record["settings"]

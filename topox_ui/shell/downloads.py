@@ -22,6 +22,7 @@ from topox_core.figures.files import (
 )
 from topox_core.figures.palette import Theme
 from topox_core.io import exports
+from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.tables import table_bytes
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
@@ -127,7 +128,7 @@ def execution_files(
 
     def trace() -> bytes:
         execution = build()
-        return exports.perfetto_trace(execution, name, critical_path(execution, exclusive_devices))
+        return perfetto_trace(execution, name, critical_path(execution, exclusive_devices))
 
     return [
         ("Tasks (CSV)", ".tasks.csv", tasks),

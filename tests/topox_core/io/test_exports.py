@@ -11,9 +11,9 @@ from topox_core.io.exports import (
     cross_connects,
     cross_connects_csv,
     cross_connects_json,
-    perfetto_trace,
     tasks_csv,
 )
+from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.tables import as_meant, harmless, harmless_on_screen, table_bytes
 from topox_core.io.task_graph_file import dump_graph_csv, load_graph
 from topox_core.io.task_graph_rules import validated

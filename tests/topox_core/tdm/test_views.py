@@ -17,7 +17,8 @@ from topox_core.errors import InputError
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import LIGHT
-from topox_core.io.exports import cross_connects, perfetto_trace, tasks_csv
+from topox_core.io.exports import cross_connects, tasks_csv
+from topox_core.io.perfetto import perfetto_trace
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower

@@ -9,7 +9,8 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FabricOptions
-from topox_core.io.exports import cross_connects_json, perfetto_trace, tasks_csv
+from topox_core.io.exports import cross_connects_json, tasks_csv
+from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.stopping import never
 from topox_core.schedule.result_file import to_record

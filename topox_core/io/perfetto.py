@@ -1,0 +1,336 @@
+"""An execution as a Chrome trace for ui.perfetto.dev: slices, arrows, counters; and what reads it back."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.model.critical_path import CriticalPath, critical_path
+from topox_core.model.execution import Execution
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray
+
+FORMAT, VERSION = "topox-trace", 1
+# Arrows and counters are left out of larger traces unless they are asked for.
+MOST_SLICES_WITH_ARROWS = 50_000
+_NO_CIRCUIT = 99_000_000
+Place = tuple[int, int]
+
+
+def perfetto_trace(
+    execution: Execution,
+    name: str,
+    path: CriticalPath | None = None,
+    graph: TaskGraph | None = None,
+    *,
+    arrows: bool | None = None,
+) -> bytes:
+    """Return a Chrome trace for ui.perfetto.dev: servers and switches, devices and ports.
+
+    Slices of one thread never overlap: where a model lets two tasks share a device or two transfers
+    a circuit, the second moves to a thread of its own.
+
+    Parameters
+    ----------
+    graph
+        The tasks that the execution is of: transfers then tell their group.
+    arrows
+        Whether to draw an arrow to each task from the dependency that ended last, and to count busy
+        out-ports; None: where there are fewer than 50,000 slices.
+    """
+    writer = _Writer(execution, path or critical_path(execution), graph)
+    writer.compute()
+    writer.circuits()
+    writer.without_circuit()
+    if arrows or (arrows is None and len(writer.slices) < MOST_SLICES_WITH_ARROWS):
+        writer.arrows()
+        writer.counters()
+    trace = {
+        "displayTimeUnit": "ms",
+        "otherData": {
+            "format": FORMAT,
+            "version": VERSION,
+            "makespan_ms": execution.makespan_ms,
+            "graph": name,
+            "servers": execution.cluster.servers,
+        },
+        "traceEvents": [*writer.titles(), *writer.slices, *writer.others, *writer.markers()],
+    }
+    return json.dumps(trace, separators=(",", ":")).encode()
+
+
+class _Writer:
+    def __init__(self, execution: Execution, path: CriticalPath, graph: TaskGraph | None) -> None:
+        self._execution, self._graph = execution, execution.graph
+        self._critical = path.mask(len(self._graph)).tolist()
+        self._threads = _Threads()
+        self._of = {one.id: one.collective for one in self._graph.lowered}
+        self._groups = [task.group for task in graph.tasks] if graph is not None else None
+        self.slices: list[dict[str, Any]] = []
+        self.others: list[dict[str, Any]] = []
+        # Of each node its first and its last slice on a server: place and time in ns.
+        self._first: dict[int, tuple[Place, int]] = {}
+        self._last: dict[int, tuple[Place, int]] = {}
+
+    def compute(self) -> None:
+        """Draw what devices do."""
+        graph, execution = self._graph, self._execution
+        on = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
+        for node, server, device, low, high in _in_time(
+            on,
+            graph.server[on],
+            graph.device[on],
+            start=execution.start_ms[on],
+            end=execution.end_ms[on],
+        ):
+            place = self._threads.of(server, device, f"device {device}", low, high)
+            facts = {"critical": self._critical[node]}
+            self._draw(place, node, graph.task_kind[node], (low, high), facts)
+
+    def circuits(self) -> None:
+        """Draw every circuit on its source and on its switch."""
+        execution, graph, circuits = self._execution, self._graph, self._execution.circuits
+        for position, source, switch, port, low, high in _in_time(
+            np.arange(len(circuits)),
+            circuits.source,
+            circuits.switch,
+            circuits.source_port,
+            start=circuits.setup_ms,
+            end=circuits.end_ms,
+        ):
+            node = int(circuits.node[position])
+            destination = int(circuits.destination[position])
+            usable = _ns(float(circuits.start_ms[position]))
+            lane = (switch + 1) * 10_000 + port
+            servers, threads = execution.cluster.servers, self._threads
+            own = threads.of(source, lane, f"out-port, switch {switch} port {port}", low, high)
+            name = f"from server {source} port {port}"
+            other = threads.of(servers + switch, source * 4_096 + port, name, low, high)
+            facts = self._facts(node, source, destination, switch)
+            for place in (own, other):
+                if usable > low:
+                    words = f"set up {source} to {destination}"
+                    dark = _slice(place, words, "reconfiguring", low, usable, facts)
+                    self.slices.append(dark)
+                category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+                self._draw(place, node, category, (usable, high), facts, on_server=place is own)
+
+    def without_circuit(self) -> None:
+        """Draw transfers that have no circuit, of no bytes or of a model without circuits, at their source."""
+        graph, execution = self._graph, self._execution
+        has = np.zeros(len(graph), np.bool_)
+        has[execution.circuits.node] = True
+        on = np.flatnonzero((graph.kind == TRANSFER) & ~has)
+        for node, source, destination, low, high in _in_time(
+            on,
+            graph.source[on],
+            graph.destination[on],
+            start=execution.start_ms[on],
+            end=execution.end_ms[on],
+        ):
+            place = self._threads.of(source, _NO_CIRCUIT, "no circuit", low, high)
+            facts = self._facts(node, source, destination, None)
+            category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+            self._draw(place, node, category, (low, high), facts)
+
+    def _facts(
+        self, node: int, source: int, destination: int, switch: int | None
+    ) -> dict[str, Any]:
+        graph, execution = self._graph, self._execution
+        size = float(graph.size_bytes[node])
+        task = int(graph.origin[node])
+        facts: dict[str, Any] = {
+            "source": source,
+            "destination": destination,
+            "critical": self._critical[node],
+            "task": task,
+            "collective": self._of.get(graph.ids[node], ""),
+            "kind": graph.task_kind[node],
+            "parallelism": graph.parallelism[node],
+            "size_bytes": size if size == size else None,
+            "start_ms": float(execution.start_ms[node]),
+            "end_ms": float(execution.end_ms[node]),
+        }
+        if switch is not None:
+            facts["switch"] = switch
+        if self._groups is not None:
+            facts["group"] = self._groups[task]
+        return facts
+
+    def _draw(
+        self,
+        place: Place,
+        node: int,
+        category: str,
+        span: tuple[int, int],
+        facts: dict[str, Any],
+        *,
+        on_server: bool = True,
+    ) -> None:
+        low, high = span
+        self.slices.append(_slice(place, self._graph.ids[node], category, low, high, facts))
+        if not on_server:
+            return
+        if node not in self._first or low < self._first[node][1]:
+            self._first[node] = (place, low)
+        if high > low and (node not in self._last or high > self._last[node][1]):
+            self._last[node] = (place, high)
+
+    def arrows(self) -> None:
+        """Draw to each task an arrow from the dependency that ended last, looked through barriers."""
+        pointer, before = self._graph.pred_ptr.tolist(), self._graph.pred_idx.tolist()
+        end = self._execution.end_ms.tolist()
+        latest: dict[int, int] = {}  # -1: nothing before it has a slice
+
+        def best(node: int) -> int:
+            found = -1
+            for p in before[pointer[node] : pointer[node + 1]]:
+                one = p if p in self._last else latest[p]
+                if one >= 0 and (found < 0 or end[one] > end[found]):
+                    found = one
+            return found
+
+        number = 0
+        for node, (place, low) in sorted(self._first.items()):
+            stack = [node]
+            while stack:
+                at = stack[-1]
+                open_ones = [
+                    p
+                    for p in before[pointer[at] : pointer[at + 1]]
+                    if p not in self._last and p not in latest
+                ]
+                if open_ones:
+                    stack += open_ones
+                    continue
+                latest[at] = best(at)
+                stack.pop()
+            source = latest[node]
+            if source < 0 or self._last[source][1] > low:
+                continue
+            number += 1
+            (process, thread), high = self._last[source]
+            flow = {"cat": "dependency", "name": "dependency", "id": number}
+            begin = {"ph": "s", "pid": process, "tid": thread, "ts": (high - 1) / 1000}
+            arrives = {"ph": "f", "bp": "e", "pid": place[0], "tid": place[1], "ts": low / 1000}
+            self.others += [flow | begin, flow | arrives]
+
+    def counters(self) -> None:
+        """Count each server's out-ports that carry, an event for every change."""
+        circuits = self._execution.circuits
+        if not len(circuits):
+            return
+        source = np.tile(circuits.source.astype(np.int64), 2)
+        times = np.concatenate((circuits.start_ms, circuits.end_ms))
+        at = np.round(times * 1e6).astype(np.int64)
+        change = np.repeat([1, -1], len(circuits))
+        order = np.lexsort((at, source))
+        source, at, change = source[order], at[order], change[order]
+        last = np.ones(len(order), np.bool_)
+        last[:-1] = (source[1:] != source[:-1]) | (at[1:] != at[:-1])
+        busy = np.cumsum(change)  # ends with 0 for each server
+        before: dict[int, int] = {}
+        for server, when, count in zip(
+            source[last].tolist(), at[last].tolist(), busy[last].tolist(), strict=True
+        ):
+            if before.get(server) == count:
+                continue
+            before[server] = count
+            self.others.append(
+                {
+                    "ph": "C",
+                    "name": "out-ports busy",
+                    "pid": server,
+                    "tid": 0,
+                    "ts": when / 1000,
+                    "args": {"ports": count},
+                }
+            )
+
+    def markers(self) -> list[dict[str, Any]]:
+        """Return barriers as instants."""
+        graph = self._graph
+        return [
+            {
+                "ph": "i",
+                "s": "g",
+                "name": graph.ids[i],
+                "cat": "barrier",
+                "pid": 0,
+                "tid": 0,
+                "ts": float(self._execution.start_ms[i]) * 1000,
+            }
+            for i in np.flatnonzero(graph.kind == BARRIER).tolist()
+            if graph.ids[i]
+        ]
+
+    def titles(self) -> list[dict[str, Any]]:
+        """Return names and order of processes and threads."""
+        cluster, titles = self._execution.cluster, []
+        names = [f"server {p}" for p in range(cluster.servers)]
+        names += [f"optical switch {r}" for r in range(cluster.switches)]
+        for process, name in enumerate(names):
+            titles.append(_title("process_name", process, 0, name=name))
+            titles.append(_title("process_sort_index", process, 0, sort_index=process))
+        for place, ((process, thread), name) in enumerate(sorted(self._threads.names.items())):
+            titles.append(_title("thread_name", process, thread, name=name))
+            titles.append(_title("thread_sort_index", process, thread, sort_index=place))
+        return titles
+
+
+def _title(what: str, process: int, thread: int, **args: Any) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": args}
+
+
+class _Threads:
+    """Hands out threads; a slice that would overlap goes to the next spare thread."""
+
+    SPARE = 100_000_000
+
+    def __init__(self) -> None:
+        self.names: dict[tuple[int, int], str] = {}
+        self._free_from: dict[tuple[int, int], list[tuple[int, int]]] = {}
+
+    def of(self, process: int, thread: int, name: str, low: int, high: int) -> tuple[int, int]:
+        """Return (pid, tid) for a slice; slices of one lane must come in order of start."""
+        lanes = self._free_from.setdefault((process, thread), [])
+        if lanes and lanes[0][0] <= low:
+            _, place = heapq.heappop(lanes)
+        else:
+            place = thread + len(lanes) * self.SPARE
+            self.names[process, place] = name if not lanes else f"{name} ({len(lanes) + 1})"
+        heapq.heappush(lanes, (high, place))
+        return process, place
+
+
+def _ns(time_ms: float) -> int:
+    return round(time_ms * 1e6)
+
+
+def _in_time(
+    *columns: NDArray[Any], start: FloatArray, end: FloatArray
+) -> Iterable[tuple[int, ...]]:
+    """Return rows of the columns with start and end in whole ns, in order of start."""
+    order = np.lexsort((end, start))
+    low, high = (np.round(times[order] * 1e6).astype(np.int64).tolist() for times in (start, end))
+    return zip(*(column[order].tolist() for column in columns), low, high, strict=True)
+
+
+def _slice(
+    place: tuple[int, int], name: str, category: str, low: int, high: int, facts: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "pid": place[0],
+        "tid": place[1],
+        "name": name,
+        "cat": category,
+        "ts": low / 1000,
+        "dur": (high - low) / 1000,
+        "args": facts,
+    }

@@ -1,0 +1,108 @@
+"""Our own Perfetto traces read back: the transfers of a schedule, and the windows between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.io.perfetto import FORMAT
+from topox_core.rails.iteration import Window
+from topox_core.rails.windows import Transfers, windows_of_transfers
+from topox_core.traces.event_stream import Event, EventStream
+from topox_core.traces.source import Source
+
+MOST_SERVERS = 100_000
+MOST_TRANSFERS = 2_000_000
+
+
+def read_transfers(source: Source) -> tuple[Transfers, float]:
+    """Return the transfers of one of our traces, and how long its iteration takes (ms).
+
+    Raises
+    ------
+    InputError
+        If the file is none of ours, or a value in it is wrong.
+    """
+    stream = EventStream(source, lambda _category, _name: True)
+    rows: dict[tuple[object, ...], tuple[Any, ...]] = {}
+    for events in stream:
+        for event in events:
+            row = _row(event, source.name)
+            if row is not None:
+                rows.setdefault((event.get("name"), *row[:4]), row)
+        if len(rows) > MOST_TRANSFERS:
+            problem = f"holds more than the {MOST_TRANSFERS:,} transfers a trace may have"
+            raise InputError(problem, file=source.name)
+    other = stream.header.get("otherData")
+    if not isinstance(other, dict) or other.get("format") != FORMAT:
+        raise InputError(
+            "is no trace of ours (otherData has no format topox-trace)", file=source.name
+        )
+    if not rows:
+        raise InputError("has no transfer", file=source.name)
+    columns = list(zip(*rows.values(), strict=True))
+    ends = np.array(columns[5], np.float64)
+    makespan = other.get("makespan_ms")
+    sound = isinstance(makespan, int | float) and 0 <= makespan < 1e15
+    return (
+        Transfers(
+            np.array(columns[0], np.int64),
+            np.array(columns[1], np.int64),
+            np.array(columns[2], np.int32),
+            np.array(columns[3], np.int32),
+            np.array(columns[4], np.float64),
+            ends,
+            np.array(columns[6], np.float64),
+            columns[7],
+            columns[8],
+        ),
+        float(makespan) if sound and makespan is not None else float(ends.max()),
+    )
+
+
+def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
+    """Return the windows of one of our traces, and how long its iteration takes (ms).
+
+    Raises
+    ------
+    InputError
+        As :func:`read_transfers`.
+    """
+    transfers, makespan_ms = read_transfers(source)
+    return windows_of_transfers(transfers), makespan_ms
+
+
+def _row(event: Event, file: str) -> tuple[Any, ...] | None:
+    """Return task, rail, source, destination, start, end, bytes, label and kind of a transfer's slice."""
+    args = event.get("args")
+    if event.get("ph") != "X" or event.get("cat") == "reconfiguring" or not isinstance(args, dict):
+        return None
+    if "destination" not in args:
+        return None
+    if event.get("pid") != args.get("source"):
+        return None  # the same on its switch
+    item = f"transfer {str(event.get('name', ''))[:60]!r}"
+    numbers = []
+    for key, most in (
+        ("task", 1e9),
+        ("switch", 1e5),
+        ("source", MOST_SERVERS),
+        ("destination", MOST_SERVERS),
+    ):
+        value = args.get(key, 0 if key == "switch" else None)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
+            raise InputError("must be a whole number from 0", file=file, item=item, field=key)
+        numbers.append(value)
+    times = []
+    for key in ("start_ms", "end_ms", "size_bytes"):
+        value = args.get(key)
+        if value is None and key == "size_bytes":
+            value = 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
+            raise InputError("must be a number from 0", file=file, item=item, field=key)
+        times.append(float(value))
+    kind = str(args.get("kind") or "transfer")[:80]
+    label = str(args.get("parallelism") or kind)[:80]
+    return (*numbers, *times, label, kind)
