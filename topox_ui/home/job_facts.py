@@ -51,7 +51,7 @@ def _pieces(theme: Theme) -> None:
     found = pieces(one)
     chart_title(
         "Where the iteration goes",
-        f"in closed form, on the rank that all wait for: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak. "
+        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak. "
         "A schedule on real circuits may differ",
     )
     chart(
