@@ -30,6 +30,22 @@ from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy_file import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.traces.chakra_in import import_chakra
+from topox_core.traces.chakra_wire import (
+    COLLECTIVE,
+    COMPUTE,
+    RECEIVE,
+    SEND,
+    global_metadata,
+    node_bytes,
+)
+from topox_core.traces.host_trace import read_host_trace
+from topox_core.traces.importing import import_kineto
+from topox_core.traces.network import read_network
+from topox_core.traces.perfetto_in import windows_of_trace
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+from topox_core.traces.text_workload import import_text
 from topox_core.training.job_file import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate
@@ -377,6 +393,158 @@ def flexnet_files(draw: st.DrawFn) -> bytes:
     return draw(damaged(bytes(data)))
 
 
+KINETO_META = {
+    "Collective name": "allreduce",
+    "dtype": "Float",
+    "In msg nelems": 1000,
+    "Out msg nelems": 1000,
+    "Group size": 2,
+    "Process Group Name": "0",
+    "Process Group Ranks": "[0, 1]",
+    "Seq": 1,
+}
+
+
+def _event(
+    category: str, name: str, thread: int, ts: float, dur: float, **args: Any
+) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": 1,
+        "tid": thread,
+        "ts": ts,
+        "dur": dur,
+        "args": args,
+    }
+
+
+RUN = {
+    "schemaVersion": 1,
+    "distributedInfo": {
+        "rank": 0,
+        "world_size": 2,
+        "pg_config": [{"pg_name": "0", "ranks": [0, 1]}],
+    },
+    "traceEvents": [
+        _event("user_annotation", "ProfilerStep#3", 1, 0.0, 90.0),
+        _event("cuda_runtime", "cudaLaunchKernel", 1, 2.0, 1.0, correlation=1),
+        _event("cpu_op", "record_param_comms", 1, 5.0, 9.0, **KINETO_META),
+        _event("cuda_runtime", "cudaStreamWaitEvent", 1, 6.0, 1.0, correlation=2),
+        _event("cuda_runtime", "cudaLaunchKernelExC", 1, 8.0, 1.0, correlation=3),
+        _event(
+            "cpu_op", "record_param_comms", 1, 20.0, 4.0, **{"Collective name": "wait", "Seq": 1}
+        ),
+        _event(
+            "cuda_sync",
+            "Stream Wait Event",
+            1,
+            21.0,
+            1.0,
+            stream=7,
+            wait_on_stream=20,
+            correlation=4,
+        ),
+        _event("cuda_runtime", "cudaStreamWaitEvent", 1, 21.0, 1.0, correlation=4),
+        _event("cuda_runtime", "cudaLaunchKernel", 1, 30.0, 1.0, correlation=5),
+        _event("cuda_runtime", "cudaDeviceSynchronize", 1, 40.0, 30.0, correlation=6),
+        _event("kernel", "gemm", 7, 10.0, 20.0, stream=7, correlation=1),
+        _event(
+            "kernel",
+            "ncclDevKernel_AllReduce",
+            20,
+            30.0,
+            10.0,
+            stream=20,
+            correlation=3,
+            **KINETO_META,
+        ),
+        _event("kernel", "gemm", 7, 41.0, 9.0, stream=7, correlation=5),
+    ],
+}
+HOST_TRACE = {
+    "schema": "1.0.1",
+    "nodes": [
+        {
+            "name": "record_param_comms",
+            "id": 2,
+            "rf_id": 1,
+            "inputs": [[1, 2, 0, 64, 4, "cuda:0"], 1, "all_to_allv", [32, 32]],
+        },
+        {
+            "name": "record_param_comms",
+            "id": 3,
+            "attrs": [
+                {"name": "collective_name", "value": "allreduce"},
+                {"name": "dtype", "value": "Float"},
+                {"name": "in_msg_nelems", "value": 8},
+            ],
+        },
+    ],
+}
+CHAKRA_JSON = {
+    "workload_graph": [
+        {"id": 0, "type": "COMP_NODE", "runtime": 5, "data_deps": []},
+        {
+            "id": 1,
+            "type": 7,
+            "data_deps": [0],
+            "comm_type": 0,
+            "comm_size": 8,
+            "attr": [{"name": "pg_name", "string_val": ""}],
+        },
+    ]
+}
+OWN_TRACE = {
+    "otherData": {"format": "topox-trace", "version": 1, "makespan_ms": 9.0},
+    "traceEvents": [
+        {"ph": "X", "pid": 0, "tid": 1, "name": f"x{k}", "cat": "all_reduce dp", "ts": k, "dur": 1.0,
+         "args": {"source": 0, "destination": 1, "task": k, "kind": "all_reduce", "parallelism": p,
+                  "size_bytes": 8.0, "start_ms": k, "end_ms": k + 1.0, "switch": 0}}
+        for k, p in enumerate(("dp", "pp", "dp"))
+    ],
+}  # fmt: skip
+TEXT_ROWS = [
+    ["HYBRID_TRANSFORMER", "model_parallel_NPU_group:", "2"],
+    ["2"],
+    *(f"l{k} -1 1000 ALLREDUCE_EP 400 300 NONE 0 100 ALLREDUCE 800 5".split() for k in (0, 1)),
+]
+NETWORK = "topology: [ Switch, Ring ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 450, 50.0 ]\nlatency: [ 500, 500 ]\n"
+
+
+@st.composite
+def chakra_files(draw: st.DrawFn) -> bytes:
+    """Draw an execution trace whose numbers and bytes are odd."""
+    number = st.integers(0, 6) | st.sampled_from([2**31, 2**63, 2**64 - 1])
+    nodes = []
+    for _ in range(draw(st.integers(0, 6))):
+        facts: dict[str, bool | int | str] = {
+            key: draw(number)
+            for key in ("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag")
+            if draw(st.booleans())
+        }
+        if draw(st.booleans()):
+            facts["pg_name"] = draw(st.sampled_from(["", "1", "x" * 300]))
+        kind = draw(st.sampled_from([0, 1, COMPUTE, SEND, RECEIVE, COLLECTIVE]))
+        waits = draw(st.lists(number, max_size=3))
+        nodes.append(node_bytes(draw(number), "n", kind, waits, draw(number), facts))
+    return draw(damaged(global_metadata() + b"".join(nodes)))
+
+
+@st.composite
+def spaced_files(draw: st.DrawFn, sound: str) -> bytes:
+    """Draw a text of words whose words are odd."""
+    words = sound.split(" ")
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(words) - 1))
+        words[at] = draw(ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400]))
+    text = " ".join(words)
+    if draw(st.integers(0, 8)) == 0:
+        text += draw(st.sampled_from(["\n", "1 1 ", "x\n", "- 1\n", "a: 1\n"])) * draw(TIMES)
+    return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
 @st.composite
 def psplib_files(draw: st.DrawFn) -> bytes:
     """Draw an instance whose words are odd."""
@@ -464,7 +632,34 @@ def _from_price_link(data: bytes, _file: str) -> object:
     return with_edits(PRICE_SETS[DEFAULT_SET], data.decode("utf-8", "surrogatepass"))
 
 
+def _as(read: Callable[[Source], object]) -> Load:
+    return lambda data, file: read(Source.of_bytes(file, data))
+
+
 FORMATS = {
+    "run": Format(
+        _as(lambda source: import_kineto([source], ImportSettings(assume_gbps=100.0))),
+        "f_rank0.json",
+        json_files(RUN),
+    ),
+    "host-trace": Format(_as(read_host_trace), "f_0.json", json_files(HOST_TRACE)),
+    "chakra": Format(
+        _as(lambda source: import_chakra([source], ImportSettings(world=2), {"1": (0, 1)})),
+        "f.0.et",
+        chakra_files(),
+    ),
+    "chakra-json": Format(
+        _as(lambda source: import_chakra([source], ImportSettings(world=2), {})),
+        "f.0.json",
+        json_files(CHAKRA_JSON),
+    ),
+    "own-trace": Format(_as(windows_of_trace), "f.trace.json", json_files(OWN_TRACE)),
+    "text-workload": Format(
+        _as(lambda source: import_text(source, ImportSettings())),
+        "f.txt",
+        spaced_files("\n".join(" ".join(row) for row in TEXT_ROWS)),
+    ),
+    "network": Format(_as(read_network), "f.yml", spaced_files(NETWORK)),
     "graph": Format(load_graph, "f.taskgraph.json", json_files(GRAPH)),
     "graph-table": Format(load_graph, "f.csv", tables(GRAPH_ROWS)),
     "graph-flexnet": Format(load_graph, "f.fbuf", flexnet_files()),

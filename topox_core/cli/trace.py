@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli import trace_perfetto
+from topox_core.cli import trace_export, trace_perfetto
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.trace_formats import network, read_other
+from topox_core.cli.trace_reading import (
+    PATHS,
+    add_formats,
+    add_reading,
+    files_of,
+    progress,
+    refusable,
+    settings_of,
+    sources,
+)
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.traces.importing import Imported
-    from topox_core.traces.settings import ImportSettings
-    from topox_core.traces.source import Source
-
-PATHS = Option(
-    "paths PATH", str, "a file of a rank, or a folder of them (not those below it)", nargs="+"
-)
-FORMATS = ("auto", "kineto", "chakra")
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -39,7 +40,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     _add_inspect(parts)
     _add_import(parts)
     _add_windows(parts)
-    _add_export(parts)
+    trace_export.add(parts)
     trace_perfetto.add(parts)
 
 
@@ -52,7 +53,8 @@ def _add_inspect(parts: argparse._SubParsersAction[Any]) -> None:
         "Say what the profiler's files of a run hold, step by step: nothing is built, sizes may be unknown.",
     )
     PATHS.add_to(command)
-    _add_reading(command)
+    add_reading(command)
+    add_formats(command)
     JSON.add_to(command)
 
 
@@ -65,18 +67,13 @@ def _add_import(parts: argparse._SubParsersAction[Any]) -> None:
         "Write one iteration of a recorded run as a task graph, with a report of what it rests on.",
     )
     PATHS.add_to(command)
-    _add_reading(command)
+    add_reading(command)
+    add_formats(command)
     add_options(
         command,
         Option("--output FILE", str, "the task graph: .json or .csv, each also .gz"),
         Option("--cluster FILE", str, "write a cluster that fits it"),
         Option("--report FILE", str, "write the report (JSON)"),
-        Option("--format", FORMATS, "of the files (default auto: by content)"),
-        Option("--groups FILE", str, "members of Chakra groups (default PREFIX.json, if there)"),
-        Option("--tflops X", number, "of Chakra nodes without a duration (default 400)"),
-        Option("--memory-gb-per-s X", number, "of the same (default 3350)"),
-        Option("--max-tasks N", positive, "bundle calls until there are no more (default 20000)"),
-        Option("--nic-gbps X", number, "speed of a server for cluster and replay (default 400)"),
         Option(
             "--uneven",
             ("pairs", "one"),
@@ -95,117 +92,26 @@ def _add_windows(parts: argparse._SubParsersAction[Any]) -> None:
         "Write the windows of a recorded run: from the end of one kind of traffic to when all ranks are there for the next.",
     )
     PATHS.add_to(command)
-    _add_reading(command)
+    add_reading(command)
     add_options(command, Option("--output FILE", str, "write them (.csv or .json)"), JSON)
 
 
-def _add_reading(command: argparse.ArgumentParser) -> None:
-    """Add how a recorded run is read."""
-    add_options(
-        command,
-        Option("--step N|median|last", _step, "which ProfilerStep (default median)"),
-        Option("--ranks 0-7", _ranks, "use these ranks only"),
-        Option(
-            "--gpus-per-server N", positive, "neighbouring ranks that share a server (default 1)"
-        ),
-        Option(
-            "--host-gaps",
-            ("keep", "drop"),
-            "keep (default): a segment lasts as on the clock; drop: only its kernels' time",
-        ),
-        Option("--symmetry no|yes", given.yes_or_no, "one rank stands for all (default no)"),
-        Option("--world N", positive, "ranks of the job, if the files do not tell"),
-        Option(
-            "--host-trace PATH",
-            str,
-            "PyTorch execution traces beside the files, for sizes; may be repeated",
-            [],
-            dest="host_traces",
-            repeated=True,
-        ),
-        Option("--assume-gbps X", number, "take sizes that nothing tells from durations"),
-        Option(
-            "--parallelism NAME=dp",
-            _label,
-            "label of a group by its name or description; may be repeated",
-            [],
-            dest="labels",
-            repeated=True,
-        ),
-        Option("--communication REGEX", str, "further kernels that communicate"),
-    )
-
-
-def refusable(
-    run: Callable[[argparse.Namespace], int],
-) -> Callable[[argparse.Namespace], int]:
-    """Return a command that ends with 1, not 2, where a sound trace cannot carry what is asked."""
-
-    def command(options: argparse.Namespace) -> int:
-        from topox_core.traces.refused import Refused
-
-        try:
-            return run(options)
-        except Refused as refused:
-            print(f"topox: error: {refused}", file=sys.stderr)
-            return 1
-
-    return command
-
-
-def _step(text: str) -> int | str:
-    return text if text in ("median", "last") else whole(text)
-
-
-def _ranks(text: str) -> tuple[int, ...]:
-    ranks: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        first, last = whole(low), whole(high) if dash else whole(low)
-        if not 0 <= first <= last < 1_000_000:
-            raise argparse.ArgumentTypeError(f"must be ranks such as 0-7 or 0,2,4 (got {text!r})")
-        ranks += range(first, last + 1)
-    return tuple(dict.fromkeys(ranks))
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, sign, label = text.rpartition("=")
-    if not sign or not name:
-        raise argparse.ArgumentTypeError(f"must be NAME=LABEL such as mesh_dp=dp (got {text!r})")
-    return name, label
-
-
-def settings_of(options: argparse.Namespace) -> ImportSettings:
-    """Return how a run is read, as the options say."""
-    from topox_core.traces.settings import ImportSettings
-
-    keys = (
-        *("step", "ranks", "gpus_per_server", "host_gaps", "symmetry", "world", "assume_gbps"),
-        *("max_tasks", "communication", "nic_gbps", "uneven"),
-    )
-    changes = {key: value for key in keys if (value := getattr(options, key, None)) is not None}
-    with given.settings_as_options(options):
-        return ImportSettings(**changes, parallelism=dict(options.labels))
-
-
-def sources(paths: list[str]) -> tuple[Source, ...]:
-    """Return the files that paths name."""
-    from topox_core.traces.source import sources_of
-
-    return sources_of(paths)
-
-
-def progress(words: str, share: float) -> None:
-    """Say on standard error what is being read."""
-    note(f"reading {words} ({percent(share)})" if share else f"reading {words}")
-
-
 def _inspect(options: argparse.Namespace) -> int:
+    from topox_core.traces.formats import KINETO, NETWORK
     from topox_core.traces.importing import inspect_run
     from topox_core.traces.recorded_run import read_run
 
     settings = settings_of(options)
-    files = sources(options.paths)
+    form, files = files_of(options)
+    if form != KINETO:
+        if form == NETWORK:
+            return network(options, files)
+        report = read_other(options, settings, form, files, "inspected").report
+        if options.json:
+            as_json(report)
+        else:
+            _print(report, "")
+        return 0
     record = inspect_run(
         read_run(files, settings, sources(options.host_traces), progress), settings
     )
@@ -275,12 +181,24 @@ def print_findings(checks: list[dict[str, Any]], warnings: list[str]) -> None:
 
 
 def _import(options: argparse.Namespace) -> int:
-    if options.output is None:
-        raise wrong_option("--output", "must be given: the file to write")
+    from topox_core.traces.formats import KINETO, NETWORK
+    from topox_core.traces.importing import import_kineto
+
     for path in (options.output, options.cluster, options.report):
         if path:
             must_be_writable(path, tuple(options.paths))
-    imported = _read(options)
+    settings = settings_of(options)
+    form, files = files_of(options)
+    if form == NETWORK:
+        return network(options, files)
+    if options.output is None:
+        raise wrong_option("--output", "must be given: the file to write")
+    name = Path(options.output).name.partition(".")[0] or "recorded run"
+    if form == KINETO:
+        hosts = sources(options.host_traces)
+        imported = import_kineto(files, settings, hosts, progress, name)
+    else:
+        imported = read_other(options, settings, form, files, name)
     _write(options, imported)
     report = imported.report
     if options.json:
@@ -289,41 +207,6 @@ def _import(options: argparse.Namespace) -> int:
         _print(report, options.output)
     failed = [one for one in report["checks"] if one["status"] == "failed"]
     return 1 if failed else 0
-
-
-def _read(options: argparse.Namespace) -> Imported:
-    from topox_core.traces.formats import format_of_all
-    from topox_core.traces.importing import import_kineto
-
-    settings = settings_of(options)
-    name = Path(options.output).name.partition(".")[0] or "recorded run"
-    files = sources(options.paths)
-    form = options.format or "auto"
-    if form == "auto":
-        form, files = format_of_all(files)
-    if form == "chakra":
-        return _read_chakra(options, settings, files, name)
-    return import_kineto(files, settings, sources(options.host_traces), progress, name)
-
-
-def _read_chakra(
-    options: argparse.Namespace, settings: ImportSettings, files: tuple[Source, ...], name: str
-) -> Imported:
-    from topox_core.traces.chakra_in import Machine, import_chakra
-    from topox_core.traces.chakra_nodes import read_groups
-    from topox_core.traces.source import Source
-
-    prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
-    path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)
-    groups = read_groups(Source.of_path(Path(path))) if path else {}
-    given_machine = {
-        key: value
-        for key in ("tflops", "memory_gb_per_s")
-        if (value := getattr(options, key)) is not None
-    }
-    with given.settings_as_options(options):
-        machine = Machine(**given_machine)
-    return import_chakra(files, settings, groups, machine, progress, name)
 
 
 def _write(options: argparse.Namespace, imported: Imported) -> None:
@@ -344,7 +227,7 @@ def _write(options: argparse.Namespace, imported: Imported) -> None:
 def _print(report: dict[str, Any], output: str) -> None:
     replays = report["replay_ms"]
     fast = next(key for key in replays if key.endswith("_gbps"))
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             "free network",
             figure(replays["free_network"], "ms"),
@@ -356,8 +239,9 @@ def _print(report: dict[str, Any], output: str) -> None:
             f"{report['tasks']:,}",
             f"{report['segments']:,} segments, {report['calls']:,} calls",
         ),
-        ("graph", output),
     ]
+    if output:
+        rows.append(("graph", output))
     of_ranks = f"{len(report['ranks'])} of {report['world']} ranks"
     if "recorded_ms" in report:
         words = f"step {report['step']} of {of_ranks}"
@@ -435,76 +319,5 @@ def _windows(options: argparse.Namespace) -> int:
         ),
     )
     for line in run.warnings:
-        print(f"warning: {line}")
-    return 0
-
-
-def _add_export(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
-        parts,
-        "export",
-        refusable(_export),
-        "a task graph as Chakra execution traces",
-        "Write a task graph as Chakra execution traces, a file a server, and the groups file beside them.",
-    )
-    add_options(
-        command,
-        Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz"),
-        Option("--format", ("chakra",), "of the traces (default chakra)"),
-        Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),
-        Option(
-            "--nic-gbps X", number, "bytes of transfers that are given by duration (default 400)"
-        ),
-        Option(
-            "--drop-dependencies",
-            bool,
-            "leave out dependencies of tasks that share no server (else: barriers of two)",
-        ),
-        JSON,
-    )
-
-
-def _export(options: argparse.Namespace) -> int:
-    from topox_core.io.files import read
-    from topox_core.io.task_graph_file import load_graph
-    from topox_core.traces.chakra_out import export_chakra
-
-    must_be_writable(f"{options.output}.json", (options.graph,))
-    graph = load_graph(read(options.graph), options.graph)
-    speed = 400.0 if options.nic_gbps is None else options.nic_gbps
-    if not 0 < speed < 1e9:
-        raise wrong_option("--nic-gbps", f"must be above 0 and below 1e9 (got {speed:g})")
-    made = export_chakra(graph, speed, drop_dependencies=options.drop_dependencies)
-    for server, data in made.files.items():
-        write(f"{options.output}.{server}.et", data)
-    write(f"{options.output}.json", made.groups)
-    record = {
-        "files": len(made.files),
-        "nodes": made.nodes,
-        "tasks": len(graph.tasks),
-        "between_servers": made.between_servers,
-        "dropped": made.between_servers if options.drop_dependencies else 0,
-        "notes": list(made.notes),
-        "output": options.output,
-    }
-    if options.json:
-        as_json(record)
-        return 0
-    table(
-        (
-            "files",
-            f"{len(made.files):,}",
-            f"{options.output}.0.et and on, groups in {options.output}.json",
-        ),
-        ("nodes", f"{made.nodes:,}", f"of {len(graph.tasks):,} tasks"),
-        (
-            "between servers",
-            f"{made.between_servers:,}",
-            "dependencies left out"
-            if options.drop_dependencies
-            else "dependencies written as barriers of two",
-        ),
-    )
-    for line in made.notes:
         print(f"warning: {line}")
     return 0

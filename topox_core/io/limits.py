@@ -69,7 +69,11 @@ PSPLIB = Limits(20 * MB, 100_000)
 RECORDING = Limits(2_000 * MB, 5_000_000)
 RECORDING_IN_BROWSER = Limits(400 * MB, 5_000_000)
 MAX_RANKS = 4_096
-CHAKRA = Limits(200 * MB, 2_000_000)
+# Of them, what is kept as objects: communications and scopes of the host.
+MAX_KEPT_OBJECTS = 500_000
+CHAKRA = Limits(200 * MB, MAX_TASKS)
+# JSON that is read as a whole: an execution trace, a host trace, groups.
+WHOLE_JSON = Limits(24 * MB, MAX_TASKS)
 # Of recordings a limit counts what is unpacked, which may be more than what the browser takes of any file.
 UNPACKED = (RECORDING, RECORDING_IN_BROWSER, CHAKRA)
 TEXT_WORKLOAD = Limits(20 * MB, 200_000)

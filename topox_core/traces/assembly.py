@@ -79,14 +79,15 @@ def assemble(
         for rank, entry, _ in call.places:
             of_entry[rank, entry].append(len(nodes))
         nodes.append(_call_node(number, call, ends[c] / 1000, steps, clocks, names, begin))
+    previous = {rank: _before_on_stream(step) for rank, step in steps.items()}
     for number, c in enumerate(order):
         node = nodes[len(nodes) - len(order) + number]
         before: dict[int, None] = {}
         for rank, entry, _ in calls[c].places:
-            lane, step = lanes[rank], steps[rank]
+            lane = lanes[rank]
             if lane.posted_after[entry] >= 0:
                 before[first_of[rank] + lane.posted_after[entry]] = None
-            for other in (*_before_on_stream(step, entry), *lane.earlier[entry]):
+            for other in (*previous[rank][entry], *lane.earlier[entry]):
                 before.update(dict.fromkeys(of_entry.get((rank, other), [])))
         node.waits = [at for at in before if nodes[at] is not node]
     for (rank, entry), found in of_entry.items():
@@ -173,12 +174,15 @@ def _end_us(call: Call, steps: Mapping[int, StepOfRank], clocks: Clocks) -> floa
     return float(np.median(ends)) if single else min(ends)
 
 
-def _before_on_stream(step: StepOfRank, entry: int) -> tuple[int, ...]:
-    stream = step.entries[entry].kernel.stream
-    for other in range(entry - 1, -1, -1):
-        if step.entries[other].kernel.stream == stream:
-            return (other,)
-    return ()
+def _before_on_stream(step: StepOfRank) -> list[tuple[int, ...]]:
+    """Return, of each entry, the one before it on its stream."""
+    last: dict[int, int] = {}
+    found: list[tuple[int, ...]] = []
+    for number, entry in enumerate(step.entries):
+        stream = entry.kernel.stream
+        found.append((last[stream],) if stream in last else ())
+        last[stream] = number
+    return found
 
 
 def _durations(nodes: list[Node], drop_host_gaps: bool) -> float:

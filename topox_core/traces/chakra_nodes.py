@@ -11,7 +11,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.collection import nothing_collected
-from topox_core.io.limits import CHAKRA, MAX_RANKS
+from topox_core.io.limits import CHAKRA, MAX_RANKS, MB, WHOLE_JSON
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
 from topox_core.traces.source import Content, Source
 
@@ -84,6 +84,7 @@ def read_chakra(source: Source, rank: int | None = None) -> ChakraRank:
 
 def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
+    seen: set[int] = set()
     for number, message in enumerate(messages(data, file)):
         if not number:
             continue  # what the whole file says of itself
@@ -91,6 +92,10 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
             records.append(node_of(message))
         except (ValueError, IndexError, TypeError, AttributeError, struct.error):
             raise InputError("is no Chakra node", file=file, item=f"message {number}") from None
+        if records[-1]["id"] in seen:
+            item = f"node {records[-1]['id']}"
+            raise InputError("is used twice", file=file, item=item, field="id")
+        seen.add(records[-1]["id"])
         if len(records) > CHAKRA.entries:
             raise InputError(
                 f"holds more than the {CHAKRA.entries:,} nodes a trace may have", file=file
@@ -99,6 +104,9 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
 
 
 def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
+    if len(data) > WHOLE_JSON.file_bytes:
+        most = f"{WHOLE_JSON.file_bytes / MB:,.0f} MB"
+        raise InputError(f"is more than the {most} of JSON that a trace may have", file=file)
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
@@ -278,7 +286,7 @@ def read_groups(source: Source) -> dict[str, tuple[int, ...]]:
         If it is no such file.
     """
     try:
-        record = json.loads(b"".join(Content(source, CHAKRA)))
+        record = json.loads(b"".join(Content(source, WHOLE_JSON)))
     except (ValueError, RecursionError):
         raise InputError("is not JSON", file=source.name) from None
     found = groups_of_text(record)

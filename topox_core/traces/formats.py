@@ -9,8 +9,10 @@ from itertools import islice
 from topox_core.errors import InputError
 from topox_core.traces.source import Content, Source
 
-KINETO, CHAKRA, TEXT, PERFETTO, GROUPS = "kineto", "chakra", "text", "perfetto", "groups"
+KINETO, CHAKRA, TEXT, PERFETTO = "kineto", "chakra", "text", "perfetto"
+NETWORK, GROUPS = "network", "groups"
 _HEADER = re.compile(rb"\s*(MODEL|DATA|HYBRID|MICRO|DLRM)[A-Z_]*\b[^\n]*\n\s*\d+\s*\n")
+_NETWORK = re.compile(rb"^\s*(topology|npus_count)\s*:", re.MULTILINE)
 _GROUPS = re.compile(rb'\s*\{\s*"[^"]{0,100}"\s*:\s*\[\s*\d')
 
 
@@ -27,6 +29,8 @@ def format_of(source: Source) -> str:
         raise InputError("is empty", file=source.name)
     if _HEADER.match(head):
         return TEXT
+    if _NETWORK.search(head[:20_000]) and b"\0" not in head[:20_000]:
+        return NETWORK
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         return CHAKRA
     if b'"topox-trace"' in head[:2_000]:

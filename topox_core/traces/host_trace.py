@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.limits import CHAKRA
+from topox_core.io.limits import WHOLE_JSON
 from topox_core.traces.communication import Meta, meta_of
 from topox_core.traces.source import Content, Source
 
@@ -34,7 +34,7 @@ def read_host_trace(source: Source) -> tuple[Meta, ...]:
     InputError
         If it is no such file.
     """
-    data = b"".join(Content(source, CHAKRA))
+    data = b"".join(Content(source, WHOLE_JSON))
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):

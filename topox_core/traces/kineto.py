@@ -12,7 +12,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.collection import nothing_collected
-from topox_core.io.limits import MAX_RANKS, RECORDING
+from topox_core.io.limits import MAX_KEPT_OBJECTS, MAX_RANKS, RECORDING
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.recording import (
@@ -128,6 +128,11 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
             if len(columns) > RECORDING.entries:
                 raise InputError(
                     f"holds more than the {RECORDING.entries:,} events of use that a trace may have",
+                    file=source.name,
+                )
+            if len(columns.kernels) + len(columns.scopes) > MAX_KEPT_OBJECTS:
+                raise InputError(
+                    f"holds more than the {MAX_KEPT_OBJECTS:,} communications and their scopes a trace may have",
                     file=source.name,
                 )
     if not len(columns.start) and not columns.kernels:

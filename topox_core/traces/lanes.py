@@ -64,12 +64,17 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
     def end_of(i: int) -> float:
         return float(end[i]) if i >= 0 else begin
 
+    by_launch = np.argsort(launch, kind="stable")
+    launched = launch[by_launch]
+    reached = np.maximum.accumulate(by_launch) if n else by_launch
     posts: list[Cut] = []
     latest: dict[int, float] = {}
     for entry in step.entries:
         kernel = entry.kernel
         asked = launch_us(kernel)
         i = int(np.searchsorted(lane.start_us, kernel.start_us, side="right")) - 1
+        before = int(np.searchsorted(launched, asked))
+        i = min(i, int(reached[before - 1]) if before else -1)
         while i >= 0 and not (launch[i] < asked and lane.end_us[i] <= kernel.start_us + SAME):
             i -= 1
         following = float(lane.start_us[i + 1]) if i + 1 < n else kernel.start_us

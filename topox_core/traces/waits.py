@@ -24,6 +24,7 @@ from topox_core.traces.steps import StepOfRank
 # is asked, how long before its end a blocking call's communication ended, what is an idle gap.
 SAME, STALLED, SOON, BLOCKED_AFTER, BLOCKED_BEFORE, GAP = 1.0, 50.0, 200.0, 5.0, 100.0, 2.0
 MOST_STREAMS, NEXT_ACTIVITIES = 3, 3
+MOST_OPEN = 2_000
 # A host that blocks may do so long after its last launch.
 AFTER_ALL = 1e7
 EXACT, FOUND, BLOCKING, SEEN, NONE = "exact", "found", "blocking", "seen", "none"
@@ -142,11 +143,14 @@ class _Finder:
             return  # it began before the call had ended: whatever waited, this did not
         self._waits.resume[c] = len(self._lane.start) if k is None else k
         self._waits.asked_us[c], self._waits.evidence[c] = at, evidence
-        self._unwaited.remove(c)
+        del self._unwaited[bisect_left(self._unwaited, c)]
 
     def _open(self, before: float) -> list[int]:
         """Return the calls launched before a moment that nothing waits for yet."""
-        return [c for c in self._unwaited if self._launch[c] < before]
+        launched = bisect_left(self._launch, before)
+        # What thousands of calls were launched after is waited for by nobody.
+        until = bisect_left(self._unwaited, launched)
+        return self._unwaited[max(0, until - MOST_OPEN) : until]
 
     def _exact(self, wait: ExactWait) -> None:
         """Rule 1: the last call on the stream before the event was recorded."""

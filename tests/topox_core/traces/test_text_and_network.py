@@ -1,0 +1,171 @@
+"""Text workloads expanded to servers, and networks made clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from topox_core.cli.main import main
+from topox_core.errors import InputError
+from topox_core.io.cluster_file import load_cluster
+from topox_core.traces.importing import Imported
+from topox_core.traces.network import read_network
+from topox_core.traces.refused import Refused
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+from topox_core.traces.text_workload import import_text
+
+HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16 pp: 12 ga: 24 all_gpus: 9216"
+ROWS = [
+    "embed -1 1000000 ALLREDUCE 4000000 0 NONE 0 0 NONE 0 0",
+    "experts\t-1\t2000000\tALLTOALL_EP\t8000000\t3000000\tALLTOALL_EP\t8000000\t1000000\tALLREDUCE_DP_EP\t50000000\t500000",
+    "head -1 500000 NONE 0 700000 NONE 0 300000 ALLREDUCE 100000000 0",
+    "norm -1 100000 NONE 0 100000 ALLGATHER 0 0 NONE 0 0",
+]
+
+
+def text(rows: list[str], header: str = HEADER) -> bytes:
+    return "\n".join([header, str(len(rows)), *rows, ""]).encode()
+
+
+def expanded(data: bytes, servers: int = 4, **more: float) -> Imported:
+    return import_text(Source.of_bytes("w.txt", data), ImportSettings(), servers, **more)
+
+
+def test_layers_run_forward_then_back_on_every_server() -> None:
+    found = expanded(text(ROWS))
+    report = found.report
+    assert report["compute_ms"] == pytest.approx(9.2)
+    assert report["calls_by_kind"] == {"all_to_all": 2, "all_reduce": 2}
+    assert report["inside_servers"] == {"calls": 1, "size_bytes": 4_000_000}
+    labels = {(t.kind, t.size_bytes, t.parallelism) for t in found.graph.tasks if t.members}
+    assert labels == {
+        ("all_to_all", 8e6, "ep"),
+        ("all_reduce", 50e6, "dp"),
+        ("all_reduce", 100e6, "dp"),
+    }
+    # Blocking exchanges of 3/4 of 8 MB each; gradients run beside what is left of the backward pass.
+    exchange = 0.75 * 8e6 * 8 / 400e6
+    busy = 3.6 + exchange + 0.1 + 1.0
+    gradients = busy + 1.5 * 100e6 * 8 / 400e6
+    behind = busy + 3.0 + exchange + 1.0 + 1.5 * 50e6 * 8 / 400e6 + 0.5
+    assert report["replay_ms"]["400_gbps"] == pytest.approx(max(gradients, behind), rel=1e-6)
+    words = " ".join(report["warnings"])
+    assert "stay inside servers" in words and "0 bytes are left out" in words
+    assert "pipeline" in words
+    assert len(found.graph.tasks) == 4 * 3 * 4 + 4 + 4
+
+
+def test_the_unit_of_time_is_told_in_words() -> None:
+    one, thousand = expanded(text(ROWS)), expanded(text(ROWS), tick_ns=1_000)
+    assert thousand.report["compute_ms"] == pytest.approx(1_000 * one.report["compute_ms"])
+    assert "9.2" in one.report["checks"][1]["words"]
+    model = expanded(text(ROWS, "MODEL"))
+    assert model.report["calls_by_kind"]["all_reduce"] == 3, (
+        "all of a model group is on the network"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"x", "w.txt: has no header and number of rows"),
+        (b"lower case\n1\nx\n", "w.txt: must begin with a word"),
+        (b"DATA\nmany\nx\n", "w.txt, line 2: must be the number of rows (got 'many')"),
+        (text(ROWS).replace(b"\n4\n", b"\n1789\n"), "w.txt: announces 1,789 rows and has 4"),
+        (b"DATA\n0\n", "w.txt: holds no row"),
+        (text(["a -1 1 NONE"]), "w.txt, row 1: must have 12 columns (got 4)"),
+        (
+            text([ROWS[0].replace("ALLREDUCE", "GOSSIP")]),
+            "row 1, field fwd_comm: must be NONE or one of",
+        ),
+        (
+            text([ROWS[0].replace("4000000", "nan")]),
+            "row 1, field fwd_bytes: must be a number from 0",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(data: bytes, line: str) -> None:
+    with pytest.raises(InputError) as error:
+        expanded(data)
+    assert line in str(error.value)
+
+
+def test_too_many_servers_are_refused() -> None:
+    with pytest.raises(Refused, match="give fewer --servers"):
+        expanded(text(ROWS), 60_000)
+
+
+NETWORK = b"""# two dimensions
+topology: [ Switch, Ring ]
+npus_count: [ 8, 4 ]     # 32 in all
+bandwidth: [ 450.0, 50.0 ]  # GB/s
+latency: [ 500, 700 ]
+"""
+
+
+def network(data: bytes, **more: int) -> InputError | object:
+    return read_network(Source.of_bytes("net.yml", data), **more)
+
+
+def test_a_network_is_a_cluster() -> None:
+    cluster = read_network(Source.of_bytes("net.yml", NETWORK)).cluster
+    assert (cluster.servers, cluster.devices_per_server) == (4, 8)
+    assert (cluster.ports_per_server, cluster.port_gbps) == (2, 200.0)
+    assert cluster.latency_us == pytest.approx(0.7)
+    inner = read_network(Source.of_bytes("net.yml", NETWORK), 1, 8)
+    assert (inner.cluster.servers, inner.cluster.port_gbps) == (8, 450.0)
+    assert "left out" in inner.notes[0]
+    listed = b"topology:\n - Switch\nnpus_count:\n - 16\nbandwidth:\n - 50\nlatency:\n - 0\n"
+    assert read_network(Source.of_bytes("net.yml", listed)).cluster.servers == 16
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"topology: [Ring]\n", "net.yml, field npus_count: is missing"),
+        (
+            NETWORK.replace(b"[ 8, 4 ]", b"[ 8 ]"),
+            "field npus_count: must list one value for each of the 2",
+        ),
+        (
+            NETWORK.replace(b"Ring", b"Torus"),
+            "field topology: must be Ring, FullyConnected or Switch",
+        ),
+        (NETWORK.replace(b"50.0 ]", b"x ]"), "field bandwidth: must be a number above 0 (got 'x')"),
+        (NETWORK.replace(b"[ 8, 4 ]", b"[ 8, 4"), "field npus_count: must end in ]"),
+        (NETWORK + b"latency: 3\n", "field latency: is given twice"),
+        (b"words\n", "line 1: must be a key and a value"),
+        (
+            b"topology: [Ring,Ring,Ring]\nnpus_count: [2,2,2]\nbandwidth: [1,1,1]\nlatency: [1,1,1]\n",
+            "has 2 dimensions after the optical one",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_network_is_told_in_a_line(data: bytes, line: str) -> None:
+    with pytest.raises(InputError) as error:
+        network(data, **({"optical": 1} if b"Ring,Ring" in data else {}))
+    assert line in str(error.value)
+
+
+def test_the_command_knows_both_by_their_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload, net = tmp_path / "w.txt", tmp_path / "net.yml"
+    workload.write_bytes(text(ROWS))
+    net.write_bytes(NETWORK)
+    out, cluster = str(tmp_path / "w.taskgraph.json"), str(tmp_path / "net.cluster.json")
+    assert (
+        main(["trace", "import", str(workload), "--output", out, "--servers", "4", "--json"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["world"] == 4
+    assert main(["trace", "import", str(net), "--cluster", cluster]) == 0
+    assert load_cluster(Path(cluster).read_bytes(), cluster).servers == 4
+    assert main(["trace", "inspect", str(net)]) == 0
+    assert main(["trace", "inspect", str(workload)]) == 0
+    assert main(["trace", "import", str(net)]) == 2
+    assert "a network becomes a cluster" in capsys.readouterr().err
+    assert main(["trace", "import", str(workload), str(net), "--output", out]) == 2
+    assert "give files of one" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+"""ASTRA-sim's network file (YAML of plain keys and lists) as a cluster."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from topox_core.errors import InputError, errors_in_file, wrong_setting
+from topox_core.io.errors import printable, shown
+from topox_core.io.limits import NETWORK
+from topox_core.model.cluster import Cluster
+from topox_core.traces.source import Content, Source
+
+_KEYS = ("topology", "npus_count", "bandwidth", "latency")
+_KINDS = ("ring", "fullyconnected", "switch")
+
+
+@dataclass(frozen=True)
+class NetworkCluster:
+    """A cluster and what the file says beyond it, a sentence each."""
+
+    cluster: Cluster
+    notes: tuple[str, ...]
+
+
+def read_network(source: Source, optical: int | None = None, ports: int = 2) -> NetworkCluster:
+    """Return the cluster that a network file describes.
+
+    The optical dimension becomes the switches: as many servers as it has members, each with the GPUs
+    of the dimensions before it. ``bandwidth`` is in GB/s, ``latency`` in ns.
+
+    Parameters
+    ----------
+    optical
+        Number of the dimension, from 1; None: the last.
+    ports
+        Ports of a server, which share its bandwidth; as many switches.
+
+    Raises
+    ------
+    InputError
+        If the file is none, or has more than one dimension after the optical one.
+    """
+    if not 1 <= ports <= 64:
+        raise wrong_setting("ports", f"must be from 1 to 64 (got {ports})")
+    data = b"".join(Content(source, NETWORK))
+    found = _keys(data.decode("utf-8", "replace"), source.name)
+    file = source.name
+    kinds = found.get("topology", [])
+    n = len(kinds)
+    for key in _KEYS:
+        if key not in found:
+            raise InputError("is missing", file=file, field=key)
+        if len(found[key]) != n or not 1 <= n <= 16:
+            problem = f"must list one value for each of the {n} dimensions (got {len(found[key])})"
+            raise InputError(problem, file=file, field=key)
+    for kind in kinds:
+        if kind.lower().replace("_", "") not in _KINDS:
+            problem = f"must be Ring, FullyConnected or Switch (got {shown(kind)})"
+            raise InputError(problem, file=file, field="topology")
+    counts = [int(_number(one, "npus_count", file, whole=True)) for one in found["npus_count"]]
+    at = n - 1 if optical is None else optical - 1
+    if not 0 <= at < n:
+        raise wrong_setting("optical", f"must be from 1 to {n} (got {optical})")
+    if n - 1 - at > 1:
+        raise InputError(
+            f"has {n - 1 - at} dimensions after the optical one: one at most is left out", file=file
+        )
+    notes = []
+    if at < n - 1:
+        notes.append(
+            f"the last dimension ({kinds[-1]} of {counts[-1]}) is left out: one of its members is the cluster"
+        )
+    if at:
+        inner = ", ".join(f"{k} of {c}" for k, c in zip(kinds[:at], counts[:at], strict=True))
+        notes.append(f"inside servers: {inner}")
+    speed = 8 * _number(found["bandwidth"][at], "bandwidth", file)
+    latency = _number(found["latency"][at], "latency", file, least=0.0)
+    with errors_in_file(file):
+        cluster = Cluster(
+            servers=counts[at],
+            ports_per_server=ports,
+            switches=ports,
+            ports_per_switch=counts[at],
+            port_gbps=speed / ports,
+            latency_us=latency / 1_000,
+            devices_per_server=math.prod(counts[:at]),
+            name=f"{counts[at]} servers, {ports} OCS, in place of a {kinds[at]}",
+        )
+    return NetworkCluster(cluster, tuple(notes))
+
+
+def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value < 1e9 or (whole and value != int(value)):
+        kind = (
+            "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"
+        )
+        raise InputError(f"must be {kind} (got {shown(text)})", file=file, field=field)
+    return value
+
+
+def _keys(text: str, file: str) -> dict[str, list[str]]:
+    """Return the lists of a file of plain keys: ``key: [a, b]``, ``key: a``, or a value a line after a dash."""
+    found: dict[str, list[str]] = {}
+    key = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.partition("#")[0].strip()
+        if not line or line == "---":
+            continue
+        if line.startswith("- "):
+            if not key:
+                raise InputError("names no key", file=file, item=f"line {number}")
+            found[key].append(_bare(line[2:]))
+            continue
+        key, colon, value = line.partition(":")
+        key = key.strip()
+        if not colon or len(found) > NETWORK.entries:
+            problem = f"must be a key and a value (got {shown(line)})"
+            raise InputError(problem, file=file, item=f"line {number}")
+        if key in found:
+            raise InputError("is given twice", file=file, field=printable(key))
+        value = value.strip()
+        if value.startswith("["):
+            if not value.endswith("]"):
+                raise InputError(
+                    "must end in ]", file=file, item=f"line {number}", field=printable(key)
+                )
+            found[key] = [_bare(one) for one in value[1:-1].split(",") if one.strip()]
+        else:
+            found[key] = [_bare(value)] if value else []
+    return found
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip("\"'")

@@ -1,0 +1,309 @@
+"""Text workloads of ASTRA-sim 1 and SimAI: layers with times and collectives, expanded to equal servers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+
+from topox_core.errors import InputError, wrong_setting
+from topox_core.io.errors import shown
+from topox_core.io.limits import MAX_TASKS, TEXT_WORKLOAD
+from topox_core.model.cluster import MAX_SERVERS
+from topox_core.text.numbers import size as size_words
+from topox_core.text.numbers import time
+from topox_core.traces.checks import PASSED, Check
+from topox_core.traces.coarsening import coarsened
+from topox_core.traces.importing import Imported, groups_of
+from topox_core.traces.refused import Refused
+from topox_core.traces.run_graph import Node, RunGraph, at_speed, free, replay_ms
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Content, Source
+from topox_core.traces.tasks import Placement, fitting_cluster, task_graph
+
+COLUMNS = 12
+_KINDS = {
+    "ALLREDUCE": "all_reduce",
+    "ALLGATHER": "all_gather",
+    "REDUCESCATTER": "reduce_scatter",
+    "ALLTOALL": "all_to_all",
+    "ALLTOALLV": "all_to_all",
+    "BROADCAST": "broadcast",
+}
+_WORDS = re.compile(r"[A-Z][A-Z_]*$")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One row of a file.
+
+    Attributes
+    ----------
+    ticks
+        Of forward, input gradient, weight gradient and update.
+    calls
+        A collective's word and bytes for each of the first three.
+    """
+
+    name: str
+    ticks: tuple[float, float, float, float]
+    calls: tuple[tuple[str, float], tuple[str, float], tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class TextWorkload:
+    """A file: its header's word (such as ``HYBRID_TRANSFORMER``), the header's values, its layers."""
+
+    word: str
+    header: dict[str, str]
+    layers: tuple[Layer, ...]
+
+
+def read_text_workload(source: Source) -> TextWorkload:
+    """Read a text workload.
+
+    Raises
+    ------
+    InputError
+        If it is none; the row and the column are named.
+    """
+    content = Content(source, TEXT_WORKLOAD)
+    text = b"".join(content).decode("utf-8", "replace").removeprefix("\ufeff")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        raise InputError("has no header and number of rows", file=source.name)
+    words = lines[0].split()
+    if not _WORDS.match(words[0]):
+        raise InputError(
+            f"must begin with a word such as HYBRID_TRANSFORMER (got {shown(words[0])})",
+            file=source.name,
+        )
+    try:
+        announced = int(lines[1].split()[0])
+    except ValueError:
+        raise InputError(
+            f"must be the number of rows (got {shown(lines[1])})", file=source.name, item="line 2"
+        ) from None
+    if len(lines) - 2 > TEXT_WORKLOAD.entries:
+        most = TEXT_WORKLOAD.entries
+        raise InputError(f"holds more than the {most:,} rows a workload may have", file=source.name)
+    if announced != len(lines) - 2:
+        raise InputError(
+            f"announces {announced:,} rows and has {len(lines) - 2:,}", file=source.name
+        )
+    if not announced:
+        raise InputError("holds no row", file=source.name)
+    layers = tuple(_layer(line, f"row {n}", source.name) for n, line in enumerate(lines[2:], 1))
+    header = {key.rstrip(":"): value for key, value in pairwise(words[1:]) if key.endswith(":")}
+    return TextWorkload(words[0], header, layers)
+
+
+def _layer(line: str, item: str, file: str) -> Layer:
+    cells = line.split()
+    if len(cells) < COLUMNS:
+        problem = f"must have {COLUMNS} columns (got {len(cells)})"
+        raise InputError(problem, file=file, item=item)
+
+    def number(at: int, field: str) -> float:
+        try:
+            value = float(cells[at])
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1e18:
+            problem = f"must be a number from 0 (got {shown(cells[at])})"
+            raise InputError(problem, file=file, item=item, field=field)
+        return value
+
+    def call(at: int, field: str) -> tuple[str, float]:
+        word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
+        if word != "NONE" and word.partition("_")[0] not in _KINDS:
+            problem = f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})"
+            raise InputError(problem, file=file, item=item, field=f"{field}_comm")
+        return word, size
+
+    ticks = tuple(
+        number(at, field)
+        for at, field in ((2, "fwd_time"), (5, "ig_time"), (8, "wg_time"), (11, "update_time"))
+    )
+    name = cells[0][:60]
+    return Layer(
+        name,
+        (ticks[0], ticks[1], ticks[2], ticks[3]),
+        (call(3, "fwd"), call(6, "ig"), call(9, "wg")),
+    )
+
+
+def import_text(
+    source: Source,
+    settings: ImportSettings,
+    servers: int = 8,
+    tick_ns: float = 1.0,
+    name: str = "workload",
+) -> Imported:
+    """Read a text workload and return it on so many equal servers.
+
+    Parameters
+    ----------
+    tick_ns
+        Unit of the file's times.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used or a value is out of range.
+    Refused
+        If there would be more tasks than a graph may have.
+    """
+    if not 2 <= servers <= MAX_SERVERS:
+        raise wrong_setting("servers", f"must be from 2 to {MAX_SERVERS:,} (got {servers})")
+    if not 0 < tick_ns < 1e12:
+        raise wrong_setting("tick_ns", f"must be above 0 (got {tick_ns:g})")
+    workload = read_text_workload(source)
+    if 3 * len(workload.layers) * servers > MAX_TASKS:
+        raise Refused(
+            f"{3 * len(workload.layers) * servers:,} tasks on {servers:,} servers, more than the {MAX_TASKS:,} "
+            "a graph may have: give fewer --servers",
+            file=source.name,
+        )
+    maker = _Expansion(workload, servers, tick_ns)
+    maker.expand()
+    graph = RunGraph(maker.nodes, servers, tuple(range(servers)), 0.0)
+    speed = at_speed(settings.nic_gbps)
+    graph.recorded_ms = replay_ms(graph, speed)
+    # The limit of tasks is for recordings, whose number nobody chose; here --servers chooses it.
+    fewer = coarsened(graph, max(settings.max_tasks, len(graph.nodes)))
+    tasks, notes = task_graph(fewer.graph, name, Placement(), settings.parallelism)
+    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
+    calls = graph.calls
+    compute_ms = sum(sum(layer.ticks) for layer in workload.layers) * tick_ns / 1e6
+    checks = (
+        Check("rows", PASSED, f"all {len(workload.layers):,} rows are expanded"),
+        Check(
+            "unit",
+            PASSED,
+            f"one tick is {tick_ns:g} ns: a server computes for {time(compute_ms)}, "
+            f"the iteration takes {time(graph.recorded_ms)} at {settings.nic_gbps:g} Gbit/s",
+        ),
+    )
+    report = {
+        "format": "topox-import",
+        "version": 1,
+        "files": [source.name],
+        "ranks": list(range(servers)),
+        "world": servers,
+        "nodes": len(workload.layers),
+        "header": {"word": workload.word, **workload.header},
+        "segments": graph.segments,
+        "calls": len(calls),
+        "calls_by_kind": dict(Counter(node.kind for node in calls)),
+        "size_bytes": sum(node.size_bytes or 0.0 for node in calls),
+        "compute_ms": compute_ms,
+        "inside_servers": {"calls": maker.inside, "size_bytes": maker.inside_bytes},
+        "groups": groups_of(calls),
+        "tasks": len(tasks.tasks),
+        "digest": tasks.digest,
+        "replay_ms": {
+            "free_network": replay_ms(graph, free),
+            f"{settings.nic_gbps:g}_gbps": graph.recorded_ms,
+        },
+        "checks": [asdict(check) for check in checks],
+        "warnings": [*maker.notes(), *notes],
+    }
+    return Imported(tasks, cluster, report, checks, graph)
+
+
+class _Expansion:
+    """The layers on servers that are all alike."""
+
+    def __init__(self, workload: TextWorkload, servers: int, tick_ns: float) -> None:
+        self._workload, self._servers, self._tick_ns = workload, servers, tick_ns
+        self.nodes: list[Node] = []
+        self.inside = 0
+        self.inside_bytes = 0.0
+        self._empty = 0
+        # What the next computing of every server waits for, besides the one before it.
+        self._last: list[int] = []
+        self._blocks: int | None = None
+
+    def expand(self) -> None:
+        """Make all nodes: forward rows in order, backward rows in reverse, updates at the end."""
+        layers = self._workload.layers
+        for number, layer in enumerate(layers):
+            self._compute(f"f{number}", "forward", layer.ticks[0])
+            self._call(f"f{number}", layer.calls[0], data=False)
+        updates: list[tuple[int, float, int | None]] = []
+        for number in reversed(range(len(layers))):
+            layer = layers[number]
+            self._compute(f"i{number}", "backward", layer.ticks[1])
+            self._call(f"i{number}", layer.calls[1], data=False)
+            self._compute(f"w{number}", "backward", layer.ticks[2])
+            waited = self._call(f"w{number}", layer.calls[2], data=True)
+            updates.append((number, layer.ticks[3], waited))
+        for number, ticks, waited in updates:
+            if ticks > 0:
+                self._blocks = waited
+                self._compute(f"u{number}", "update", ticks)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what was left out."""
+        if self.inside:
+            yield (
+                f"{self.inside:,} collectives of tensor groups ({size_words(self.inside_bytes)}) stay inside servers"
+            )
+        if self._empty:
+            yield f"{self._empty:,} collectives of 0 bytes are left out"
+        header = self._workload.header
+        if header.get("pp", "1") not in ("", "1") or "pp_comm" in header:
+            yield "the chunks of its pipeline, and what they send each other, are not expanded"
+
+    def _compute(self, name: str, kind: str, ticks: float) -> None:
+        lasts = ticks * self._tick_ns / 1e6
+        first = len(self.nodes)
+        for server in range(self._servers):
+            waits = [] if self._blocks is None else [self._blocks]
+            if self._last:
+                waits.append(self._last[server])
+            self.nodes.append(Node(f"s{server}.{name}", kind, waits, lasts, (server,)))
+        self._last = list(range(first, first + self._servers))
+        self._blocks = None
+
+    def _call(self, name: str, call: tuple[str, float], *, data: bool) -> int | None:
+        """Add a collective after the last computing; return it if nothing waits for it yet."""
+        word, size = call
+        if word == "NONE":
+            return None
+        kind_word, _, suffix = word.partition("_")
+        if not size:
+            self._empty += 1
+            return None
+        of_tensors = not data and not suffix
+        if of_tensors and self._workload.word != "MODEL":
+            self.inside += 1
+            self.inside_bytes += size
+            return None
+        label = "ep" if suffix == "EP" else "mp" if of_tensors else "dp"
+        kind = _KINDS[kind_word]
+        servers = tuple(range(self._servers))
+        self.nodes.append(
+            Node(
+                f"{name}.{kind}",
+                kind,
+                list(self._last),
+                0.0,
+                servers,
+                is_call=True,
+                size_bytes=size,
+                size_from="metadata",
+                group=label,
+                description=label,
+                parallelism=label,
+                stream=label,
+                root=0 if kind == "broadcast" else None,
+            )
+        )
+        if data:
+            return len(self.nodes) - 1
+        self._blocks = len(self.nodes) - 1
+        return None
