@@ -171,13 +171,15 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
 .st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly, .st-key-by_size,
-  .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals {{
+  .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals, .st-key-changes,
+  .st-key-over_time {{
   container-type: inline-size; }}
 @container (max-width: 440px) {{
   .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
   .st-key-clock .bartext, .st-key-clock .textpoint, .st-key-rivals .annotation-text,
   .st-key-tornado .annotation-text, .st-key-yearly .annotation-text, .st-key-by_size .xtick:nth-child(even) text,
-  .st-key-breakdown .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,
+  .st-key-breakdown .xtick:nth-child(even) text, .st-key-changes .xtick:nth-child(even) text,
+  .st-key-over_time .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,
   [class*="st-key-delay"] .annotation:not([data-index="0"], [data-index="1"], [data-index="2"]) {{ display: none; }} }}
 @media (max-width: 900px) {{
   /* Side by side, figures would have half a narrow window each. */
