@@ -69,7 +69,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "Iteration time on every fabric, and where it goes",
-        "ms along the critical path, which is another one on each fabric; tick: lower bound",
+        "ms along the critical path of each fabric; exposed transfer: nothing computes meanwhile; tick: lower bound",
     )
     legend_line(bar_legend(runs, theme), theme)
     chart(
