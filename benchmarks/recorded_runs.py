@@ -34,7 +34,7 @@ LAUNCH = (
 KERNEL = (
     '{"ph": "X", "cat": "kernel", "name": "void at::native::vectorized_elementwise_kernel<4, at::native::'
     "AUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >, at::detail::Array<char*, 2> >"
-    '(int)", "pid": 0, "tid": 7, "ts": %.3f, "dur": 9.25, "args": {"External id": 12345, "queued": 0, "device": 0, '
+    '(int)", "pid": 0, "tid": 7, "ts": %.3f, "dur": 0.05, "args": {"External id": 12345, "queued": 0, "device": 0, '
     '"context": 1, "stream": 7, "correlation": %d, "registers per thread": 32, "shared memory": 0, "blocks per SM": 4, '
     '"warps per SM": 16, "grid": [432, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 25}}'
 )
@@ -44,25 +44,24 @@ def write_file(path: Path, megabytes: int, rank: int = 0) -> None:
     """Write a file of about so many megabytes: the steps of a made-up job with much around them."""
     from tests.topox_core.traces.made import JOBS, Style, recordings
 
-    record = json.loads(recordings(JOBS["fsdp"](), 100.0, Style(steps=4))[f"run_rank{rank}.json"])
+    record = json.loads(
+        recordings(JOBS["fsdp"](ranks=8), 100.0, Style(steps=4))[f"run_rank{rank}.json"]
+    )
     events = record.pop("traceEvents")
     written, number = 0, 10_000_000
     with path.open("w", encoding="utf-8") as out:
         out.write(json.dumps(record)[:-1] + ', "traceEvents": [\n')
         out.write(",\n".join(json.dumps(event) for event in events))
-        begin = max(event["ts"] for event in events if event["cat"] == "cuda_runtime")
-        first = min(event["ts"] for event in events if event["cat"] == "cuda_runtime")
+        launches = {e["args"]["correlation"]: e["ts"] for e in events if e["cat"] == "cuda_runtime"}
+        work = [e for e in events if e["name"] == "gemm"]
+        places = [(launches[e["args"]["correlation"]], e["ts"], e["dur"]) for e in work]
         while written < megabytes * 1_000_000:
             number += 1
-            at = first + (number * 7.3) % (begin - first)
-            run = 6e6 + (number * 9.7) % 1e5
-            lines = [
-                OPERATOR % at,
-                OPERATOR % at,
-                FLOW % at,
-                LAUNCH % (at, number),
-                KERNEL % (run, number),
-            ]
+            # Beside the work of the job, so that its segments stay what they are.
+            asked, runs, lasts = places[number % len(places)]
+            at, run = asked + 0.2, runs + (number * 0.37) % (lasts - 0.1)
+            lines = [OPERATOR % at, OPERATOR % at, FLOW % at, LAUNCH % (at, number)]
+            lines.append(KERNEL % (run, number))
             text = ",\n" + ",\n".join(lines)
             written += out.write(text)
         out.write("\n]}")
@@ -124,9 +123,9 @@ def main() -> None:
             path.unlink()
         if options.ranks:
             for rank in range(options.ranks):
-                write_file(Path(folder) / f"r_rank{rank}.json", 100, rank % 4)
+                write_file(Path(folder) / f"r_rank{rank}.json", 100, rank)
             began = time.perf_counter()
-            run = [sys.executable, "-m", "topox_core", "trace", "inspect", folder, "--ranks", "0-3"]
+            run = [sys.executable, "-m", "topox_core", "trace", "inspect", folder]
             subprocess.run(run, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
             print(f"{options.ranks} files of 100 MB: {time.perf_counter() - began:.1f} s")
 

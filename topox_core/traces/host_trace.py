@@ -66,9 +66,9 @@ def _meta(node: Mapping[str, Any]) -> Meta | None:
     attributes: object = node.get("attrs")
     if isinstance(attributes, list):
         named = {
-            _ATTRIBUTES[one["name"]]: one.get("value")
+            _ATTRIBUTES[str(one["name"])]: one.get("value")
             for one in attributes
-            if isinstance(one, dict) and one.get("name") in _ATTRIBUTES
+            if isinstance(one, dict) and str(one.get("name")) in _ATTRIBUTES
         }
         if named.get("Collective name"):
             meta = meta_of(named)
@@ -107,6 +107,6 @@ def _tensor(value: object) -> tuple[int | None, int]:
         known = [count for count, _ in parts if count is not None]
         return (sum(known), parts[0][1]) if len(known) == len(parts) else (None, 1)
     # [tensor, storage, offset, elements, bytes of an element, device]
-    if len(value) >= 5 and isinstance(value[3], int) and value[4] in _OF_SIZE:
+    if len(value) >= 5 and all(isinstance(one, int) for one in value[3:5]) and value[4] in _OF_SIZE:
         return value[3], int(value[4])
     return None, 1

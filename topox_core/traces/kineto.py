@@ -136,8 +136,17 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                     file=source.name,
                 )
     if not len(columns.start) and not columns.kernels:
+        if stream.cut:
+            raise ends_early(source.name, stream.seen)
         raise _without_work(source.name, others, stream.seen)
     return _recording(source.name, stream, columns, rank)
+
+
+def ends_early(file: str, events: int) -> InputError:
+    """Return the error of a file that ends before its first step is whole."""
+    return InputError(
+        f"ends early; {events:,} events were read, no complete step before the end", file=file
+    )
 
 
 def _without_work(file: str, others: Mapping[str, int], seen: int) -> InputError:

@@ -31,7 +31,7 @@ def read_transfers(source: Source) -> tuple[Transfers, float]:
         for event in events:
             row = _row(event, source.name)
             if row is not None:
-                rows.setdefault((event.get("name"), *row[:4]), row)
+                rows.setdefault((str(event.get("name")), *row[:4]), row)
         if len(rows) > MOST_TRANSFERS:
             problem = f"holds more than the {MOST_TRANSFERS:,} transfers a trace may have"
             raise InputError(problem, file=source.name)

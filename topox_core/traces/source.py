@@ -29,10 +29,13 @@ class Source:
         What errors call it, and where a rank is looked for.
     open
         Opens it from the beginning.
+    limits
+        How large it may be, where its format has no smaller limit of its own.
     """
 
     name: str
     open: Callable[[], BinaryIO]
+    limits: Limits = RECORDING
 
     @staticmethod
     def of_path(path: Path) -> Source:
@@ -40,9 +43,9 @@ class Source:
         return Source(str(path), lambda: path.open("rb"))
 
     @staticmethod
-    def of_bytes(name: str, data: bytes) -> Source:
+    def of_bytes(name: str, data: bytes, limits: Limits = RECORDING) -> Source:
         """Return a file that is in memory."""
-        return Source(name, lambda: io.BytesIO(data))
+        return Source(name, lambda: io.BytesIO(data), limits)
 
 
 def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
@@ -88,8 +91,8 @@ class Content:
         How much was unpacked so far.
     """
 
-    def __init__(self, source: Source, limits: Limits = RECORDING) -> None:
-        self._source, self._limits = source, limits
+    def __init__(self, source: Source, limits: Limits | None = None) -> None:
+        self._source, self._limits = source, limits or source.limits
         self.cut = False
         self.size_bytes = 0
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.traces.entries import Entry, launch_us
+from topox_core.traces.kineto import ends_early
 from topox_core.traces.recording import Floats, Ints, Recording, Step, Work
 
 # The step of a file that names none.
@@ -70,10 +71,7 @@ class RankSteps:
         self._known = recording.steps
         if not self._known:
             if recording.cut:
-                raise InputError(
-                    f"ends early; {recording.events:,} events were read, no complete step before the end",
-                    file=recording.file,
-                )
+                raise ends_early(recording.file, recording.events)
             self._known = (Step(WHOLE_FILE, -np.inf, np.inf),)
         self._begins = np.array([one.begin_us for one in self._known])
         self._ends = np.array([one.end_us for one in self._known])
@@ -82,6 +80,12 @@ class RankSteps:
             np.array([_launch(recording, e) for e in entries], np.float64)
         )
         last = len(self._known) - 1
+        activities = len(recording.work) + len(recording.kernels)
+        if (
+            recording.cut
+            and not 0 <= recording.unlaunched <= 0.01 * activities * recording.has_launches
+        ):
+            raise ends_early(recording.file, recording.events)
         late = set() if self._known[0].number == WHOLE_FILE else self._incomplete(last)
         self.left_out = tuple(self._known[at].number for at in sorted(late))
         self.numbers = tuple(
@@ -89,13 +93,10 @@ class RankSteps:
             for at, one in enumerate(self._known)
             if at not in late and (self._of_work == at).any()
         )
+        if not self.numbers and recording.cut:
+            raise ends_early(recording.file, recording.events)
         if not self.numbers:
-            raise InputError(
-                f"ends early; {recording.events:,} events were read, no complete step before the end"
-                if recording.cut
-                else "has no step with work on the GPU",
-                file=recording.file,
-            )
+            raise InputError("has no step with work on the GPU", file=recording.file)
 
     def _steps_of(self, launched: Floats) -> Ints:
         """Return the position of the step of each launch, -1 for none."""
@@ -119,12 +120,12 @@ class RankSteps:
     def _incomplete(self, last: int) -> set[int]:
         """Return the positions of steps of which activities are absent.
 
-        The last step of a file is incomplete if its last launch has no activity; of a file that
-        ends early every step that lacks more than one in a hundred.
+        The last step of a file is incomplete if its last launch has no activity. Of a file that ends
+        early it always is, as is every step that lacks more than one in a hundred.
         """
         recording = self.recording
         absent = self._steps_of(recording.unfinished_us)
-        found = set()
+        found = {last} if recording.cut else set()
         for at in range(last + 1) if recording.cut else (last,):
             lacking = recording.unfinished_us[absent == at]
             launched = recording.work.launch_us[self._of_work == at]

@@ -11,6 +11,7 @@ import pytest
 from tests.topox_core.traces.made import JOBS, Style, recordings
 from tests.topox_core.traces.reading_back import imported, sources
 from topox_core.errors import InputError
+from topox_core.io.limits import Limits
 from topox_core.traces.importing import inspect_run
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recorded_run import read_run
@@ -205,22 +206,18 @@ def test_ranks_that_are_absent_are_told(files: dict[str, bytes]) -> None:
     assert found.graph.servers == 4
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused_in_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from topox_core.io.limits import Limits
-
-    small = Limits(1 << 20, 10)
-    monkeypatch.setattr("topox_core.traces.source.RECORDING", small)
-    monkeypatch.setattr("topox_core.traces.source.Content.__init__.__defaults__", (small,))
-    line = error_of(gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20)))
-    assert line == "run_rank0.json: is more than the 1 MB unpacked that a trace may have"
+def test_a_file_that_unpacks_to_too_much_is_refused_in_time() -> None:
+    data = gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20))
+    source = Source.of_bytes("run_rank0.json.gz", data, Limits(1 << 20, 10))
+    with pytest.raises(InputError) as error:
+        read_kineto(source)
+    assert str(error.value) == (
+        "run_rank0.json.gz: is more than the 1 MB unpacked that a trace may have"
+    )
 
 
 def test_too_many_events_are_refused(
     files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from topox_core.io.limits import Limits
-
     monkeypatch.setattr("topox_core.traces.kineto.RECORDING", Limits(1 << 30, 100))
     assert "holds more than the 100 events of use" in error_of(one(files))
