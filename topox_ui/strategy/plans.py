@@ -112,7 +112,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     _loaded_beside(shape, machine, servers, batch, best.total_ms)
     kpis(
-        ("Iteration", time(best.total_ms), "in closed form"),
+        ("Iteration time", time(best.total_ms), "in closed form"),
         ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s a GPU"),
         (
             "Memory",

@@ -30,7 +30,7 @@ def test_home_leads_to_the_job_on_rails_and_among_the_plans_of_its_model(visit):
 
 def test_a_plan_of_strategy_is_the_job_of_all_pages(visit):
     at = visit(STRATEGY, **{"strategy.model": "llama3-8b", "strategy.way": "plans"})
-    shown = metric(at, "Iteration")
+    shown = metric(at, "Iteration time")
     at.button(key="use_plan").click().run()
     assert not at.exception and not at.error
     assert address(at)["workload"] == "llama3-8b"
