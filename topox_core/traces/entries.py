@@ -99,6 +99,28 @@ def waits_told(recording: Recording) -> tuple[Scope, ...]:
     )
 
 
+def waits_by_order(recording: Recording, waits: Sequence[int]) -> tuple[tuple[Scope, int], ...]:
+    """Return the waits of a host trace as (scope, entry): the k-th wait is the k-th scope that launches nothing.
+
+    Nothing if the two differ in how many there are.
+    """
+    launches: dict[int, list[float]] = defaultdict(list)
+    for kernel in recording.kernels:
+        launches[kernel.thread].append(launch_us(kernel))
+    for times in launches.values():
+        times.sort()
+    scopes = [
+        one
+        for one in recording.scopes
+        if one.name.startswith(PARAMS)
+        and one.args.get("Collective name", "wait") == "wait"
+        and not _holds(launches[one.thread], one)
+    ]
+    if len(scopes) != len(waits):
+        return ()
+    return tuple((scope, call) for scope, call in zip(scopes, waits, strict=True) if call >= 0)
+
+
 class Launching:
     """Scopes of the host that start a communication: waits inside them order it behind the computing."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
@@ -26,8 +27,24 @@ _ATTRIBUTES = {
 }
 
 
-def read_host_trace(source: Source) -> tuple[Meta, ...]:
-    """Return what a host trace says of its communications, waits left out, in order.
+@dataclass(frozen=True)
+class HostTrace:
+    """What a host trace says, in order.
+
+    Attributes
+    ----------
+    calls
+        Its communications.
+    waits
+        For each wait the position of the call that it waits for; -1 if that is not in the trace.
+    """
+
+    calls: tuple[Meta, ...]
+    waits: tuple[int, ...]
+
+
+def read_host_trace(source: Source) -> HostTrace:
+    """Return what a host trace says of its communications and waits.
 
     Raises
     ------
@@ -45,9 +62,26 @@ def read_host_trace(source: Source) -> tuple[Meta, ...]:
     named = [
         one for one in nodes if isinstance(one, dict) and one.get("name") == "record_param_comms"
     ]
+    calls: list[Meta] = []
+    waits: list[int] = []
+    number_of: dict[int, int] = {}
     with errors_in_file(source.name):
-        metas = [_meta(one) for one in sorted(named, key=_order)]
-    return tuple(meta for meta in metas if meta is not None)
+        for one in sorted(named, key=_order):
+            meta, number = _meta(one), _number(one)
+            if meta is not None:
+                if number is not None:
+                    number_of[number] = len(calls)
+                calls.append(meta)
+            elif number is not None and "wait" in (one.get("inputs") or ()):
+                waits.append(number_of.get(number, -1))
+    return HostTrace(tuple(calls), tuple(waits))
+
+
+def _number(node: Mapping[str, Any]) -> int | None:
+    """Return the number of a call or of the call that a wait is for: the first whole number of its inputs."""
+    inputs = node.get("inputs")
+    whole = (one for one in inputs if isinstance(one, int)) if isinstance(inputs, list) else ()
+    return next(iter(whole), None)
 
 
 def rank_of_host_trace(name: str) -> int | None:

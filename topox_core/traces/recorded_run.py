@@ -10,9 +10,8 @@ from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import Assembled, assemble
 from topox_core.traces.clocks import Clocks, align
-from topox_core.traces.communication import Meta
-from topox_core.traces.entries import entries_of
-from topox_core.traces.host_trace import rank_of_host_trace, read_host_trace
+from topox_core.traces.entries import entries_of, waits_by_order
+from topox_core.traces.host_trace import HostTrace, rank_of_host_trace, read_host_trace
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Matched, match
 from topox_core.traces.refused import Refused
@@ -101,12 +100,14 @@ def read_run(
             problem = f"all files together hold more than the {RECORDING.entries:,} activities a run may have"
             raise InputError(problem, file=source.name)
         host = told.get(rank)
-        entries = entries_of(recording, host)
-        if host is not None and len(host) != len(entries):
+        entries = entries_of(recording, host.calls if host else None)
+        named = waits_by_order(recording, host.waits) if host else ()
+        if host is not None and len(host.calls) != len(entries):
+            named = ()
             warnings.append(
-                f"{source.name}: the host trace has {len(host)} communications, the file {len(entries)}: not used"
+                f"{source.name}: the host trace has {len(host.calls)} communications, the file {len(entries)}: not used"
             )
-        ranks[rank] = RankSteps(recording, entries)
+        ranks[rank] = RankSteps(recording, entries, named)
         warnings += _warnings_of(ranks[rank])
         world = max(world, recording.world)
     if not ranks:
@@ -140,8 +141,8 @@ def spans(numbers: Sequence[int], most: int = 6) -> str:
     return ", ".join(words) + and_more(len(runs), most)
 
 
-def _host_traces(hosts: Sequence[Source]) -> dict[int, tuple[Meta, ...]]:
-    told: dict[int, tuple[Meta, ...]] = {}
+def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
+    told: dict[int, HostTrace] = {}
     for source in hosts:
         rank = rank_of_host_trace(source.name)
         if rank is None:

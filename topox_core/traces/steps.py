@@ -14,7 +14,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.traces.entries import Entry, launch_us
 from topox_core.traces.kineto import ends_early
-from topox_core.traces.recording import Floats, Ints, Recording, Step, Work
+from topox_core.traces.recording import Floats, Ints, Recording, Scope, Step, Work
 
 # The step of a file that names none.
 WHOLE_FILE = -1
@@ -36,6 +36,8 @@ class StepOfRank:
         Whether the step before it is in the file.
     host_us
         How long the host's annotation lasts; NaN if there is none.
+    told
+        Waits that a host trace names: the scope, and the position in ``entries``.
     """
 
     recording: Recording
@@ -46,6 +48,7 @@ class StepOfRank:
     end_us: float
     has_predecessor: bool
     host_us: float
+    told: tuple[tuple[Scope, int], ...] = ()
 
     @property
     def rank(self) -> int:
@@ -64,8 +67,14 @@ class RankSteps:
         Those that are not.
     """
 
-    def __init__(self, recording: Recording, entries: Sequence[Entry]) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        entries: Sequence[Entry],
+        told: Sequence[tuple[Scope, int]] = (),
+    ) -> None:
         self.recording, self.entries = recording, tuple(entries)
+        self._told = tuple(told)
         work = recording.work
         launched = work.launch_us if recording.has_launches else work.start_us
         self._known = recording.steps
@@ -155,6 +164,9 @@ class RankSteps:
         entries = tuple(
             e for e, step in zip(self.entries, self._of_entry.tolist(), strict=True) if step == at
         )
+        inside = [n for n, step in enumerate(self._of_entry.tolist()) if step == at]
+        place = {number: k for k, number in enumerate(inside)}
+        told = tuple((scope, place[n]) for scope, n in self._told if n in place)
         before = self._ends_of(at - 1)
         first = min([*lane.start_us[:1].tolist(), *(e.kernel.start_us for e in entries)])
         begin = max(first, float(before.max())) if len(before) else first
@@ -169,6 +181,7 @@ class RankSteps:
             end,
             len(before) > 0,
             known.end_us - known.begin_us if number != WHOLE_FILE else np.nan,
+            told,
         )
 
 

@@ -121,11 +121,13 @@ class _Finder:
         inside = Launching(recording)
         told = [one for one in waits_told(recording) if "Seq" in one.args]
         named = {(one.thread, one.begin_us): one.end_us for one in told}
+        named |= {(one.thread, one.begin_us): one.end_us for one, _ in self._step.told}
         begins = sorted(named)
         pieces: list[tuple[float, int, Callable[[], None]]] = [
             (one.at_us, 0, partial(self._exact, one)) for one in recording.exact_waits
         ]
         pieces += [(one.begin_us, 1, partial(self._numbered, one)) for one in told]
+        pieces += [(s.begin_us, 1, partial(self._told, s.begin_us, c)) for s, c in self._step.told]
         for one in recording.stream_waits:
             at = bisect_right(begins, (one.thread, one.at_us)) - 1
             in_named = at >= 0 and begins[at][0] == one.thread and one.at_us <= named[begins[at]]
@@ -179,6 +181,11 @@ class _Finder:
             self._give(found[0], self._first(at), at, EXACT)
         else:  # a number that several groups have counted to
             self._stream_wait(at, found)
+
+    def _told(self, at: float, c: int) -> None:
+        """Rule 2, from a host trace: the call is named."""
+        if self._waits.resume[c] is None and self._launch[c] < at:
+            self._give(c, self._first(at), at, EXACT)
 
     def _first(self, at: float) -> int | None:
         return self._lane.first_after(at, *self._lane.by_stream[0])

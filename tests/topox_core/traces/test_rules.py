@@ -19,11 +19,13 @@ from tests.topox_core.traces.made import (
     recordings,
     simulate,
 )
-from tests.topox_core.traces.reading_back import imported, status
+from tests.topox_core.traces.reading_back import imported, sources, status
 from topox_core.errors import InputError
 from topox_core.traces.communication import element_bytes, parallelism_of
+from topox_core.traces.importing import import_kineto
 from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import at_speed, free, replay_ms
+from topox_core.traces.settings import ImportSettings
 from topox_core.traces.tasks import slot_of
 
 
@@ -346,3 +348,38 @@ def test_a_slot_is_a_round_thousandth_of_the_iteration() -> None:
         0.5,
         0.005,
     ]
+
+
+def test_a_host_trace_names_the_call_that_a_wait_is_for() -> None:
+    """Two calls have ended when the computing goes on: order alone takes the older, which nobody waits for yet."""
+    group = (0, 1)
+    program: dict[int, list[Op]] = {
+        rank: [
+            Kernel(200.0),
+            Call("g", "all_reduce", group, 60_000_000, 20, "d", "ddp"),
+            Kernel(100.0),
+            Call("x", "all_to_all", group, 1_000_000, 24, "e", "expert"),
+            Kernel(5_000.0),
+            Wait("x"),
+            Kernel(3_000.0),
+            Wait("g"),
+            Kernel(100.0),
+        ]
+        for rank in group
+    }
+    files = recordings(program, 400.0, Style(steps=1))
+    calls = [(1, "allreduce"), (2, "all_to_all"), (2, "wait"), (1, "wait")]
+    nodes = [
+        {"name": "record_param_comms", "id": k, "rf_id": k, "inputs": [number, 0, 0, word, [], []]}
+        for k, (number, word) in enumerate(calls)
+    ]
+    host = json.dumps({"schema": "1.0.1", "nodes": nodes}).encode()
+    hosts = sources({"host_0.json": host, "host_1.json": host})
+    alone = import_kineto(sources(files), ImportSettings())
+    told = import_kineto(sources(files), ImportSettings(), hosts)
+    assert told.report["waits"] == {"exact": 4} and alone.report["waits"] == {"found": 4}
+    for asked in (25.0, 50.0, 400.0):
+        truth = simulate(program, asked).end_us / 1000
+        assert replay_ms(told.run, at_speed(asked)) == pytest.approx(truth, rel=1e-4)
+    wrong = replay_ms(alone.run, at_speed(50.0)) / (simulate(program, 50.0).end_us / 1000)
+    assert wrong > 1.05
