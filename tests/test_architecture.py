@@ -43,6 +43,7 @@ MAY_USE = {
         "tdm",
         "rails",
         "economics",
+        "traces",
         "training",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},

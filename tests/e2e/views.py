@@ -15,6 +15,7 @@ FACES = {
     "Home": ("sample=race", "way=files", "way=generate"),
     "Compare": ("sample=race&lanes=scheduled",),
     "Strategy": ("strategy.model=llama3-8b&strategy.servers=4", "strategy.network=fabric"),
+    "A recorded run": ("recorded.example=yes",),
     "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),
     "Rails": tuple(f"rails.see={name}" for name in OF_RAILS),
     "Published results": ("gallery.card=measured",),

@@ -68,6 +68,8 @@ PSPLIB = Limits(20 * MB, 100_000)
 # Recorded runs: a file of one rank, unpacked; what is kept of all of them; ranks.
 RECORDING = Limits(2_000 * MB, 5_000_000)
 RECORDING_IN_BROWSER = Limits(400 * MB, 5_000_000)
+# All files of a run that a browser brings at once, as they are.
+RECORDINGS_IN_BROWSER_BYTES = 600 * MB
 MAX_RANKS = 4_096
 # Of them, what is kept as objects: communications and scopes of the host.
 MAX_KEPT_OBJECTS = 500_000

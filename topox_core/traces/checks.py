@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from topox_core.traces.recorded_run import RunStep
-from topox_core.traces.run_graph import RunGraph, recorded_time, replay_ms
+from topox_core.traces.run_graph import RunGraph, free, recorded_time, replay_ms
 from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN
 
 PASSED, WARNED, FAILED = "passed", "warned", "failed"
@@ -128,5 +128,9 @@ def _busy(run: RunStep) -> Check:
     share = busy_share(run)
     words = f"the GPU works {100 * share:.3g} % of the step"
     if share < 0.5:
-        words += ": the host sets the pace, a faster network cannot help much"
+        without_ms = replay_ms(run.assembled.graph, free)
+        if share * run.recorded_ms < 0.5 * without_ms:
+            words += ": the host sets the pace, a faster network cannot help much"
+        else:
+            words += f", but {100 * share * run.recorded_ms / without_ms:.3g} % of what is left without a network"
     return _check("busy", share < 0.5, False, words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topox_core.errors import InputError
@@ -14,6 +14,7 @@ from topox_core.traces.entries import entries_of, waits_by_order
 from topox_core.traces.host_trace import HostTrace, rank_of_host_trace, read_host_trace
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Matched, match
+from topox_core.traces.recording import Recording
 from topox_core.traces.refused import Refused
 from topox_core.traces.settings import ImportSettings
 from topox_core.traces.source import Source
@@ -78,34 +79,61 @@ def read_run(
         If a file cannot be used, tells no rank, or one that was read already.
     """
     told = _host_traces(hosts)
-    ranks: dict[int, RankSteps] = {}
-    warnings: list[str] = []
-    kept, of_rank = 0, dict[int, str]()
-    world = settings.world
+    return run_of(_recordings(sources, settings, progress), settings, told)
+
+
+def _recordings(
+    sources: Sequence[Source], settings: ImportSettings, progress: Progress | None
+) -> Iterator[Recording]:
+    given = settings.ranks
     for number, source in enumerate(sources):
         if progress is not None:
             progress(source.name, number / len(sources))
-        given = settings.ranks
         fallback = given[number] if given is not None and len(given) == len(sources) else None
-        recording = read_kineto(source, settings.communication, fallback)
-        rank = recording.rank
-        if given is not None and rank not in given:
+        yield read_kineto(source, settings.communication, fallback)
+
+
+def run_of(
+    recordings: Iterable[Recording],
+    settings: ImportSettings,
+    told: Mapping[int, HostTrace] | None = None,
+) -> RecordedRun:
+    """Return the run whose files were read, each taken as it comes.
+
+    Parameters
+    ----------
+    told
+        By rank what a host trace tells of its communications.
+
+    Raises
+    ------
+    InputError
+        If two files are of one rank, all together hold too much, or none is of the ranks asked for.
+    """
+    told = told or {}
+    ranks: dict[int, RankSteps] = {}
+    warnings: list[str] = []
+    kept, files = 0, list[str]()
+    world = settings.world
+    for recording in recordings:
+        rank, file = recording.rank, recording.file
+        files.append(file)
+        if settings.ranks is not None and rank not in settings.ranks:
             continue
-        if rank in of_rank:
-            problem = f"rank {rank} was already read from {of_rank[rank]}"
-            raise InputError(problem, file=source.name)
-        of_rank[rank] = source.name
+        if rank in ranks:
+            problem = f"rank {rank} was already read from {ranks[rank].recording.file}"
+            raise InputError(problem, file=file)
         kept += len(recording.work) + len(recording.kernels)
         if kept > RECORDING.entries:
             problem = f"all files together hold more than the {RECORDING.entries:,} activities a run may have"
-            raise InputError(problem, file=source.name)
+            raise InputError(problem, file=file)
         host = told.get(rank)
         entries = entries_of(recording, host.calls if host else None)
         named = waits_by_order(recording, host.waits) if host else ()
         if host is not None and len(host.calls) != len(entries):
             named = ()
             warnings.append(
-                f"{source.name}: the host trace has {len(host.calls)} communications, the file {len(entries)}: not used"
+                f"{file}: the host trace has {len(host.calls)} communications, the file {len(entries)}: not used"
             )
         ranks[rank] = RankSteps(recording, entries, named)
         warnings += _warnings_of(ranks[rank])
@@ -126,7 +154,7 @@ def read_run(
         warnings.append(
             f"{word} {spans(absent)} of {world} {verb} absent: what the others waited for them counts as transfer"
         )
-    return RecordedRun(tuple(s.name for s in sources), ranks, world, tuple(warnings))
+    return RecordedRun(tuple(files), ranks, world, tuple(warnings))
 
 
 def spans(numbers: Sequence[int], most: int = 6) -> str:

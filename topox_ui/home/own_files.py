@@ -47,6 +47,11 @@ def own_files() -> None:
     open_linked("**Link with result**: a .link.json file from the page Schedule")
     if is_opened():
         page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
+    page_link(
+        "A recorded run",
+        "A recorded run: files of PyTorch's profiler, one a rank",
+        icon=":material/arrow_forward:",
+    )
     quiet(
         "Files stay in the memory of this server, for this tab alone: a reload keeps them, and a minute after "
         "the tab is closed they are gone. A graph alone keeps the cluster that is loaded, a cluster alone keeps the graph."

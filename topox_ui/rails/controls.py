@@ -27,6 +27,7 @@ from topox_ui.rails.state import (
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import loaded, loaded_job
+from topox_ui.state.own_windows import OWN_WINDOWS
 from topox_ui.state.session import Lasting
 from topox_ui.state.store import choose
 from topox_ui.state.widgets import menu, number, pick, slide, tick
@@ -50,7 +51,6 @@ DELAYS_MS = (
     2000.0,
     3000.0,
 )
-OWN_WINDOWS = Lasting[WindowList]("rails_windows")
 _UPLOAD_ERROR = Lasting[str]("rails_upload_error")
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
 LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)

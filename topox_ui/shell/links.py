@@ -14,6 +14,11 @@ def page_link(title: str, label: str, icon: str | None = None, **query: str) -> 
     st.page_link(page_of(title).path, label=label, icon=icon, query_params=link_query() | query)
 
 
+def go_to(title: str, **query: str) -> None:
+    """Leave for a page, with every choice of the session and those given; not within a callback."""
+    st.switch_page(page_of(title).path, query_params=link_query() | query)
+
+
 def to_samples() -> None:
     """Draw the way out of a page, or a part of one, that has nothing to show without a job."""
     page_link("Home", "Go to the samples", icon="➡️", way="samples")

@@ -63,6 +63,13 @@ PAGES = (
         "strategy.",
         group=YOUR_JOB,
     ),
+    Page(
+        "pages/12_Recorded.py",
+        "A recorded run",
+        ("recorded.state.RecordedState",),
+        "recorded.",
+        group=YOUR_JOB,
+    ),
     Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",), "jobs.", group=JOBS_RAILS_COST),
     Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",), "rails.", group=JOBS_RAILS_COST),
     Page(

@@ -1,0 +1,183 @@
+"""The finding of a recorded run, its key figures, its steps, and the first answer: the same step on another network."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.figures.palette import Theme
+from topox_core.figures.recorded import speed_curve, steps
+from topox_core.text.numbers import count, percent, plural, size, time
+from topox_ui.recorded.files import KICKER
+from topox_ui.recorded.found import SPEEDS_GBPS, Found
+from topox_ui.recorded.reading import Opened
+from topox_ui.recorded.state import RecordedState
+from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu, number, slide, switch
+
+STANDS_FOR_ALL = (
+    "One rank stands for all. What it waited for others is counted as network time in the recorded figures, and is absent "
+    "from the task graph."
+)
+WHEN = "Right where all ranks do the same, as with data or sharded data parallelism. Not for pipelines, whose stages differ."
+
+
+def speed_words(gbps: float) -> str:
+    """Return a network's speed: 400 Gbit/s."""
+    return f"{gbps:,g}\u00a0Gbit/s"
+
+
+def controls(now: Opened) -> None:
+    """Draw the sidebar."""
+    with st.sidebar:
+        st.divider()
+        st.html('<p class="side">What if</p>')
+        slide(
+            "Network speed",
+            RecordedState,
+            "nic_gbps",
+            SPEEDS_GBPS,
+            words=lambda v: f"{v:,g}G",
+            help="Of a server, all its ports together. The step is replayed at once, without contention.",
+        )
+        slide(
+            "Reconfiguration delay",
+            RecordedState,
+            "delay_ms",
+            (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0),
+            words=time,
+            help="The threshold of the windows.",
+        )
+        number(
+            "GPUs a server",
+            RecordedState,
+            "gpus_per_server",
+            1,
+            64,
+            step=1,
+            help="Neighbouring ranks share a server; their calls take no network and keep their recorded time.",
+        )
+        if len(now.recordings) == 1:
+            switch("This rank stands for all", RecordedState, "symmetry", help=WHEN)
+
+
+def first_screen(found: Found, now: Opened) -> None:
+    """Write the finding and the key figures."""
+    files = plural(len(now.recordings), "file")
+    name = "made-up example" if now.example else files
+    network = max(0.0, found.recorded_ms - found.free_ms)
+    words = (
+        f"{found.words} takes <b>{time(found.recorded_ms)}</b>; the network accounts for at most "
+        f"<b>{time(network)}</b> of it."
+    )
+    speed = found.settings.nic_gbps
+    if found.imported is not None:
+        words += f" At {speed_words(speed)} it would take <b>{time(found.at_ms(speed))}</b>."
+    headline(f"{KICKER} · {name} · {plural(found.run.world, 'rank')}", words)
+    if len(now.recordings) == 1 and found.run.world > 1:
+        quiet(escape(f"{STANDS_FOR_ALL} {WHEN}" if found.settings.symmetry else _one_rank()))
+    _kpis(found, speed)
+
+
+def _one_rank() -> str:
+    return (
+        "Only one rank was read: what it waited for others counts as transfer. Bring the other ranks, or let this one "
+        f"stand for all. {WHEN}"
+    )
+
+
+def _kpis(found: Found, speed: float) -> None:
+    numbers = [one.number for one in found.steps]
+    of = f"step {found.number} of {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else ""
+    calls = found.graph.calls
+    sent = sum(node.size_bytes or 0.0 for node in calls)
+    at_speed = ("–", "sizes are not known")
+    if found.imported is not None:
+        ms = found.at_ms(speed)
+        change = found.recorded_ms - ms
+        less = "less than recorded" if change >= 0 else "more than recorded"
+        at_speed = (time(ms), f"{time(abs(change))} {less}")
+    kpis(
+        ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
+        ("Without a network", time(found.free_ms), "no network can be faster"),
+        (f"At {speed_words(speed)}", *at_speed),
+        ("GPU busy", percent(found.gpu_busy), f"mean of {plural(len(found.run.ranks), 'rank')}"),
+        (
+            "Bytes of all calls",
+            size(sent),
+            f"{count(len(calls))} calls, {plural(len(found.groups), 'group')}",
+        ),
+    )
+
+
+def steps_section(found: Found, theme: Theme) -> None:
+    """Draw the recording's steps, and the choice of one."""
+    title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
+    with title:
+        chart_title(
+            "Steps of the recording", "outlined: the one in view; pale: the network at most"
+        )
+    if len(found.steps) > 1:
+        menu(
+            "Step",
+            RecordedState,
+            "step",
+            {one.number: f"Step {one.words}" for one in found.steps},
+            value=found.number,
+            at=choice,
+            label_visibility="collapsed",
+        )
+    chart(
+        steps(found.steps, found.number, theme),
+        "recorded_steps",
+        "Recorded steps: "
+        + "; ".join(
+            f"step {one.words} {time(one.recorded_ms)}, without the network {time(one.free_ms)}"
+            for one in found.steps[:12]
+        ),
+        lambda: {
+            "step": [one.words for one in found.steps],
+            "recorded (ms)": [one.recorded_ms for one in found.steps],
+            "without a network (ms)": [one.free_ms for one in found.steps],
+        },
+        "Every step",
+    )
+
+
+def speed_section(found: Found, theme: Theme) -> None:
+    """Draw the step at other speeds; where sizes are not known, say why and ask for a speed they are taken from."""
+    chart_title(
+        "This step on another network", "replayed as a longest path; no solver, no contention"
+    )
+    if found.imported is None:
+        _without_sizes(found)
+        return
+    speed = state_of(RecordedState).nic_gbps
+    now, points = (speed, found.at_ms(speed)), found.curve()
+    chart(
+        speed_curve(points, now, found.recorded_ms, found.free_ms, theme),
+        "recorded_speed",
+        f"Iteration over the network's speed: {time(now[1])} at {speed_words(speed)}, recorded "
+        f"{time(found.recorded_ms)}; "
+        + "; ".join(f"{time(ms)} at {speed_words(gbps)}" for gbps, ms in points),
+        lambda: {
+            "network speed (Gbit/s)": [gbps for gbps, _ in sorted({*points, now})],
+            "iteration (ms)": [ms for _, ms in sorted({*points, now})],
+            "less than recorded (ms)": [found.recorded_ms - ms for _, ms in sorted({*points, now})],
+        },
+    )
+
+
+def _without_sizes(found: Found) -> None:
+    st.warning(escape(found.refusal), icon="⚠️")
+    number(
+        "Take sizes from a speed, Gbit/s",
+        RecordedState,
+        "assume_gbps",
+        1.0,
+        1e6,
+        step=100.0,
+        placeholder="not taken",
+        help="Bytes of a call become the time of its shortest kernel at this speed.",
+    )

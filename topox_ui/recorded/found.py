@@ -1,0 +1,208 @@
+"""What is computed of a recorded run, once a session: its steps, the chosen one, its task graph, its replays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.recorded import StepTime
+from topox_core.model.cluster import Cluster
+from topox_core.traces.checks import Check, busy_share, checks_of
+from topox_core.traces.importing import Imported, groups_of, import_run
+from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
+from topox_core.traces.run_graph import RunGraph, at_speed, free, replay_ms
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.steps import WHOLE_FILE, chosen_step
+from topox_core.traces.tasks import Placement, fitting_cluster, keep_inside_servers
+from topox_core.traces.windows import RecordedWindows, windows_of_step
+from topox_ui.recorded.reading import LABELS, Opened
+from topox_ui.recorded.state import RecordedState
+from topox_ui.state.store import state_of
+
+SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One step of a run, with what follows from it.
+
+    Attributes
+    ----------
+    settings
+        As the command ``trace import`` has them, the network's speed among them.
+    step
+        As it was recorded: nothing in it depends on a network.
+    imported
+        The task graph and its report; None where it cannot be made, and ``refusal`` says why.
+    """
+
+    opened: Opened
+    run: RecordedRun
+    settings: ImportSettings
+    steps: tuple[StepTime, ...]
+    step: RunStep
+    imported: Imported | None
+    refusal: str = ""
+
+    @property
+    def graph(self) -> RunGraph:
+        """The step as it was recorded."""
+        return self.step.assembled.graph
+
+    @property
+    def number(self) -> int:
+        """Of the step; -1 if the files name none."""
+        return self.step.number
+
+    @property
+    def recorded_ms(self) -> float:
+        """From the first begin to the last end over ranks."""
+        return self.graph.recorded_ms
+
+    @property
+    def words(self) -> str:
+        """Return the step in words."""
+        return f"Step {self.number}" if self.number >= 0 else "The recording"
+
+    @cached_property
+    def free_ms(self) -> float:
+        """How long it lasts with a network that takes no time."""
+        if self.imported is not None:
+            return float(self.imported.report["replay_ms"]["free_network"])
+        return next(one.free_ms for one in self.steps if one.number == self.number)
+
+    @property
+    def gpu_busy(self) -> float:
+        """Share of the step in which a GPU computed, mean over ranks."""
+        return busy_share(self.step)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Of the import, the worst first."""
+        known = self.imported
+        return known.checks if known is not None else checks_of(self.step, self.graph)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be known besides, a sentence each."""
+        known = self.imported
+        if known is not None:
+            return tuple(dict.fromkeys(known.report["warnings"]))
+        return (*self.run.warnings, *self.step.warnings)
+
+    @cached_property
+    def groups(self) -> list[dict[str, object]]:
+        """Ranks, calls, bytes and label of each group, the largest first."""
+        return groups_of(self.graph.calls)
+
+    @cached_property
+    def windows(self) -> RecordedWindows:
+        """Idle time of the network between one kind of traffic and the next."""
+        return windows_of_step(self.step, self.settings.parallelism)
+
+    def at_ms(self, gbps: float) -> float:
+        """Return how long the step lasts at a network speed; only where there is a task graph."""
+        assert self.imported is not None
+        return replay_ms(self.imported.run, at_speed(gbps))
+
+    def curve(self) -> tuple[tuple[float, float], ...]:
+        """Return the replayed time over the network's speed, (Gbit/s, ms)."""
+        return _curve(self.opened, _plain(self.settings))
+
+    def cluster(self) -> Cluster:
+        """Return the cluster that fits the task graph at the chosen speed."""
+        assert self.imported is not None
+        return fitting_cluster(self.imported.graph, self.recorded_ms, self.settings.nic_gbps)
+
+
+def found_of(opened: Opened) -> Found:
+    """Return the chosen step of what was read.
+
+    Raises
+    ------
+    InputError
+        If the files are not of one recording, or hold no step in common.
+    """
+    now = state_of(RecordedState)
+    settings = ImportSettings(
+        step="median" if now.step is None else now.step,
+        gpus_per_server=now.gpus_per_server,
+        symmetry=now.symmetry and len(opened.recordings) == 1,
+        assume_gbps=now.assume_gbps,
+        parallelism=dict(LABELS.get() or {}),
+        nic_gbps=now.nic_gbps,
+    )
+    run = _run(opened, settings.symmetry)
+    steps = _steps(opened, settings.symmetry, settings.gpus_per_server)
+    if isinstance(settings.step, int) and settings.step not in {one.number for one in steps}:
+        settings = replace(settings, step="median")  # a link's, or of the run before
+    settings = replace(settings, step=chosen_step(run.ranks, settings.step))
+    step = _step(opened, settings.symmetry, int(settings.step))
+    imported, refusal = _imported(opened, _plain(settings))
+    return Found(opened, run, settings, steps, step, imported, refusal)
+
+
+def _plain(settings: ImportSettings) -> ImportSettings:
+    """Return settings without the speed: a slider that moves replays, and imports nothing."""
+    return replace(settings, nic_gbps=ImportSettings().nic_gbps)
+
+
+# What a run is known by: the contents of its files; what it is read with: every setting.
+_KEYS = {Opened: lambda one: one.key, ImportSettings: repr}
+
+
+@st.cache_resource(
+    scope="session", max_entries=2, show_spinner="Putting the ranks together", hash_funcs=_KEYS
+)
+def _run(opened: Opened, symmetry: bool) -> RecordedRun:
+    return run_of(opened.recordings, ImportSettings(symmetry=symmetry))
+
+
+@st.cache_resource(
+    scope="session", max_entries=4, show_spinner="Replaying every step", hash_funcs=_KEYS
+)
+def _steps(opened: Opened, symmetry: bool, gpus_per_server: int) -> tuple[StepTime, ...]:
+    run, rows = _run(opened, symmetry), list[StepTime]()
+    for number in run.ranks[min(run.ranks)].numbers:
+        if not all(number in one.numbers for one in run.ranks.values()):
+            continue
+        try:
+            graph = step_of(run, ImportSettings(), number).assembled.graph
+        except InputError:  # of this step alone; where it is chosen its line is shown
+            continue
+        keep_inside_servers(graph, Placement(gpus_per_server))
+        rows.append(StepTime(number, graph.recorded_ms, replay_ms(graph, free)))
+    return tuple(rows)
+
+
+@st.cache_resource(scope="session", max_entries=4, show_spinner=False, hash_funcs=_KEYS)
+def _step(opened: Opened, symmetry: bool, number: int) -> RunStep:
+    return step_of(_run(opened, symmetry), ImportSettings(step=number))
+
+
+@st.cache_resource(
+    scope="session", max_entries=4, show_spinner="Making the task graph", hash_funcs=_KEYS
+)
+def _imported(opened: Opened, settings: ImportSettings) -> tuple[Imported | None, str]:
+    try:
+        name = f"recorded step {settings.step}" if settings.step != WHOLE_FILE else "recorded run"
+        return import_run(_run(opened, settings.symmetry), settings, name), ""
+    except InputError as error:
+        return None, str(error)
+
+
+@st.cache_resource(scope="session", max_entries=8, show_spinner=False, hash_funcs=_KEYS)
+def _curve(opened: Opened, settings: ImportSettings) -> tuple[tuple[float, float], ...]:
+    known, _ = _imported(opened, settings)
+    assert known is not None
+    return tuple((gbps, replay_ms(known.run, at_speed(gbps))) for gbps in SPEEDS_GBPS)
+
+
+def report_of(found: Found) -> dict[str, object]:
+    """Return the report of ``trace import`` at the chosen speed."""
+    return import_run(
+        found.run, found.settings, found.imported.graph.name if found.imported else ""
+    ).report

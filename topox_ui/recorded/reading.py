@@ -1,0 +1,191 @@
+"""The files of a recorded run: read at once or beside the page, kept for the session, each mistake one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+
+from topox_core.errors import InputError
+from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
+from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.runs.executor import WorkerDied, call_in_worker
+from topox_core.runs.run import FunctionRun, RunProgress
+from topox_core.runs.stopping import Stop, never
+from topox_core.traces.formats import CHAKRA, KINETO, format_of
+from topox_core.traces.kineto import read_kineto
+from topox_core.traces.recording import Recording
+from topox_core.traces.source import Source
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.state.session import Lasting
+
+# Files that are larger together, or packed ones that may be, take longer than a page should stand still.
+AT_ONCE_BYTES = 1 * MB
+READING = RunKind(
+    "recorded", 4, cancel_help="Stops at once; the ranks that were there before stay."
+)
+EXAMPLE = "recorded-run_rank{}.json.gz"
+# (name, content)
+File = tuple[str, bytes]
+Step = tuple[str, float]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The ranks that were read.
+
+    Attributes
+    ----------
+    recordings
+        One a rank, in order of rank.
+    twice
+        Ranks of which more than one file came; the first was taken.
+    lines
+        What is wrong with the files that came last, a line each.
+    key
+        Of the contents: it keys what is computed of them.
+    example
+        Whether they are the made-up run.
+    """
+
+    recordings: tuple[Recording, ...] = ()
+    twice: frozenset[int] = frozenset()
+    lines: tuple[str, ...] = ()
+    key: str = ""
+    example: bool = False
+
+    def of_rank(self) -> dict[int, str]:
+        """Return the file of each rank."""
+        return {one.rank: one.file for one in self.recordings}
+
+
+_OPENED = Lasting[Opened]("recorded_opened")
+# Of a group its name or description, and the parallelism that the reader says it is of.
+LABELS = Lasting[dict[str, str]]("recorded_labels")
+
+
+def opened() -> Opened:
+    """Return what this session has read."""
+    return _OPENED.get() or Opened()
+
+
+def forget() -> None:
+    """Let go of the run: another one can be read."""
+    run_owner().end(READING)
+    _OPENED.pop()
+    LABELS.pop()
+
+
+def open_example() -> None:
+    """Open the made-up run in place of what is there."""
+    forget()
+    files = [EXAMPLE.format(rank) for rank in range(4)]
+    take_files([(name, (SAMPLE_FOLDER / name).read_bytes()) for name in files])
+    _OPENED.set(replace(opened(), example=True))
+
+
+def take_files(files: Collection[File]) -> None:
+    """Read files and add their ranks: small ones now, large ones beside the page."""
+    if opened().example:
+        forget()
+    size = sum(len(content) for _, content in files)
+    if size > RECORDINGS_IN_BROWSER_BYTES:
+        most = f"{RECORDINGS_IN_BROWSER_BYTES / MB:,.0f} MB"
+        line = (
+            f"the files hold {size / MB:,.0f} MB together, more than the {most} that the page takes at once: "
+            "give fewer, or use the command trace import"
+        )
+        _OPENED.set(replace(opened(), lines=(line,)))
+        return
+    known, given = opened().of_rank(), tuple(files)
+    if size <= AT_ONCE_BYTES:
+        _add(read_files(known, given, never, lambda _step: None))
+        return
+    run_owner().start(
+        READING,
+        tuple(name for name, _ in given),
+        lambda _places: FunctionRun(partial(_beside, known, given), _measure, "read a recording"),
+    )
+
+
+def take_what_was_read() -> None:
+    """Take in what a run beside the page has read since."""
+    results = run_owner().results(READING)
+    for key in list(results):
+        _add(results.pop(key))
+
+
+def _add(more: Opened) -> None:
+    now = opened()
+    every = {one.rank: one for one in (*more.recordings, *now.recordings)}
+    recordings = tuple(every[rank] for rank in sorted(every))
+    key = sha256(f"{now.key}|{more.key}".encode()).hexdigest() if more.recordings else now.key
+    _OPENED.set(Opened(recordings, now.twice | more.twice, more.lines, key))
+
+
+def read_files(
+    known: dict[int, str],
+    files: Collection[File],
+    stop: Stop,
+    on_step: Callable[[Step], None],
+) -> Opened:
+    """Read files one after the other; what is wrong with one costs its line and no other file.
+
+    Parameters
+    ----------
+    known
+        By rank the file that was read before.
+    """
+    of_rank, lines = dict(known), list[str]()
+    found: list[Recording] = []
+    twice: set[int] = set()
+    digest, whole, done = sha256(), sum(len(content) for _, content in files) or 1, 0
+    for name, content in files:
+        if stop():
+            break
+        on_step((name, done / whole))
+        done += len(content)
+        try:
+            recording = _read(name, content)
+        except InputError as error:
+            lines.append(str(error))
+            continue
+        if recording.rank in of_rank:
+            twice.add(recording.rank)
+            before = of_rank[recording.rank]
+            problem = f"rank {recording.rank} was already read from {before}: this file is left out"
+            lines.append(str(InputError(problem, file=name)))
+            continue
+        of_rank[recording.rank] = name
+        found.append(recording)
+        digest.update(sha256(content).digest())
+    return Opened(tuple(found), frozenset(twice), tuple(lines), digest.hexdigest())
+
+
+def _read(name: str, content: bytes) -> Recording:
+    source = Source.of_bytes(name, content, RECORDING_IN_BROWSER)
+    form = format_of(source)
+    if form != KINETO:
+        what = "is a Chakra execution trace" if form == CHAKRA else f"is of format {form}"
+        problem = f"{what}: this page takes files of PyTorch's profiler; the command trace import takes others"
+        raise InputError(problem, file=name)
+    return read_kineto(source)
+
+
+def _beside(
+    known: dict[int, str], files: tuple[File, ...], stop: Stop, on_step: Callable[[Step], None]
+) -> Opened | None:
+    """Read in a process of its own, that Cancel and the end of the session end."""
+    try:
+        return call_in_worker(read_files, known, files, stop=stop, on_step=on_step)
+    except WorkerDied as death:
+        if stop():
+            return None
+        raise InputError(f"were not read: {death}", file="recorded run") from None
+
+
+def _measure(steps: tuple[Step, ...], elapsed_s: float) -> RunProgress:
+    name, share = steps[-1] if steps else ("", 0.0)
+    left = elapsed_s * (1 / share - 1) if share else None
+    return RunProgress(elapsed_s, share, words=name, left_s=left)

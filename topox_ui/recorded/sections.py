@@ -1,0 +1,257 @@
+"""A closer look at a recorded step: its groups, its lanes on one clock, its windows, whether it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.palette import Theme, faded, parallelism_word
+from topox_core.figures.rails_windows import cdf
+from topox_core.figures.recorded import (
+    SEGMENT_COLOURS,
+    call_bars,
+    call_colour,
+    call_words,
+    label_of,
+    lanes,
+)
+from topox_core.model.task_graph import PARALLELISMS
+from topox_core.rails.window_lengths import share_hiding
+from topox_core.text.numbers import count, percent, plural, size, time
+from topox_core.traces.checks import FAILED, PASSED, WARNED
+from topox_core.traces.recorded_run import spans
+from topox_ui.recorded.found import Found
+from topox_ui.recorded.reading import LABELS
+from topox_ui.recorded.state import RecordedState
+from topox_ui.shell.charts import chart, legend_line, table_under
+from topox_ui.shell.page import chart_title, escape, quiet, write_html
+from topox_ui.state.address import keep_address
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, menu
+
+# Groups that can be labelled on the page, lanes and bars that are drawn at once.
+MOST_GROUPS, MOST_RANKS, MOST_BARS = 10, 8, 2_000
+MOST_WARNINGS = 8
+MARKS = {FAILED: ("✗", "bad"), WARNED: ("!", "bad"), PASSED: ("✓", "good")}
+CHECK_WORDS = {
+    "replay": "Replay with recorded times",
+    "host step": "Length of the host's step",
+    "waits": "What waits for what",
+    "matching": "Calls found on all ranks",
+    "clocks": "One clock for all ranks",
+    "bytes": "Sizes of calls",
+    "clipped": "Segments cut to nothing",
+    "busy": "GPU busy",
+}
+
+
+def groups_section(found: Found) -> None:
+    """Draw the groups with their bytes, and a label each to choose."""
+    chart_title("Groups", "a label says which parallelism a group serves; none is needed")
+    labels = LABELS.get() or {}
+    for number, one in enumerate(found.groups[:MOST_GROUPS]):
+        name = str(one["group"] or one["description"])
+        words, pick = st.columns([1.5, 1], vertical_alignment="center")
+        with words:
+            calls = plural(int(str(one["calls"])), "call")
+            write_html(
+                f'<p class="card">Ranks {escape(str(one["ranks"]))}<span>{calls}, {size(_bytes(one))}, '
+                f"{escape(str(one['description'] or 'no name'))}</span></p>"
+            )
+        own = str(one["parallelism"] or "")
+        first = f"{own}, by its name" if own else "no label"
+        options = ["", *(label for label in PARALLELISMS if label != own)]
+        key = f"recorded_label_{found.run.world}_{number}_{name[:60]}"
+        chosen = labels.get(name, "")
+        pick.selectbox(
+            f"Label of group {number + 1}",
+            options,
+            index=options.index(chosen) if chosen in options else 0,
+            format_func=lambda label, first=first: parallelism_word(label) if label else first,
+            key=key,
+            on_change=_labelled,
+            args=(name, key),
+            label_visibility="collapsed",
+        )
+    table_under("groups", lambda: _groups_table(found, labels), "Every group")
+
+
+def _bytes(group: Mapping[str, object]) -> float:
+    return float(str(group["size_bytes"]))
+
+
+def _labelled(name: str, key: str) -> None:
+    label = st.session_state[key]
+    rest = {known: one for known, one in (LABELS.get() or {}).items() if known != name}
+    LABELS.set(rest | ({name: label} if label else {}))
+
+
+def _groups_table(found: Found, labels: Mapping[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "ranks": one["ranks"],
+            "name": one["description"],
+            "calls": one["calls"],
+            "bytes": one["size_bytes"],
+            "label": labels.get(str(one["group"])) or one["parallelism"] or "",
+        }
+        for one in found.groups
+    )
+
+
+def timeline(found: Found, theme: Theme) -> None:
+    """Draw the lanes of up to eight ranks; of more ranks a menu picks which, of many bars a slider which stretch."""
+    ranks = list(found.graph.present)
+    folds = [ranks[k : k + MOST_RANKS] for k in range(0, len(ranks), MOST_RANKS)]
+    title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
+    with title:
+        chart_title(
+            "Timeline of the step",
+            "work of the GPU above, calls below; pale: a rank waits in its call for the last one",
+        )
+    first = state_of(RecordedState).first_rank
+    shown = next((fold for fold in folds if first in fold), folds[0])
+    if len(folds) > 1:
+        menu(
+            "Ranks",
+            RecordedState,
+            "first_rank",
+            {fold[0]: f"Ranks {spans(fold)}" for fold in folds},
+            value=shown[0],
+            at=choice,
+            label_visibility="collapsed",
+        )
+    labels = found.settings.parallelism
+    keys = [(colour, kind) for kind, colour in SEGMENT_COLOURS.items()]
+    kinds = {call_words(node, labels): label_of(node, labels) for node in found.graph.calls}
+    for words, label in kinds.items():
+        colour = call_colour(label)
+        keys.append((f"linear-gradient(90deg,{faded(colour, 0.35)} 45%,{colour} 45%)", words))
+    legend_line([*keys, ("", "pale part: waiting")], theme)
+    _lanes_in_view(found, shown, theme)
+
+
+@st.fragment
+def _lanes_in_view(found: Found, ranks: list[int], theme: Theme) -> None:
+    whole, now = max(found.recorded_ms, 1e-9), state_of(RecordedState)
+    bars = call_bars(found.graph, ranks)
+    drawn = 2 * len(bars) + sum(
+        not node.is_call and node.ranks[0] in ranks for node in found.graph.nodes
+    )
+    view = (0.0, whole)
+    if drawn > MOST_BARS:
+        low, high = now.from_ms or 0.0, now.to_ms or whole * MOST_BARS / drawn
+        step = whole / 200
+        view = (min(low, whole - step), min(max(high, low + step), whole))
+        control(
+            "slider",
+            "Stretch in view",
+            RecordedState,
+            "from_ms",
+            value=view,
+            min_value=0.0,
+            max_value=whole,
+            step=step,
+            take=lambda ends: choose(RecordedState, from_ms=ends[0], to_ms=ends[1]),
+            format="%.1f ms",
+            label_visibility="collapsed",
+        )
+        keep_address()
+    labels = found.settings.parallelism
+    waited = sum(one.waiting_ms for one in bars)
+    moved = sum(one.transfer_ms for one in bars)
+    chart(
+        lanes(found.graph, ranks, labels, view, theme),
+        "recorded_lanes",
+        f"Lanes of ranks {spans(ranks)} over {time(whole)}: {count(len(bars))} kernels of calls, which wait "
+        f"{time(waited)} and move bytes for {time(moved)}, added up.",
+        lambda: _bars_table(found, ranks),
+        "Every bar",
+    )
+
+
+def _bars_table(found: Found, ranks: list[int]) -> pd.DataFrame:
+    labels = found.settings.parallelism
+    rows: list[dict[str, object]] = [
+        {
+            "rank": node.ranks[0],
+            "what": node.kind,
+            "begins (ms)": node.end_ms - node.duration_ms,
+            "ends (ms)": node.end_ms,
+        }
+        for node in found.graph.nodes
+        if not node.is_call and node.ranks[0] in ranks
+    ]
+    rows += [
+        {
+            "rank": one.rank,
+            "what": call_words(one.call, labels),
+            "begins (ms)": one.begin_ms,
+            "ends (ms)": one.end_ms,
+            "waits (ms)": one.waiting_ms,
+            "moves (ms)": one.transfer_ms,
+            "bytes": one.call.size_bytes,
+        }
+        for one in call_bars(found.graph, ranks)
+    ]
+    return pd.DataFrame(rows).sort_values(["rank", "begins (ms)"])
+
+
+def windows_section(found: Found, theme: Theme) -> None:
+    """Draw the distribution of the recorded windows, the naive count in a caption."""
+    windows, naive = found.windows.windows, found.windows.naive
+    chart_title("Windows of the recording", "share of windows up to a length; line: your delay")
+    if not windows:
+        quiet("There is no window: one kind of traffic has the network to itself.")
+        return
+    delay = state_of(RecordedState).delay_ms
+    enough = share_hiding(windows, delay)
+    chart(
+        cdf(windows, delay, theme),
+        "recorded_windows",
+        f"{plural(len(windows), 'window')}; {percent(enough)} are long enough for a delay of {time(delay)}.",
+        lambda: pd.DataFrame(
+            {
+                "rank": one.rank,
+                "before": parallelism_word(one.before),
+                "after": parallelism_word(one.after),
+                "begins (ms)": one.begin_ms,
+                "length (ms)": one.length_ms,
+                "bytes after it": one.size_bytes,
+            }
+            for one in windows
+        ),
+        "Every window",
+    )
+    quiet(
+        f"{plural(len(windows), 'window')}, each counted once though several ranks have it. Pauses between each rank's own "
+        f"kernels would give {count(len(naive))}: they count waiting as traffic."
+    )
+
+
+def trust_section(found: Found) -> None:
+    """Write the checks, the worst first, and every warning."""
+    passed = sum(one.status == PASSED for one in found.checks)
+    chart_title("Can it be trusted?", f"{passed} of {len(found.checks)} checks pass")
+    rows = []
+    for one in found.checks:
+        mark, look = MARKS[one.status]
+        name = CHECK_WORDS.get(one.name, one.name)
+        said = "" if one.status == PASSED else f" {one.status}"
+        rows.append(
+            f'<li><b class="{look}">{mark}{said}</b> <b>{escape(name)}</b>: {escape(one.words)}</li>'
+        )
+    write_html(
+        '<ul class="card" style="list-style:none;padding:0;margin:0">' + "".join(rows) + "</ul>"
+    )
+    warnings = found.warnings
+    if warnings:
+        with st.expander(plural(len(warnings), "warning"), key="recorded_warnings"):
+            for line in warnings[:MOST_WARNINGS]:
+                quiet(escape(line))
+            if len(warnings) > MOST_WARNINGS:
+                quiet(
+                    f"and {plural(len(warnings) - MOST_WARNINGS, 'more', 'more')}; the report has all."
+                )

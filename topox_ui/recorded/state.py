@@ -1,0 +1,38 @@
+"""What can be chosen on the page A recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from topox_core.model.cluster import MAX_PORTS
+from topox_ui.state.page_state import Index, PageState
+
+Speed = Annotated[float, Field(gt=0, le=1e6)]
+Amount = Annotated[float, Field(ge=0, le=1e9)]
+_VIEW = ("from_ms", "to_ms")
+
+
+class RecordedState(PageState):
+    """Which step on which network; ``example``: the made-up run, which a link can carry."""
+
+    prefix = "recorded."
+    resets: ClassVar = {"step": _VIEW, "example": ("step", *_VIEW), "first_rank": ()}
+
+    example: bool = False
+    nic_gbps: Speed = 400.0
+    delay_ms: Amount = 1.0
+    step: Annotated[int, Field(ge=-1, le=10**15)] | None = None
+    gpus_per_server: Annotated[int, Field(ge=1, le=MAX_PORTS // 2)] = 1
+    symmetry: bool = False
+    assume_gbps: Speed | None = None
+    first_rank: Index = 0
+    from_ms: Amount | None = None
+    to_ms: Amount | None = None
+
+    def local(self) -> Collection[str]:
+        """Return what says nothing without the files, which no link carries."""
+        own = ("step", "gpus_per_server", "symmetry", "assume_gbps", "first_rank", *_VIEW)
+        return () if self.example else own
