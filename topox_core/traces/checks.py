@@ -129,7 +129,7 @@ def _busy(run: RunStep) -> Check:
     words = f"the GPU works {100 * share:.3g} % of the step"
     if share < 0.5:
         without_ms = replay_ms(run.assembled.graph, free)
-        if share * run.recorded_ms < 0.5 * without_ms:
+        if share * run.recorded_ms <= 0.5 * without_ms:
             words += ": the host sets the pace, a faster network cannot help much"
         else:
             words += f", but {100 * share * run.recorded_ms / without_ms:.3g} % of what is left without a network"

@@ -101,7 +101,7 @@ def _kpis(found: Found, speed: float) -> None:
     kpis(
         ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
         ("Without a network", time(found.free_ms), "no network can be faster"),
-        (f"At {speed_words(speed)}", *at_speed),
+        (f"At {speed:,g} Gbit/s", *at_speed),
         ("GPU busy", percent(found.gpu_busy), f"mean of {plural(len(found.run.ranks), 'rank')}"),
         (
             "Bytes of all calls",

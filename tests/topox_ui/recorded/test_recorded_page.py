@@ -1,0 +1,273 @@
+"""A recorded run: files in, the finding, the same step at any speed, labels, checks, and the ways on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.patience import wait_until
+from tests.topox_core.traces.made import Style, fsdp, pipeline_and_data, recordings, simulate
+from tests.topox_core.traces.reading_back import imported
+from tests.topox_ui.conftest import address, chart, control, metric, words
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.limits import Limits
+from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.io.task_graph_file import load_graph
+from topox_core.rails.window_file import load_windows
+from topox_core.text.numbers import time
+from topox_core.traces.run_graph import at_speed, replay_ms
+from topox_ui.recorded.files import SCRIPT
+from topox_ui.recorded.reading import EXAMPLE, read_files
+
+PAGE = "pages/12_Recorded.py"
+EXAMPLE_FILES = {
+    EXAMPLE.format(rank): (SAMPLE_FOLDER / EXAMPLE.format(rank)).read_bytes() for rank in range(4)
+}
+
+
+def spoken(value_ms: float) -> str:
+    return time(value_ms).replace("\u00a0", " ")
+
+
+@pytest.fixture
+def page(visit):
+    """Open the page with choices of a link; nothing may break."""
+
+    def opened(**choices):
+        at = visit(PAGE, **{f"recorded.{key}": value for key, value in choices.items()})
+        assert not at.exception
+        return at
+
+    return opened
+
+
+def bring(at, files: dict[str, bytes]):
+    """Put files into the box, as a visitor who chooses several at once."""
+    box = at.file_uploader(key="up_recording")
+    at = box.set_value([(name, data, "application/json") for name, data in files.items()]).run()
+    assert not at.exception
+    return at
+
+
+def press(at, label: str):
+    next(one for one in at.button if one.label == label).click()
+    at.run()
+    assert not at.exception
+    return at
+
+
+def test_the_empty_page_says_what_to_record_and_how(page):
+    at = page()
+    assert "Record three steps after a warm-up, on all ranks, with shapes." in words(at)
+    assert at.code[0].value.strip() == SCRIPT.strip()
+    assert not at.metric
+
+
+def test_the_script_is_the_one_of_the_documents():
+    text = (ROOT / "docs" / "recorded-runs.md").read_text(encoding="utf-8")
+    assert re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0] == SCRIPT
+
+
+def test_the_made_up_run_opens_with_one_click_and_says_what_the_command_says(page):
+    at = press(page(), "Open a made-up run")
+    known = imported(EXAMPLE_FILES)
+    recorded, free = known.run.recorded_ms, known.report["replay_ms"]["free_network"]
+    assert (
+        f"Step 101 takes {spoken(recorded)}; the network accounts for at most {spoken(recorded - free)} of it."
+        in words(at)
+    )
+    assert metric(at, "Without a network") == spoken(free)
+    assert metric(at, "At 400 Gbit/s") == spoken(known.report["replay_ms"]["400_gbps"])
+    assert "4 ranks read of 4." in words(at)
+    assert address(at) == {"recorded.example": "yes"}
+
+
+def test_the_slider_replays_at_once_and_at_the_recorded_speed_gives_the_recorded_time(page):
+    at = page(example="yes")
+    control(at, "recorded_nic_gbps").set_value(100.0).run()
+    assert not at.exception
+    # The made-up run was recorded at 100 Gbit/s, and its replay is exact.
+    assert metric(at, "At 100 Gbit/s") == metric(at, "Recorded step")
+    control(at, "recorded_nic_gbps").set_value(10.0).run()
+    known = imported(EXAMPLE_FILES)
+    slow = replay_ms(known.run, at_speed(10.0))
+    assert f"At 10 Gbit/s it would take {spoken(slow)}" in words(at)
+    now = chart(at, "recorded_speed")["data"][1]
+    assert (now["x"], now["y"]) == ([10.0], [pytest.approx(slow)])
+    assert address(at)["recorded.nic_gbps"] == "10"
+
+
+def test_another_step_is_a_choice(page):
+    at = page(example="yes")
+    control(at, "recorded_step").set_value(103).run()
+    assert "Step 103 takes" in words(at)
+    assert address(at)["recorded.step"] == "103"
+    assert "Step 101 takes" in words(page(example="yes", step="77"))
+
+
+def test_several_files_at_once_are_one_run_and_a_bad_one_costs_a_line(page):
+    files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+    packed = {f"{name}.gz": gzip.compress(data) for name, data in files.items()}
+    at = bring(page(), packed | {"nonsense.json": b"{}"})
+    assert "4 ranks read of 4." in words(at)
+    assert len(at.error) == 1 and "nonsense.json" in at.error[0].value
+    assert address(at) == {}, "an upload leaves no trace in an address that may be shared"
+    before = metric(at, "Recorded step")
+    at = bring(at, {"also.json": b"[1, 2", "run_rank1.json": files["run_rank1.json"]})
+    assert "twice: 1" in words(at)
+    assert any("rank 1 was already read from run_rank1.json.gz" in one.value for one in at.error)
+    assert metric(at, "Recorded step") == before
+    at.switch_page("app.py").run()
+    at.switch_page(PAGE).run()
+    assert metric(at, "Recorded step") == before, "kept for the session"
+    at = press(at, "Read another run")
+    assert "Bring a recording of your own job" in words(at)
+
+
+def test_ranks_come_one_after_the_other(page):
+    files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+    names = list(files)
+    at = bring(page(), {name: files[name] for name in names[:2]})
+    assert "2 ranks read of 4; absent: 2 to 3." in words(at)
+    at = bring(at, {name: files[name] for name in names[2:]})
+    assert "4 ranks read of 4." in words(at)
+    assert metric(at, "Recorded step") == spoken(imported(files).run.recorded_ms)
+
+
+def test_files_of_two_runs_are_told_apart_in_one_line_and_can_be_put_away(page):
+    one = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+    other = recordings(pipeline_and_data(2), 100.0, Style(steps=2))
+    mixed = {name: (one if k < 2 else other)[name] for k, name in enumerate(one)}
+    at = bring(page(), mixed)
+    assert "do not make one run" in words(at)
+    assert len(at.error) == 1 and "\n" not in at.error[0].value
+    assert "Bring a recording" in words(press(at, "Read another run"))
+
+
+def test_large_files_are_read_beside_the_page(page, monkeypatch):
+    monkeypatch.setattr("topox_ui.recorded.reading.AT_ONCE_BYTES", 0)
+    files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+    at = bring(page(), files)
+    assert any(one.label in ("Cancel", "Stopping …") for one in at.button) or at.metric
+    wait_until(lambda: at.metric, at.run)
+    assert metric(at, "Recorded step") == spoken(imported(files).run.recorded_ms)
+
+
+def test_more_than_a_browser_brings_is_refused_before_it_is_read(page, monkeypatch):
+    monkeypatch.setattr("topox_ui.recorded.reading.RECORDINGS_IN_BROWSER_BYTES", 1_000_000)
+    at = bring(page(), recordings(fsdp(8, 8), 100.0))
+    assert (
+        len(at.error) == 1 and "more than the 1 MB that the page takes at once" in at.error[0].value
+    )
+
+
+def test_a_file_that_unpacks_to_more_than_a_browser_may_bring_costs_its_line(monkeypatch):
+    monkeypatch.setattr("topox_ui.recorded.reading.RECORDING_IN_BROWSER", Limits(1 << 20, 100))
+    small = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+    bomb = gzip.compress(small["run_rank0.json"].ljust(2 << 20))
+    files = (("run_rank0.json.gz", bomb), ("run_rank1.json", small["run_rank1.json"]))
+    found = read_files({}, files, lambda: False, lambda _step: None)
+    assert [one.rank for one in found.recordings] == [1]
+    assert found.lines == (
+        "run_rank0.json.gz: is more than the 1 MB unpacked that a trace may have",
+    )
+
+
+def test_one_rank_stands_for_all_only_when_asked_and_never_of_a_pipeline(page):
+    files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+    at = bring(page(), {"run_rank2.json": files["run_rank2.json"]})
+    assert "Only one rank was read" in words(at)
+    control(at, "recorded_symmetry").set_value(True).run()
+    assert not at.exception and "One rank stands for all." in words(at)
+    known = imported({"run_rank2.json": files["run_rank2.json"]}, symmetry=True)
+    assert metric(at, "At 400 Gbit/s") == spoken(known.report["replay_ms"]["400_gbps"])
+    stage = recordings(pipeline_and_data(2), 100.0, Style(steps=2))
+    at = bring(press(at, "Read another run"), {"run_rank0.json": stage["run_rank0.json"]})
+    assert metric(at, "At 400 Gbit/s") == "–"
+    assert "cannot stand for a pipeline" in at.warning[0].value
+
+
+def test_unknown_sizes_leave_steps_and_lanes_and_ask_for_a_speed(page):
+    files = recordings(fsdp(3, 4), 100.0, Style(steps=2, metadata="none"))
+    at = bring(page(), files)
+    assert metric(at, "At 400 Gbit/s") == "–"
+    assert "record with record_shapes=True" in at.warning[0].value
+    assert next(one for one in at.button if one.label == "Schedule it").disabled
+    control(at, "recorded_assume_gbps").set_value(100.0).run()
+    known = imported(files, assume_gbps=100.0)
+    assert metric(at, "At 400 Gbit/s") == spoken(known.report["replay_ms"]["400_gbps"])
+
+
+def test_a_label_goes_into_lanes_windows_and_the_task_graph(page, downloads):
+    at = page(example="yes")
+    box = next(one for one in at.selectbox if one.label == "Label of group 5")
+    box.set_value("tp").run()
+    assert not at.exception
+    assert "tensor exchange (tp)" in words(at)
+    graph = load_graph(downloads["Task graph (JSON)"](), "x")
+    labels = {task.parallelism for task in graph.tasks if task.kind == "all_reduce"}
+    assert labels == {"dp", "tp"}
+
+
+def test_checks_stand_worst_first_with_words_and_marks(page):
+    text = words(page(example="yes"))
+    assert "5 of 8 checks pass" in text
+    assert text.index("! warned What waits for what") < text.index("✓ Replay with recorded times")
+
+
+def test_what_is_saved_is_what_the_command_writes(page, downloads):
+    page(example="yes", nic_gbps="200")
+    known = imported(EXAMPLE_FILES, nic_gbps=200.0)
+    graph = load_graph(downloads["Task graph (JSON)"](), "x")
+    assert graph.tasks == known.graph.tasks
+    assert load_cluster(downloads["Cluster (JSON)"](), "x").port_gbps == known.cluster.port_gbps
+    report = json.loads(downloads["Report (JSON)"]())
+    assert report["replay_ms"] == known.report["replay_ms"]
+    listed = load_windows(downloads["Windows (JSON)"](), "x.json")
+    assert len(listed.windows) == len(load_windows(downloads["Windows (CSV)"](), "x.csv").windows)
+
+
+@pytest.mark.parametrize(
+    ("button", "kicker"),
+    [("Schedule it", "Schedule · recorded step 101"), ("Compare fabrics", "Compare")],
+)
+def test_the_step_becomes_the_job_of_all_pages(page, button, kicker):
+    at = press(page(example="yes"), button)
+    assert kicker in words(at)
+    assert "recorded step 10175 tasks · 4 servers" in words(at).replace(" 75 ", "75 ")
+
+
+def test_its_windows_are_shown_on_rails(page):
+    at = press(page(example="yes"), "Windows on Rails")
+    assert "10 windows" in words(at)
+    assert metric(at, "Windows per iteration")
+
+
+def test_more_than_eight_ranks_are_folded(page):
+    at = bring(page(), recordings(fsdp(2, 12), 100.0, Style(steps=2)))
+    assert "ranks 0 to 7" in alt(at, "recorded_lanes")
+    control(at, "recorded_first_rank").set_value(8).run()
+    assert "ranks 8 to 11" in alt(at, "recorded_lanes")
+
+
+def alt(at, key: str) -> str:
+    (found,) = [e for e in at.get("plotly_chart") if e.proto.id.endswith(f"-{key}")]
+    return found.proto.alt
+
+
+def test_every_chart_says_in_words_what_it_shows(page):
+    at = page(example="yes")
+    for key in ("recorded_steps", "recorded_lanes", "recorded_windows", "recorded_speed"):
+        assert len(alt(at, key)) > 40
+
+
+def test_the_example_is_small_and_its_replay_is_its_known_truth():
+    assert sum(len(data) for data in EXAMPLE_FILES.values()) < 200_000
+    run, program = imported(EXAMPLE_FILES).run, pipeline_and_data(6)
+    for gbps in (10.0, 100.0, 1600.0):
+        two, one = (simulate(program, gbps, steps).end_us for steps in (2, 1))
+        assert replay_ms(run, at_speed(gbps)) == pytest.approx((two - one) / 1000, rel=5e-4)
