@@ -71,7 +71,7 @@ def nothing_yet() -> None:
         help="Four ranks, pipeline and data parallel, recorded at 100 Gbit/s. Its true times are known.",
     )
     chart_title("How to record", "paste these lines around the training loop")
-    st.code(SCRIPT, language="python")
+    st.code(SCRIPT, language=None)
     quiet(
         "Do not sample or filter events, and do not record Python stacks. docs/recorded-runs.md says what is read and "
         "how far to trust it."
