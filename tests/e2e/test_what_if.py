@@ -64,7 +64,7 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
     assert 0 < max(tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")) <= 211
     tab.button("Reset what-ifs").click()
     expect(tab.kpi("Iteration time")).to_have_text(iteration("moe"))
-    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "200G")
+    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "360G")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_two_visitors_do_not_see_each_others_choices(new_tab: NewTab) -> None:
     first.push("port_gbps")
     expect(first.kpi("Iteration time")).to_have_text(iteration("moe", port_gbps=400))
     second.push("switches")
-    expect(second.kicker).to_contain_text("3 switches, 200G ports")
+    expect(second.kicker).to_contain_text("3 switches, 360G ports")
     expect(first.still().kicker).to_contain_text("2 switches, 400G ports")
     first.push("port_gbps")
     expect(first.kicker).to_contain_text("2 switches, 800G ports")

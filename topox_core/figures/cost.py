@@ -38,7 +38,7 @@ _DARK = {
     "packet_switch": "#8793A1",
     "transceiver": "#465361",
     "ocs_port": "#56B4E9",
-    "patch_panel_port": "#2F7FB5",
+    "patch_panel_port": "#2877AC",
     "one_by_two_switch": "#1F5A82",
     "nic": "#5A6572",
     "fibre_m": "#2C3744",

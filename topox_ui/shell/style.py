@@ -126,7 +126,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .st-key-proof {{ gap: .4rem; padding: .7rem .9rem .6rem; }}
 .seal {{ font-size: 1.05rem; font-weight: 650; margin: 0 0 .35rem; line-height: 1.3; }}
 .good {{ color: {theme.good}; }} .bad {{ color: {theme.bad}; }}
-.facts {{ display: grid; grid-template-columns: auto auto; gap: .22rem .6rem; font-size: .87rem; margin: 0; line-height: 1.3; }}
+.facts {{ display: grid; grid-template-columns: auto auto; gap: .42rem .6rem; font-size: .87rem; margin: 0; line-height: 1.3; }}
 .facts, .facts *, .checks, .checks li {{ padding: 0 !important; margin-left: 0 !important; }}
 .facts dt {{ font-weight: 400; color: {theme.muted}; }} .facts dd {{ margin: 0; text-align: right; color: {theme.ink}; }}
 .facts dd b {{ font-weight: 650; }}
