@@ -16,6 +16,8 @@ from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, slide, switch
 
+# Of a step: a shorter time than this share of it is none, as three digits would say.
+EQUAL = 5e-4
 STANDS_FOR_ALL = (
     "One rank stands for all. What it waited for others is counted as network time in the recorded figures, and is absent "
     "from the task graph."
@@ -67,12 +69,13 @@ def first_screen(found: Found, now: Opened) -> None:
     files = plural(len(now.recordings), "file")
     name = "made-up example" if now.example else files
     network = max(0.0, found.recorded_ms - found.free_ms)
-    words = (
-        f"{found.words} takes <b>{time(found.recorded_ms)}</b>; the network accounts for at most "
-        f"<b>{time(network)}</b> of it."
-    )
+    words = f"{found.words} takes <b>{time(found.recorded_ms)}</b>; the network accounts for "
+    if network < EQUAL * found.recorded_ms:
+        words += "<b>none of it</b>: no call holds up the work."
+    else:
+        words += f"at most <b>{time(network)}</b> of it."
     speed = found.settings.nic_gbps
-    if found.imported is not None:
+    if found.imported is not None and network >= EQUAL * found.recorded_ms:
         words += f" At {speed_words(speed)} it would take <b>{time(found.at_ms(speed))}</b>."
     headline(f"{KICKER} · {name} · {plural(found.run.world, 'rank')}", words)
     if len(now.recordings) == 1 and found.run.world > 1:
@@ -97,7 +100,8 @@ def _kpis(found: Found, speed: float) -> None:
         ms = found.at_ms(speed)
         change = found.recorded_ms - ms
         less = "less than recorded" if change >= 0 else "more than recorded"
-        at_speed = (time(ms), f"{time(abs(change))} {less}")
+        same = abs(change) < EQUAL * found.recorded_ms
+        at_speed = (time(ms), "as recorded" if same else f"{time(abs(change))} {less}")
     kpis(
         ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
         ("Without a network", time(found.free_ms), "no network can be faster"),

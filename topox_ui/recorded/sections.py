@@ -34,6 +34,8 @@ from topox_ui.state.widgets import control, menu
 # Groups that can be labelled on the page, lanes and bars that are drawn at once.
 MOST_GROUPS, MOST_RANKS, MOST_BARS = 10, 8, 2_000
 MOST_WARNINGS = 8
+# Of a step: shorter waiting for one rank is not worth a sentence.
+WORTH_A_WORD = 0.01
 MARKS = {FAILED: ("✗", "bad"), WARNED: ("!", "bad"), PASSED: ("✓", "good")}
 CHECK_WORDS = {
     "replay": "Replay with recorded times",
@@ -125,12 +127,22 @@ def timeline(found: Found, theme: Theme) -> None:
         )
     labels = found.settings.parallelism
     keys = [(colour, kind) for kind, colour in SEGMENT_COLOURS.items()]
-    kinds = {call_words(node, labels): label_of(node, labels) for node in found.graph.calls}
-    for words, label in kinds.items():
+    kinds: dict[str, dict[str, None]] = {}
+    for node in found.graph.calls:
+        kinds.setdefault(label_of(node, labels), {})[call_words(node, labels)] = None
+    for label, words in kinds.items():
         colour = call_colour(label)
-        keys.append((f"linear-gradient(90deg,{faded(colour, 0.35)} 45%,{colour} 45%)", words))
+        look = f"linear-gradient(90deg,{faded(colour, 0.35)} 45%,{colour} 45%)"
+        keys.append((look, "; ".join(words)))
     legend_line([*keys, ("", "pale part: waiting")], theme)
     _lanes_in_view(found, shown, theme)
+    if found.late is not None and found.late.longest_ms >= WORTH_A_WORD * found.recorded_ms:
+        one = found.late
+        write_html(
+            f'<p class="note"><b>Rank {one.rank} comes last at {count(one.times)} of '
+            f"{plural(one.calls, 'collective')}.</b> Others wait up to {time(one.longest_ms)} for it; a faster network does "
+            "not win that back.</p>"
+        )
 
 
 @st.fragment

@@ -10,7 +10,17 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.patience import wait_until
-from tests.topox_core.traces.made import Style, fsdp, pipeline_and_data, recordings, simulate
+from tests.topox_core.traces.made import (
+    Call,
+    Kernel,
+    Op,
+    Style,
+    Wait,
+    fsdp,
+    pipeline_and_data,
+    recordings,
+    simulate,
+)
 from tests.topox_core.traces.reading_back import imported
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.io.cluster_file import load_cluster
@@ -263,6 +273,42 @@ def test_every_chart_says_in_words_what_it_shows(page):
     at = page(example="yes")
     for key in ("recorded_steps", "recorded_lanes", "recorded_windows", "recorded_speed"):
         assert len(alt(at, key)) > 40
+
+
+def late_rank(rank: int) -> list[Op]:
+    """Rank 1 computes 2 ms longer than the others before each of two exchanges, rank 2 1 ms before a third."""
+    ops: list[Op] = []
+    for k in range(3):
+        late = (2_000.0 if rank == 1 and k < 2 else 0.0) + (
+            1_000.0 if rank == 2 and k == 2 else 0.0
+        )
+        ops += [
+            Kernel(1_000.0 + late),
+            Call(f"g{k}", "all_reduce", (0, 1, 2), 10_000_000, 20, "0", "ddp"),
+            Wait(f"g{k}"),
+        ]
+    return [*ops, Kernel(100.0, "update")]
+
+
+def test_the_rank_that_others_wait_for_is_named(page):
+    at = bring(page(), recordings({rank: late_rank(rank) for rank in range(3)}, 100.0))
+    assert "Rank 1 comes last at 2 of 3 collectives. Others wait up to 2 ms for it" in words(at)
+
+
+def test_a_network_that_holds_nothing_up_is_said_in_words(page):
+    program: dict[int, list[Op]] = {
+        rank: [
+            Kernel(100.0),
+            Call("g", "all_reduce", (0, 1), 1_000_000, 20, "0", "ddp"),
+            Kernel(9_000.0, "backward"),
+            Wait("g"),
+            Kernel(100.0, "update"),
+        ]
+        for rank in (0, 1)
+    }
+    at = bring(page(), recordings(program, 100.0))
+    assert "the network accounts for none of it: no call holds up the work." in words(at)
+    assert "as recorded" in [one.delta for one in at.metric]
 
 
 def test_the_example_is_small_and_its_replay_is_its_known_truth():
