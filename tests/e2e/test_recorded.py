@@ -28,10 +28,14 @@ def test_files_of_a_run_become_a_finding_and_then_a_schedule(tab: Tab) -> None:
     expect(tab.headline).to_contain_text("the network accounts for at most 17.6")
     expect(tab.kpi("At 400 Gbit/s")).to_have_text("22.4 ms")
     assert "?" not in tab.still().page.url, "files leave no trace in an address that may be shared"
-    tab.push("recorded_nic_gbps")
+    box = tab.chart("recorded_steps").locator(".point").last.bounding_box()
+    assert box
+    tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(tab.headline).to_contain_text("Step 103 takes 36.2")
+    tab.still().push("recorded_nic_gbps")
     expect(tab.kpi("At 800 Gbit/s")).to_be_visible()
     tab.still().button("Schedule it").click()
-    expect(tab.kicker).to_contain_text("Schedule · recorded step 101")
+    expect(tab.kicker).to_contain_text("Schedule · recorded step 103")
     expect(tab.kicker).to_contain_text("400G ports")
     expect(tab.job).to_contain_text("75 tasks · 4 servers")
     assert not tab.outside

@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import CLEAR, band, level, line, note, opaque, sideways_bars
+from topox_core.figures.marks import CLEAR, UNFADED, band, level, line, note, opaque, sideways_bars
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -131,6 +131,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
             },
             customdata=hover,
             hovertemplate=says,
+            **UNFADED,
         )
     figure.add_bar(
         x=at,
@@ -146,6 +147,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         textfont={"size": 11.5 * theme.scale, "color": theme.ink},
         customdata=hover,
         hovertemplate=says,
+        **UNFADED,
     )
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
     top = max((one.recorded_ms for one in rows), default=1.0) * 1.18

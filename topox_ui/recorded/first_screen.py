@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from topox_core.figures.palette import Theme
@@ -13,7 +15,7 @@ from topox_ui.recorded.reading import Opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.page import chart_title, escape, headline, quiet
-from topox_ui.state.store import state_of
+from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import menu, number, slide, switch
 
 # Of a step: a shorter time than this share of it is none, as three digits would say.
@@ -120,7 +122,8 @@ def steps_section(found: Found, theme: Theme) -> None:
     title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
     with title:
         chart_title(
-            "Steps of the recording", "outlined: the one in view; pale: the network at most"
+            "Steps of the recording",
+            "outlined: the one in view, click another; pale: the network at most",
         )
     if len(found.steps) > 1:
         menu(
@@ -146,7 +149,14 @@ def steps_section(found: Found, theme: Theme) -> None:
             "without a network (ms)": [one.free_ms for one in found.steps],
         },
         "Every step",
+        on_click=_clicked,
     )
+
+
+def _clicked(facts: Sequence[str]) -> None:
+    """Show the step whose bar was clicked; a file without steps has only one."""
+    if facts[0].isdecimal():
+        choose(RecordedState, step=int(facts[0]))
 
 
 def speed_section(found: Found, theme: Theme) -> None:

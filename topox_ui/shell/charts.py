@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -54,12 +55,32 @@ def show_input_errors(
 
 
 def chart(
-    figure: go.Figure, key: str, alt: str, table: Table | None = None, table_name: str = "Table"
+    figure: go.Figure,
+    key: str,
+    alt: str,
+    table: Table | None = None,
+    table_name: str = "Table",
+    on_click: Callable[[Any], object] | None = None,
 ) -> None:
-    """Draw a figure and, when it is opened, the table of what it shows."""
-    st.plotly_chart(figure, theme=None, config=PLAIN, key=key, alt=alt)
+    """Draw a figure and, when it is opened, the table of what it shows.
+
+    Parameters
+    ----------
+    on_click
+        Is given what the mark that was clicked says of itself (its customdata).
+    """
+    options: dict[str, Any] = {}
+    if on_click is not None:
+        options = {"on_select": partial(_clicked, key, on_click), "selection_mode": "points"}
+    st.plotly_chart(figure, theme=None, config=PLAIN, key=key, alt=alt, **options)
     if table is not None:
         table_under(key, table, table_name)
+
+
+def _clicked(key: str, on_click: Callable[[Any], object]) -> None:
+    points = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
+    if points and points[0].get("customdata"):
+        on_click(points[0]["customdata"])
 
 
 def legend_line(keys: Iterable[tuple[str, str]], theme: Theme) -> None:
