@@ -11,7 +11,7 @@ from topox_core.text.numbers import apart, seconds
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
-    "controllers": "provisioned circuits",
+    "controllers": "the order in which circuits are provisioned",
     "search": "local search",
     "neighbourhoods": "large neighbourhoods",
     "exact": "exact engine",
@@ -106,7 +106,7 @@ def summary_sentence(events: Sequence[Event]) -> str:
             f" after {_after(rises[-1])}" if rises[-1].elapsed_s > ways[0].elapsed_s else ""
         )
     else:
-        bounded = f"the bound stood at {number[bounds[0].value_ms]} from the start"
+        bounded = f"with these choices nothing is shorter than {number[bounds[0].value_ms]}"
     end = "" if proof is None else " They meet: nothing shorter exists."
     return f"{schedules}; {bounded}.{end}"
 

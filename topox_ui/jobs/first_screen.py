@@ -98,9 +98,7 @@ def finding(rounds: Rounds) -> str:
     if best.gap <= 1e-6:
         return f"{shared}. No shorter round is possible."
     if best.gap <= SAME:
-        return (
-            f"{shared}. No round can be more than {lasting(best.round_s - best.bound_s)} shorter."
-        )
+        return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
 
 

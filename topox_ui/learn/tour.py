@@ -35,6 +35,7 @@ def tour(theme: Theme) -> None:
         chart_title(one.figure, one.figure_note)
         draw(one.id, value, theme)
     _steps(state)
+    _contents(state)
 
 
 def _slider(one: Screen) -> float:
@@ -66,6 +67,18 @@ def _steps(state: LearnState) -> None:
         st.space("stretch")
         label = "With all sentences" if state.short else "60-second version"
         st.button(label, key="tour_short", type="tertiary", on_click=_shorten, args=(state,))
+
+
+def _contents(state: LearnState) -> None:
+    """List the screens, so that a reader knows what comes and how long it is."""
+    chart_title(
+        "Six screens", "each with one slider; the 60-second version leaves the sentences out"
+    )
+    with st.container(horizontal=True, key="tour_contents"):
+        for step, name in enumerate(SCREENS, start=1):
+            label = f"{step}. {screen(name).title}"
+            mark = {"disabled": True} if step == state.step else {"on_click": _go, "args": (step,)}
+            st.button(label, key=f"tour_to_{step}", type="tertiary", **mark)  # type: ignore[arg-type]
 
 
 def _go(step: int) -> None:

@@ -211,11 +211,26 @@ def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
         if lines
         else []
     )
+    if isinstance(subject, Simulated) and authors_job(subject) and now.authors:
+        lines.append(_measured_findings(now.limit))
     if isinstance(subject, Listed) and authors_job(subject) and now.authors:
         lines.append(
             "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
         )
     return lines
+
+
+def _measured_findings(limit: float) -> str:
+    """Return where the measured curves cross the limit: earlier than the simulated ones on demand."""
+    found = []
+    for curve in measured_curves():
+        words = curve.control.replace("_", " ")
+        try:
+            slowest_ms, about = _crossing(curve, limit)
+            found.append(f"{words}: {about}{time(slowest_ms)}")
+        except InputError:
+            found.append(f"{words}: none")
+    return f"As the authors measured later: {'; '.join(found)}."
 
 
 def _makes(delay_ms: float) -> str:
@@ -249,7 +264,17 @@ def _slowest(
         if slowest_ms is not None and slowest_ms < link:
             raise InputError("the link start-up alone costs more")
         return (None if slowest_ms is None else slowest_ms - link), ""
-    curve = curves[control]
+    return _crossing(curves[control], limit)
+
+
+def _crossing(curve: Curve, limit: float) -> tuple[float, str]:
+    """Return where a curve, its points joined by straight lines, first exceeds a limit in per cent, and how sure that is.
+
+    Raises
+    ------
+    InputError
+        If it does so from the start.
+    """
     over, delays = np.array(curve.overhead), np.array(curve.delay_ms)
     if over[0] > limit / 100:
         raise InputError("even an instant switch costs more")
