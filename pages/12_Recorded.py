@@ -23,7 +23,6 @@ now = opened()
 if not now.recordings:
     size_switch()
     nothing_yet()
-    reading()
     st.stop()
 controls(now)
 size_switch()

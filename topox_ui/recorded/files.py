@@ -58,11 +58,12 @@ def nothing_yet() -> None:
         "Bring a recording of <b>your own job</b>: see what its network costs, and what a faster one would save.",
     )
     write_html(
-        '<ul class="card"><li>Record three steps after a warm-up, on all ranks, with shapes.</li>'
+        '<ul class="claim"><li>Record three steps after a warm-up, on all ranks, with shapes.</li>'
         "<li>The profiler writes one file a rank: bring all of them, .json or .json.gz.</li>"
         "<li>With one rank alone, waiting for other ranks cannot be told from the network's time.</li></ul>"
     )
     _box(opened())
+    reading()
     button(
         "Open a made-up run",
         "recorded_example",

@@ -58,12 +58,12 @@ def groups_section(found: Found) -> None:
         words, pick = st.columns([1.5, 1], vertical_alignment="center")
         with words:
             calls = plural(int(str(one["calls"])), "call")
-            write_html(
+            st.html(
                 f'<p class="card">Ranks {escape(str(one["ranks"]))}<span>{calls}, {size(_bytes(one))}, '
                 f"{escape(str(one['description'] or 'no name'))}</span></p>"
             )
         own = str(one["parallelism"] or "")
-        first = f"{own}, by its name" if own else "no label"
+        first = f"{own}, by name" if own else "no label"
         options = ["", *(label for label in PARALLELISMS if label != own)]
         key = f"recorded_label_{found.run.world}_{number}_{name[:60]}"
         chosen = labels.get(name, "")
@@ -256,7 +256,7 @@ def trust_section(found: Found) -> None:
             f'<li><b class="{look}">{mark}{said}</b> <b>{escape(name)}</b>: {escape(one.words)}</li>'
         )
     write_html(
-        '<ul class="card" style="list-style:none;padding:0;margin:0">' + "".join(rows) + "</ul>"
+        '<ul class="claim" style="list-style:none;padding:0;margin:0">' + "".join(rows) + "</ul>"
     )
     warnings = found.warnings
     if warnings:
