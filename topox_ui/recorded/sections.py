@@ -140,8 +140,8 @@ def timeline(found: Found, theme: Theme) -> None:
         one = found.late
         write_html(
             f'<p class="note"><b>Rank {one.rank} comes last at {count(one.times)} of '
-            f"{plural(one.calls, 'collective')}.</b> Others wait up to {time(one.longest_ms)} for it; a faster network does "
-            "not win that back.</p>"
+            f"{plural(one.calls, 'collective')}.</b> Others wait up to {time(one.longest_ms)} for it: that is waiting, "
+            "no transfer.</p>"
         )
 
 
