@@ -34,6 +34,9 @@ KINDS = (
 )
 # A task of no time passes its dependencies on if that adds no more edges than this.
 FEW_EDGES = 8
+# An attribute of our own exports: nanoseconds of a node whose duration is rounded to microseconds. It
+# holds only beside a duration that it can have been rounded to.
+EXACT_NS, ROUNDED_US = "exact_ns", 2.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Machine:
 
     def time_ms(self, node: ChakraNode) -> float:
         """Return how long a node computes: its duration, else by its operations and bytes."""
+        exact_ns = node.attributes.get(EXACT_NS)
+        if exact_ns is not None and abs(_number(exact_ns) / 1000 - node.duration_us) <= ROUNDED_US:
+            return _number(exact_ns) / 1e6
         if node.duration_us:
             return node.duration_us / 1000
         operations, size = (_number(node.attributes.get(key)) for key in ("num_ops", "tensor_size"))

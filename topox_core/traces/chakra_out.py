@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
-from topox_core.traces.chakra_in import KINDS
+from topox_core.traces.chakra_in import EXACT_NS, KINDS
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
     COMPUTE,
@@ -51,7 +51,8 @@ def export_chakra(
     """Return a task graph as execution traces.
 
     A node's id is twice the task's position plus one, of a receive plus two. Durations are whole
-    microseconds; what rounding takes is given to the next task of the device.
+    microseconds; what rounding takes is given to the next task of the device, and each node tells its
+    own nanoseconds as well.
 
     Parameters
     ----------
@@ -164,7 +165,8 @@ class _Writer:
         self._carry[lane] = exact - whole
         if task.device:
             self._notes["devices of a server are not told apart in a trace"] = None
-        facts: Facts = {"is_cpu_op": False}
+        # Other tools read whole microseconds; ours takes the time that was rounded.
+        facts: Facts = {"is_cpu_op": False, EXACT_NS: round((task.duration_ms or 0.0) * 1e6)}
         node = node_bytes(2 * position + 1, task.id, COMPUTE, waits[server], whole, facts)
         self._put(server, node)
 

@@ -64,8 +64,8 @@ def test_out_and_in_again_loses_no_dependency(job: str) -> None:
     assert bytes_of[0] == bytes_of[1]
     for gbps in (25.0, 100.0, 400.0, 1e6):
         before, after = (replay_ms(one.run, at_speed(gbps)) for one in (found, back))
-        # Durations are whole microseconds, a chain's sum is right to one.
-        assert after == pytest.approx(before, abs=0.004)
+        # Durations are whole microseconds; beside them stand the nanoseconds that were rounded.
+        assert after == pytest.approx(before, abs=1e-3)
 
 
 def test_a_dependency_between_servers_is_a_barrier_of_two() -> None:
