@@ -8,6 +8,7 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent, plural, size, time
 from topox_ui.recorded.files import KICKER
 from topox_ui.recorded.found import SPEEDS_GBPS, Found
@@ -184,7 +185,7 @@ def speed_section(found: Found, theme: Theme) -> None:
 
 
 def _without_sizes(found: Found) -> None:
-    st.warning(escape(found.refusal), icon="⚠️")
+    st.warning(as_text(found.refusal, "markdown"), icon="⚠️")
     number(
         "Take sizes from a speed, Gbit/s",
         RecordedState,
