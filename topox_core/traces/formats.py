@@ -13,6 +13,9 @@ KINETO, CHAKRA, TEXT, PERFETTO = "kineto", "chakra", "text", "perfetto"
 NETWORK, GROUPS = "network", "groups"
 _HEADER = re.compile(rb"\s*(MODEL|DATA|HYBRID|MICRO|DLRM)[A-Z_]*\b[^\n]*\n\s*\d+\s*\n")
 _NETWORK = re.compile(rb"^\s*(topology|npus_count)\s*:", re.MULTILINE)
+_ZIP = b"PK\x03\x04"
+# What no message of Chakra's wire format begins with.
+_PLAIN = re.compile(rb"[\t\n\r -~\x80-\xff]+")
 _GROUPS = re.compile(rb'\s*\{\s*"[^"]{0,100}"\s*:\s*\[\s*\d')
 
 
@@ -22,16 +25,21 @@ def format_of(source: Source) -> str:
     Raises
     ------
     InputError
-        If it is empty.
+        If it is empty, an archive, or a text that is no trace.
     """
     head = b"".join(islice(Content(source), 3))
     if not head.strip():
         raise InputError("is empty", file=source.name)
+    if head.startswith(_ZIP) or head[257:262] == b"ustar":
+        raise InputError("is an archive: unpack it and give its folder", file=source.name)
     if _HEADER.match(head):
         return TEXT
     if _NETWORK.search(head[:20_000]) and b"\0" not in head[:20_000]:
         return NETWORK
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        if _PLAIN.fullmatch(head[:200]):
+            problem = "holds no traceEvents (a profiler trace has them; a task graph has tasks)"
+            raise InputError(problem, file=source.name)
         return CHAKRA
     if b'"topox-trace"' in head[:2_000]:
         return PERFETTO
