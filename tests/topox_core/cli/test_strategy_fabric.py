@@ -52,7 +52,12 @@ def test_the_table_has_a_column_a_fabric_and_a_sentence(topox) -> None:
     status, out, err = topox(*QUICK, "--fabric", "provisioned", "--beside", "reactive")
     lines = out.splitlines()
     assert status == 0
-    assert lines[0].split() == ["strategy", FABRICS["reactive"], FABRICS["provisioned"]]
+    columns = [words for words in lines[0].split("  ") if words.strip()]
+    assert [words.strip() for words in columns] == [
+        "strategy",
+        FABRICS["reactive"],
+        FABRICS["provisioned"],
+    ]
     assert lines[1].startswith("data parallel")
     assert lines[-1].startswith(f"{FABRICS['provisioned']}: the strategy found for it takes")
     assert "running the most promising" in err
