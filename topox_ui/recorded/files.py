@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
+from topox_core.io.limits import MB, RECORDING_IN_BROWSER
 from topox_core.text.numbers import plural
 from topox_core.traces.recorded_run import spans
 from topox_ui.recorded.reading import (
     READING,
     Opened,
     forget,
+    most_bytes,
     open_example,
     opened,
     take_files,
@@ -118,7 +119,7 @@ def _box(now: Opened) -> None:
         show_error(line)
     quiet(
         f"A file may have {RECORDING_IN_BROWSER.file_bytes // MB:,} MB unpacked, all files together "
-        f"{RECORDINGS_IN_BROWSER_BYTES // MB:,} MB as they are; the command trace import takes more. Files stay in the "
+        f"{most_bytes() / MB:,.0f} MB as they are; the command trace import takes more. Files stay in the "
         "memory of this server, for this tab alone."
     )
 

@@ -17,6 +17,7 @@ from topox_core.traces.formats import CHAKRA, KINETO, format_of
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recording import Recording
 from topox_core.traces.source import Source
+from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.state.session import Lasting
 
@@ -85,16 +86,20 @@ def open_example() -> None:
     _OPENED.set(replace(opened(), example=True))
 
 
+def most_bytes() -> float:
+    """Return how much the page takes at once: no more than a session may hold on this server."""
+    return min(RECORDINGS_IN_BROWSER_BYTES, server_limits().session_mb * MB)
+
+
 def take_files(files: Collection[File]) -> None:
     """Read files and add their ranks: small ones now, large ones beside the page."""
     if opened().example:
         forget()
     size = sum(len(content) for _, content in files)
-    if size > RECORDINGS_IN_BROWSER_BYTES:
-        most = f"{RECORDINGS_IN_BROWSER_BYTES / MB:,.0f} MB"
+    if size > most_bytes():
         line = (
-            f"the files hold {size / MB:,.0f} MB together, more than the {most} that the page takes at once: "
-            "give fewer, or use the command trace import"
+            f"the files hold {size / MB:,.0f} MB together, more than the {most_bytes() / MB:,.0f} MB that the page "
+            "takes at once: give fewer, or use the command trace import"
         )
         _OPENED.set(replace(opened(), lines=(line,)))
         return
