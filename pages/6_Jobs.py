@@ -29,7 +29,9 @@ if opened is None:
         "Jobs · several jobs on one optical fabric",
         "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the paper’s set-up.",
     )
-    page_link("Jobs", "Look at a sample", icon="➡️", **{"jobs.source": "sample"})
+    page_link(
+        "Jobs", "Look at a sample", icon=":material/arrow_forward:", **{"jobs.source": "sample"}
+    )
     st.stop()
 jobs, title = opened
 what_ifs(jobs)

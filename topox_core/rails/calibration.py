@@ -12,6 +12,7 @@ from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration
 from topox_core.rails.presets import Preset
 from topox_core.rails.timing import durations_ms
+from topox_core.training.iteration import scale_to
 
 CLOSE = 1e-9
 
@@ -20,8 +21,7 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
     """Return the iteration with its passes scaled so that it lasts ``preset.iteration_ms``.
 
     The rail is the electrical one of the preset's NIC, as where iterations were measured. The
-    iteration's length is a convex, piecewise linear function of the scale, so the secant from below
-    its crossing ends on the line it lies on.
+    iteration's length is a convex, piecewise linear function of the scale.
 
     Raises
     ------
@@ -35,25 +35,16 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
     def length_ms(factor: float) -> float:
         return Simulation(folded, rail, np.where(scales, lasting * factor, lasting)).undisturbed_ms
 
-    low, at_low = 0.0, length_ms(0.0)
-    if at_low >= wanted:
+    low, least = 0.0, length_ms(0.0)
+    if least >= wanted:
         raise InputError(
-            f"must be more than the {at_low:,.6g} ms that everything but the passes' computing lasts "
+            f"must be more than the {least:,.6g} ms that everything but the passes' computing lasts "
             f"(got {wanted:g})",
             file=f"preset {preset.name}",
             field="iteration_ms",
         )
     high = wanted / float(lasting[scales].max())
-    at_high = length_ms(high)
-    for _ in range(100):
-        factor = low + (wanted - at_low) * (high - low) / (at_high - at_low)
-        reached_ms = length_ms(factor)
-        if abs(reached_ms - wanted) <= CLOSE * wanted:
-            break
-        if reached_ms < wanted:
-            low, at_low = factor, reached_ms
-        else:
-            high, at_high = factor, reached_ms
+    factor = scale_to(length_ms, wanted, (low, high), CLOSE)
     return replace(
         folded, duration_ms=np.where(scales, folded.duration_ms * factor, folded.duration_ms)
     )

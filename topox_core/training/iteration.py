@@ -162,17 +162,29 @@ def _factor(length_ms: Callable[[float], float], wanted_ms: float) -> float:
         raise InputError(problem, item="schedule", field="iteration_ms")
     while length_ms(high) < wanted_ms:
         high *= 2
-    at_low, at_high = length_ms(low), length_ms(high)
+    return scale_to(length_ms, wanted_ms, (low, high), _CLOSE)
+
+
+def scale_to(
+    length_ms: Callable[[float], float],
+    wanted_ms: float,
+    between: tuple[float, float],
+    close: float,
+) -> float:
+    """Return the factor at which a length is the wanted one, to a share of ``close``.
+
+    The length grows with the factor and is made of straight pieces: a secant between a factor that is too
+    small and one that is not ends on one of them.
+    """
+    low, high = between
+    factor, at_low, at_high = high, length_ms(low), length_ms(high)
     for _ in range(200):
-        # The length is made of straight pieces: a secant, kept inside by bisection, ends on one.
         factor = low + (wanted_ms - at_low) * (high - low) / (at_high - at_low)
         reached = length_ms(factor)
-        if abs(reached - wanted_ms) <= _CLOSE * wanted_ms:
+        if abs(reached - wanted_ms) <= close * wanted_ms or high - low <= close * high:
             break
         if reached < wanted_ms:
             low, at_low = factor, reached
         else:
             high, at_high = factor, reached
-        if high - low <= _CLOSE * high:
-            break
     return factor

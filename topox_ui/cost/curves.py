@@ -184,7 +184,12 @@ def for_a_dollar(theme: Theme) -> None:
             "buys on each fabric of the Compare page."
         )
         with st.container(horizontal=True, vertical_alignment="center"):
-            page_link("Cost", "Show it for the sample Mixture of experts", icon="➡️", sample=SAMPLE)
+            page_link(
+                "Cost",
+                "Show it for the sample Mixture of experts",
+                icon=":material/arrow_forward:",
+                sample=SAMPLE,
+            )
             page_link("Home", "Choose a job")
         return
     chart_title(

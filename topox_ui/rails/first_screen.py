@@ -37,9 +37,8 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.links import page_link, to_samples
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
-from topox_ui.state.address import keep_address
-from topox_ui.state.store import choose
-from topox_ui.state.widgets import control, menu
+from topox_ui.shell.stretch import stretch_in_view
+from topox_ui.state.widgets import menu
 
 MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
 KICKER = "Rails"
@@ -87,7 +86,7 @@ def nothing_yet() -> None:
             page_link(
                 "Rails",
                 "Or look at the windows that the authors measured",
-                icon="➡️",
+                icon=":material/arrow_forward:",
                 **{"rails.source": MEASURED},
             )
         return
@@ -339,26 +338,10 @@ def _strip_in_view(
     pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], theme: Theme
 ) -> None:
     """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
-    whole, now = max(pattern.iteration_ms, 1e-9), choices()
+    whole = max(pattern.iteration_ms, 1e-9)
     view = (0.0, whole)
     if len(windows) > MOST_AT_ONCE:
-        low, high = (now.from_ms or 0.0, (now.to_ms or whole * MOST_AT_ONCE / len(windows)))
-        step = whole / 200
-        view = (min(low, whole - step), min(max(high, low + step), whole))
-        control(
-            "slider",
-            "Stretch in view",
-            RailsState,
-            "from_ms",
-            value=view,
-            min_value=0.0,
-            max_value=whole,
-            step=step,
-            take=lambda ends: choose(RailsState, from_ms=ends[0], to_ms=ends[1]),
-            format="%.0f ms",
-            label_visibility="collapsed",
-        )
-        keep_address()
+        view = stretch_in_view(RailsState, whole, MOST_AT_ONCE / len(windows), "%.0f ms")
     chart(
         strip(traffic, windows, dark_ms(), view, theme),
         "strip",

@@ -27,9 +27,9 @@ from topox_ui.recorded.reading import LABELS
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, legend_line, table_under
 from topox_ui.shell.page import chart_title, escape, quiet, write_html
-from topox_ui.state.address import keep_address
-from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import control, menu
+from topox_ui.shell.stretch import stretch_in_view
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu
 
 # Groups that can be labelled on the page, lanes and bars that are drawn at once.
 MOST_GROUPS, MOST_RANKS, MOST_BARS = 10, 8, 2_000
@@ -60,7 +60,7 @@ def groups_section(found: Found) -> None:
             calls = plural(int(str(one["calls"])), "call")
             st.html(
                 f'<p class="card">Ranks {escape(str(one["ranks"]))}<span>{calls}, {size(_bytes(one))}, '
-                f"{escape(str(one['description'] or 'no name'))}</span></p>"
+                f"{escape(_described(one['description']))}</span></p>"
             )
         own = str(one["parallelism"] or "")
         first = f"{own}, by name" if own else "no label"
@@ -147,30 +147,14 @@ def timeline(found: Found, theme: Theme) -> None:
 
 @st.fragment
 def _lanes_in_view(found: Found, ranks: list[int], theme: Theme) -> None:
-    whole, now = max(found.recorded_ms, 1e-9), state_of(RecordedState)
+    whole = max(found.recorded_ms, 1e-9)
     bars = call_bars(found.graph, ranks)
     drawn = 2 * len(bars) + sum(
         not node.is_call and node.ranks[0] in ranks for node in found.graph.nodes
     )
     view = (0.0, whole)
     if drawn > MOST_BARS:
-        low, high = now.from_ms or 0.0, now.to_ms or whole * MOST_BARS / drawn
-        step = whole / 200
-        view = (min(low, whole - step), min(max(high, low + step), whole))
-        control(
-            "slider",
-            "Stretch in view",
-            RecordedState,
-            "from_ms",
-            value=view,
-            min_value=0.0,
-            max_value=whole,
-            step=step,
-            take=lambda ends: choose(RecordedState, from_ms=ends[0], to_ms=ends[1]),
-            format="%.1f ms",
-            label_visibility="collapsed",
-        )
-        keep_address()
+        view = stretch_in_view(RecordedState, whole, MOST_BARS / drawn, "%.1f ms")
     labels = found.settings.parallelism
     waited = sum(one.waiting_ms for one in bars)
     moved = sum(one.transfer_ms for one in bars)
@@ -267,3 +251,9 @@ def trust_section(found: Found) -> None:
                 quiet(
                     f"and {plural(len(warnings) - MOST_WARNINGS, 'more', 'more')}; the report has all."
                 )
+
+
+def _described(description: object) -> str:
+    """Return what a file calls a group; PyTorch writes ``undefined`` where nobody named it."""
+    words = str(description or "")
+    return "no name" if words in ("", "undefined") else words

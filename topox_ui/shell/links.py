@@ -21,7 +21,7 @@ def go_to(title: str, **query: str) -> None:
 
 def to_samples() -> None:
     """Draw the way out of a page, or a part of one, that has nothing to show without a job."""
-    page_link("Home", "Go to the samples", icon="➡️", way="samples")
+    page_link("Home", "Go to the samples", icon=":material/arrow_forward:", way="samples")
 
 
 def sample_link(name: str, label: str) -> None:

@@ -47,9 +47,19 @@ def job_links() -> None:
     if job is None:
         return
     with st.container(horizontal=True):
-        page_link("Rails", "Its windows on rails", icon="➡️", **{"rails.source": "job"})
+        page_link(
+            "Rails",
+            "Its windows on rails",
+            icon=":material/arrow_forward:",
+            **{"rails.source": "job"},
+        )
         if job.shape.name in MODELS:
-            page_link("Strategy", "Other plans of this model", icon="➡️", **_as_strategy(job))
+            page_link(
+                "Strategy",
+                "Other plans of this model",
+                icon=":material/arrow_forward:",
+                **_as_strategy(job),
+            )
 
 
 def _as_strategy(job: Job) -> dict[str, str]:
