@@ -53,6 +53,7 @@ MAY_USE = {
     "rails": GROUND | {"fabrics", "topology", "training"},
     "traces": GROUND | {"rails"},
     "economics": GROUND,
+    "library": GROUND,
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
 }
