@@ -107,7 +107,12 @@ def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, o
 
 def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     sign, words = VERDICTS[row.verdict]
-    colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}[row.verdict]
+    colour = {
+        "match": theme.good,
+        "trend": theme.ink,
+        "differs": theme.bad,
+        "not printed": theme.muted,
+    }[row.verdict]
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
     beside = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
     return note(f"<b>{sign}</b>{NBSP}{words}{off}", 1, y, 12 * theme.scale, colour, **beside)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import fmean, pstdev
 from types import MappingProxyType
 from typing import Literal
 
@@ -13,16 +14,22 @@ from topox_core.errors import InputError, errors_in_file
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 
-Verdict = Literal["match", "trend", "differs"]
+Verdict = Literal["match", "trend", "differs", "not printed"]
 Value = str | int | float
 Settings = Mapping[str, Value]
 
 # A number within 10 % of the printed one matches, within 25 % it follows the trend, further off it
-# differs.
-MATCH, TREND = 0.10, 0.25
+# differs. Steps and distances of less than 2 % are level, and what is level shows no trend.
+MATCH, TREND, LEVEL = 0.10, 0.25, 0.02
 VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType(
-    {"match": ("✓", "match"), "trend": ("≈", "trend"), "differs": ("✗", "differs")}
+    {
+        "match": ("✓", "match"),
+        "trend": ("≈", "trend"),
+        "differs": ("✗", "differs"),
+        "not printed": ("–", "not printed"),
+    }
 )
+NOT_PRINTED = "No number is printed."
 
 
 @dataclass(frozen=True)
@@ -238,14 +245,48 @@ class Card:
         )
 
 
-def judged(theirs: float, ours: float) -> Verdict:
-    """Return the verdict on a number by its distance alone."""
+def judged(theirs: float, ours: float, level: float | None = None) -> Verdict:
+    """Return the verdict on a number: by its distance, and by the side of ``level`` that it is on.
+
+    Parameters
+    ----------
+    level
+        The value that means "no difference", such as 1 of a ratio. A printed number clearly above or
+        below it states a direction; what is level or goes the other way does not follow it.
+    """
     distance = abs(ours / theirs - 1)
-    return "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
+    verdict: Verdict = "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
+    if level is None or abs(theirs / level - 1) <= LEVEL:
+        return verdict
+    if (ours - level) * (theirs - level) <= 0:
+        return "differs"
+    flat = abs(ours / level - 1) <= LEVEL
+    return "differs" if flat and verdict == "trend" else verdict
 
 
-def drawn(rows: Sequence[Row], rising: bool, unsure: float = 0.0) -> list[Row]:
+def judged_over(theirs: float, draws: Sequence[float], level: float) -> Verdict:
+    """Return the verdict on the mean of several draws, where chance has a part in each.
+
+    The mean is judged as one number; where it lies less than one standard deviation of the draws
+    from ``level`` on the printed side, the printed direction is not shown and the row differs.
+    """
+    verdict = judged(theirs, fmean(draws), level)
+    side = 1 if theirs > level else -1
+    unsure = side * (fmean(draws) - level) <= pstdev(draws)
+    return "differs" if unsure and abs(theirs / level - 1) > LEVEL else verdict
+
+
+def stated(ours: float, level: float = 1.0, above: bool = True) -> Verdict:
+    """Return the verdict where a sentence says that a number is above (or below) ``level``, without a number."""
+    clear = ours / level - 1 > LEVEL if above else ours / level - 1 < -LEVEL
+    return "trend" if clear else "differs"
+
+
+def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:
     """Return the rows of one series, those without a printed number judged by the way the drawn line goes.
+
+    The first point has nothing before it and a level step shows no direction: both have nothing to
+    judge. Level steps add up: a row is held against the last one that was not level, too.
 
     Parameters
     ----------
@@ -254,19 +295,36 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = 0.0) -> list[Row]:
     rising
         Whether the line rises in the paper; else it falls.
     unsure
-        Steps the wrong way of less than this share count as level.
+        Steps of up to this share either way count as level.
     """
     judged_rows: list[Row] = []
-    for before, row in zip([None, *rows], rows, strict=False):
+    way, sign = ("rises", 1) if rising else ("falls", -1)
+    before = since = None
+    for row in rows:
+        if before is None or since is None:
+            steps = [0.0]
+        else:
+            steps = [sign * (row.ours / one - 1) for one in (before, since)]
+        before = row.ours
+        if since is None or max(map(abs, steps)) > unsure:
+            since = row.ours
         if row.theirs is None:
-            step = 0.0 if before is None else row.ours / before.ours - 1
-            follows = step >= -unsure if rising else step <= unsure
-            way = "rises" if rising else "falls"
-            words = "goes that way here too" if follows else "goes the other way here"
+            verdict: Verdict = (
+                "differs"
+                if min(steps) < -unsure
+                else "trend"
+                if max(steps) > unsure
+                else "not printed"
+            )
+            words = {
+                "trend": "goes that way here too",
+                "differs": "goes the other way here",
+                "not printed": "is level here" if judged_rows else "begins here",
+            }[verdict]
             row = replace(
                 row,
-                verdict="trend" if follows else "differs",
-                reason=f"No number is printed; the drawn line {way}, and it {words}.",
+                verdict=verdict,
+                reason=f"{NOT_PRINTED[:-1]}; the drawn line {way}, and it {words}.",
             )
         judged_rows.append(row)
     return judged_rows
@@ -278,12 +336,24 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(map(math.log, known)) / len(known))
 
 
-def counted_verdicts(rows: Iterable[Row]) -> str:
-    """Return how the verdicts came out, in words: ``✓ 9 match, ≈ 3 trend, ✗ 2 differ``."""
+def verdict_counts(rows: Iterable[Row]) -> dict[Verdict, int]:
+    """Return how many rows have each verdict."""
     counts = dict.fromkeys(VERDICTS, 0)
     for row in rows:
         counts[row.verdict] += 1
+    return counts
+
+
+def counted_verdicts(rows: Iterable[Row]) -> str:
+    """Return how the verdicts on judged rows came out: ``✓ 9 match, ≈ 3 trend, ✗ 2 differ of 14 judged``."""
+    counts = verdict_counts(rows)
+    silent = counts.pop("not printed")
+    judged_rows = sum(counts.values())
     words = {"match": "match", "trend": "trend", "differs": "differ"}
-    return ", ".join(
+    known = ", ".join(
         f"{VERDICTS[one][0]} {count} {words[one]}" for one, count in counts.items() if count
     )
+    if not judged_rows:
+        return f"none judged, {silent} not printed"
+    rest = f"; {silent} not printed" if silent else ""
+    return f"{known} of {judged_rows} judged{rest}"

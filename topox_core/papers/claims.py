@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from topox_core.papers.card import VERDICTS, Answer, Row, Verdict, judged
+from topox_core.papers.card import VERDICTS, Answer, Row, Verdict, judged, stated
 from topox_core.papers.dedicated import CARD as DEDICATED
 from topox_core.papers.dedicated import PRINTED_MOST
 from topox_core.papers.dlrm_batches import (
@@ -75,11 +75,12 @@ class Claim:
     condition: str = ""
 
     def verdict(self, answer: Answer | None) -> Verdict:
-        """Return the judgement on the number, or on the direction: 1 and more goes the claimed way."""
+        """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
         value = self.reading.value(answer)
         if self.printed is None:
-            return "trend" if value >= 1 else "differs"
-        return judged(self.printed - self.base, value - self.base)
+            return stated(value)
+        ratio = self.unit == "×" and not self.base
+        return judged(self.printed - self.base, value - self.base, 1.0 if ratio else None)
 
 
 def _item(name: str) -> Callable[[tuple[Row, ...]], float]:

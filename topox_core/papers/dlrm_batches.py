@@ -6,6 +6,7 @@ from functools import partial
 
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
+    NOT_PRINTED,
     Answer,
     Card,
     OnRow,
@@ -53,16 +54,13 @@ def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
 
 
 def _in_order(rows: list[Row], rising: dict[str, bool]) -> list[Row]:
-    """Return rows by series and batch.
-
-    A step of 2 % against a series that is ``rising`` (or falls) counts as level.
-    """
+    """Return rows by series and batch, judged by whether the series is ``rising`` or falls."""
     place = {item: k for k, item in enumerate(ITEMS.values())}
     by_batch = sorted(rows, key=lambda row: place[row.item])
     return [
         row
         for key, rises in rising.items()
-        for row in drawn([one for one in by_batch if one.series == key], rises, unsure=0.02)
+        for row in drawn([one for one in by_batch if one.series == key], rises)
     ]
 
 
@@ -81,7 +79,7 @@ def _tax_row(batch: int, degree: int, tax: float) -> Row:
         ours=tax,
     )
     if theirs is None:
-        return make(verdict="trend", reason="No number is printed.")
+        return make(verdict="not printed", reason=NOT_PRINTED)
     verdict = judged(theirs - 1, tax - 1)
     # The tax is read from 1 on: 1.01 against 1.11 is no match.
     return make(
@@ -205,8 +203,8 @@ def _judged_point(
     series: str, theirs: float | None, value: float, settings: Settings
 ) -> tuple[Verdict, str]:
     if theirs is None:
-        return "trend", "No number is printed."
-    verdict = judged(theirs, value)
+        return "not printed", NOT_PRINTED
+    verdict = judged(theirs, value, level=1.0)
     if verdict == "match":
         return verdict, "The same within a tenth."
     if series == "ideal":
@@ -214,8 +212,6 @@ def _judged_point(
             "The forwarded all-to-all adds to the all-reduce on the same circuits, which the ideal switch "
             "carries without detour."
         )
-    if (theirs > 1) != (value > 1):
-        verdict = "differs"
     share = float(settings["fat_tree"])
     return verdict, (
         f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f} times as slow as circuits that lose "

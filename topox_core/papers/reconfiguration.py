@@ -7,6 +7,7 @@ from dataclasses import replace
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
+    NOT_PRINTED,
     Answer,
     Card,
     Choice,
@@ -76,7 +77,6 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
         for row in drawn(
             [_row((fabric, delay), times) for delay in DELAYS_US if (fabric, delay) in complete],
             rising=True,
-            unsure=0.02,
         )
     ]
     return CARD.answer(settings, rows, _finding(times, model), _remarks(rows), lost)
@@ -90,8 +90,8 @@ def _row(key: tuple[str, int], times: dict[tuple[str, int], float]) -> Row:
         f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s",
         None,
         times[key] / times["static", 0],
-        "trend",
-        "No number is printed.",
+        "not printed",
+        NOT_PRINTED,
         data={"static_ms": times["static", 0], f"{fabric}_ms": times[key]},
     )
 

@@ -19,6 +19,7 @@ from topox_core.papers.card import (
     Verdict,
     counted_verdicts,
     judged,
+    stated,
 )
 from topox_core.papers.switches import SHARE, VARIANT, seeds
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
@@ -117,10 +118,10 @@ def _row(
     about = f"{settings['servers']} servers, {len(ours)} jobs"
     verdict: Verdict
     if theirs is None:
-        verdict = "trend" if value > 1 else "differs"
+        verdict = stated(value)
         reason = "No number is printed for the tail; the paper says that it is like the average, TopoOpt ahead."
     else:
-        verdict, reason = judged(theirs, value), _reason(rival, theirs, value, settings)
+        verdict, reason = judged(theirs, value, level=1.0), _reason(rival, theirs, value, settings)
     return Row(series, RIVALS[rival], about, theirs, value, verdict, reason, data=data)
 
 

@@ -9,14 +9,12 @@ from functools import partial
 from topox_core.io.record import record_of
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
-    TREND,
     Answer,
     Card,
     Choice,
     OnRow,
     Row,
     Settings,
-    Verdict,
     judged,
 )
 from topox_core.papers.switches import BYTES, VARIANT, VARIANTS, seeds
@@ -32,8 +30,6 @@ from topox_core.papers.table_iii_words import (
 from topox_core.runs.stopping import Stop
 
 NAME = "topox-table3"
-# A plan on 1 ms slots is known only to within a few of them.
-CLOSE_MS = 3.5
 
 CHOICES = (
     replace(VARIANT, meaning="How TopologyFinder lays out our static fabric."),
@@ -158,7 +154,7 @@ def _rows(one: Known) -> list[Row]:
     ]
     for mode, side in (("off", one.off), ("on", one.on)):
         time = one.reported_ms(mode)
-        verdict = _verdict(printed.topox_ms, time)
+        verdict = judged(printed.topox_ms, time)
         rows.append(
             make(
                 series=mode,
@@ -177,13 +173,6 @@ def _rows(one: Known) -> list[Row]:
             )
         )
     return rows
-
-
-def _verdict(theirs: float, time: float) -> Verdict:
-    """Return the verdict on a planned time: within a few slots and the trend's share counts as the trend."""
-    verdict = judged(theirs, time)
-    close = abs(time - theirs) <= CLOSE_MS and abs(time / theirs - 1) <= TREND
-    return "trend" if verdict == "differs" and close else verdict
 
 
 CARD = Card(

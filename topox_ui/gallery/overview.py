@@ -17,6 +17,7 @@ WORDS: dict[Verdict, str] = {
     "match": "holds within 10\u00a0%",
     "trend": "holds within 25\u00a0%",
     "differs": "does not hold",
+    "not printed": "not printed",
 }
 
 
@@ -55,7 +56,9 @@ def _row(place: int, claim: Claim, answer: Answer | None) -> None:
     verdict = claim.verdict(answer)
     fresh = answer is not None and answer.complete
     sign, colour = VERDICTS[verdict][0], {"match": "good", "differs": "bad"}.get(verdict, "")
-    words = WORDS[verdict] if claim.printed is not None else "same direction"
+    words = WORDS[verdict]
+    if claim.printed is None and verdict == "trend":
+        words = "same direction"
     printed = "no number" if claim.printed is None else _number(claim, claim.printed)
     _line(
         place,

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,18 @@ from topox_core.papers.booked_links import (
     intra_server_ms,
 )
 from topox_core.papers.calls import Call, answers
-from topox_core.papers.card import Answer, Card, Choice, Row, drawn, geometric_mean, judged
+from topox_core.papers.card import (
+    Answer,
+    Card,
+    Choice,
+    Row,
+    counted_verdicts,
+    drawn,
+    geometric_mean,
+    judged,
+    judged_over,
+    stated,
+)
 from topox_core.papers.catalogue import CARDS, card_named
 from topox_core.papers.claims import CLAIMS
 from topox_core.papers.dlrm_batches import TAX
@@ -405,10 +417,74 @@ def test_the_verdict_goes_by_the_distance(ours_, verdict):
     assert judged(100, ours_) == verdict
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours_", "verdict"),
+    [
+        (1.15, 1.16, "match"),
+        (1.15, 1.03, "trend"),
+        (1.15, 1.01, "differs"),  # level: within a quarter, but no difference is no trend
+        (1.15, 0.999, "differs"),  # the other direction
+        (1.05, 1.01, "match"),
+        (1.05, 0.99, "differs"),
+        (0.91, 0.8, "trend"),
+        (0.91, 1.05, "differs"),
+        (1.0, 0.95, "match"),  # no direction is printed
+    ],
+)
+def test_a_ratio_on_the_other_side_of_one_differs(theirs, ours_, verdict):
+    assert judged(theirs, ours_, level=1.0) == verdict
+
+
+def test_the_mean_of_several_draws_must_show_the_printed_direction():
+    assert judged_over(1.7, (1.7, 1.6, 1.8), 1.0) == "match"
+    assert judged_over(1.15, (1.12, 1.14, 1.13), 1.0) == "match"
+    # The mean is within a tenth of 1.15, but three draws of five show no difference.
+    assert judged_over(1.15, (1.176, 0.999, 0.999, 1.089, 0.999), 1.0) == "differs"
+    assert judged_over(0.85, (0.9, 1.02, 1.0), 1.0) == "differs"
+
+
+def test_a_stated_direction_must_be_clear():
+    assert [stated(value) for value in (1.03, 1.01, 0.9)] == ["trend", "differs", "differs"]
+    assert [stated(value, above=False) for value in (0.9, 1.0, 1.1)] == [
+        "trend",
+        "differs",
+        "differs",
+    ]
+
+
 def test_rows_without_a_printed_number_are_judged_by_the_way_the_line_goes():
-    rows = drawn([row(1), row(2), row(1.5), row(1.49), row(3, theirs=9)], rising=True, unsure=0.02)
-    assert [one.verdict for one in rows] == ["trend", "trend", "differs", "trend", "trend"]
+    rows = drawn([row(1), row(2), row(1.5), row(1.49), row(3, theirs=9)], rising=True)
+    assert [one.verdict for one in rows] == [
+        "not printed",
+        "trend",
+        "differs",
+        "not printed",
+        "trend",
+    ]
     assert rows[-1].reason == ""
+    assert [one.verdict for one in drawn([row(2), row(1), row(3)], rising=False)] == [
+        "not printed",
+        "trend",
+        "differs",
+    ]
+
+
+def test_small_steps_the_wrong_way_add_up():
+    rows = drawn([row(1), row(0.985), row(0.97), row(0.955)], rising=True)
+    assert [one.verdict for one in rows] == ["not printed", "not printed", "differs", "not printed"]
+
+
+def test_a_level_line_is_no_trend():
+    rows = drawn([row(1.0), row(1.005), row(0.995)], rising=True)
+    assert {one.verdict for one in rows} == {"not printed"}
+    assert counted_verdicts(rows) == "none judged, 3 not printed"
+
+
+def test_the_count_is_that_of_judged_rows():
+    verdicts = ("match", "match", "differs", "not printed", "not printed")
+    rows = [replace(row(1), verdict=verdict) for verdict in verdicts]
+    assert counted_verdicts(rows) == "✓ 2 match, ✗ 1 differ of 3 judged; 2 not printed"
+    assert counted_verdicts(rows[:3]) == "✓ 2 match, ✗ 1 differ of 3 judged"
 
 
 def test_means():

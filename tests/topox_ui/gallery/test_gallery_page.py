@@ -104,7 +104,7 @@ def test_a_run_shows_progress_and_then_the_story(visit, toy):
     assert not at.exception
     told = words(at)
     assert "Ours is &lt;odd&gt; by 1." in told
-    assert "✓ 1 match, ≈ 1 trend, ✗ 1 differ" in told
+    assert "✓ 1 match, ≈ 1 trend, ✗ 1 differ of 3 judged" in told
     assert "because of 3" in told and "because of 1" not in told
     assert "A remark." in told
     assert metric(at, "Mean") == "2.5×"
