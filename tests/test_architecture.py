@@ -45,6 +45,7 @@ MAY_USE = {
         "economics",
         "traces",
         "training",
+        "studies",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
     "topology": GROUND,
@@ -54,6 +55,7 @@ MAY_USE = {
     "traces": GROUND | {"rails"},
     "economics": GROUND,
     "library": GROUND,
+    "studies": GROUND | {"library"},
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
@@ -68,10 +70,8 @@ def overview(
     theme: Theme,
 ) -> go.Figure:
     """Return the overview: what is outside the window is veiled, servers in view framed."""
-    height = len(image)
-    colours = [theme.page, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
-    figure = go.Figure(time_image(image, colours, makespan_ms, y0=0, dy=1, zsmooth=False))
-    per_server = height / lanes.servers
+    figure = go.Figure(overview_trace(image, makespan_ms, theme))
+    per_server = len(image) / lanes.servers
     top, bottom = (
         lanes.first * per_server - 0.5,
         (lanes.last + 1) * per_server - (1.5 if each else 0.5),
@@ -82,9 +82,7 @@ def overview(
         box(window[1], makespan_ms, 0, 1, **veil),
         box(*window, top, bottom, line=line(theme.ink, 1.5)),
     ]
-    pixels = float(np.clip(lanes.servers * 10, 78, 130)) * theme.scale
-    every = max(1, int(np.ceil(11 * lanes.servers / pixels)))
-    named = np.arange(0, lanes.servers, every)
+    pixels = overview_height(lanes, theme)
     return frame(
         figure,
         theme,
@@ -92,11 +90,29 @@ def overview(
         shapes=shapes,
         margin=margins(LANE_LEFT, LANE_RIGHT, 2, 24),
         xaxis=axis(theme, range=[0, makespan_ms or 1], nticks=10, tickformat=",~g"),
-        yaxis=named_axis(
-            theme,
-            [f"S{s}" for s in named],
-            (named + 0.5) * per_server - 1,
-            10,
-            range=[height - 0.5, -0.5],
-        ),
+        yaxis=server_axis(len(image), lanes, theme),
+    )
+
+
+def overview_trace(image: NDArray[np.uint8], makespan_ms: float, theme: Theme) -> go.Heatmap:
+    """Return the image in the colours of what a bar means."""
+    colours = [theme.page, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
+    return time_image(image, colours, makespan_ms, y0=0, dy=1, zsmooth=False)
+
+
+def overview_height(lanes: Lanes, theme: Theme) -> float:
+    """Return how high the image is drawn, in px."""
+    return float(np.clip(lanes.servers * 10, 78, 130)) * theme.scale
+
+
+def server_axis(rows: int, lanes: Lanes, theme: Theme) -> dict[str, Any]:
+    """Return the axis that names the servers of an image of so many rows, as many as have room."""
+    every = max(1, int(np.ceil(11 * lanes.servers / overview_height(lanes, theme))))
+    named = np.arange(0, lanes.servers, every)
+    return named_axis(
+        theme,
+        [f"S{s}" for s in named],
+        (named + 0.5) * rows / lanes.servers - 1,
+        10,
+        range=[rows - 0.5, -0.5],
     )

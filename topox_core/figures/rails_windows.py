@@ -25,7 +25,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     where they count as too short.
     """
     lengths, shares = (values.tolist() for values in distribution(windows))
-    low, high, ticks, words = _log_axis(lengths, threshold_ms)
+    low, high, ticks, words = log_length_axis(lengths, threshold_ms)
     x = [low, *(min(max(v, low), high) for v in lengths), high]
     figure = go.Figure().add_scatter(
         x=x,
@@ -81,7 +81,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     )
 
 
-def _log_axis(
+def log_length_axis(
     lengths: Sequence[float], threshold_ms: float
 ) -> tuple[float, float, list[float], list[str]]:
     """Return ends, ticks and their words of a logarithmic axis of whole decades.
@@ -112,7 +112,7 @@ def traffic_words(group: TrafficClass) -> str:
 def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme) -> go.Figure:
     """Return each class's windows as dots (logarithmic), their mean, and the threshold."""
     every = [one.length_ms for group in groups for one in group.windows]
-    low, high, ticks, words = _log_axis(every, threshold_ms)
+    low, high, ticks, words = log_length_axis(every, threshold_ms)
     figure = go.Figure().add_scatter(
         x=[min(max(group.mean_idle_ms, low), high) for group in groups],
         y=list(range(len(groups))),

@@ -11,8 +11,8 @@ from topox_core.economics.caveats import WARNING, Caveat, caveats_of, most_gpus
 from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.figures.cost import money, power, stacked
-from topox_core.figures.cost_tornado import tornado as tornado_figure
 from topox_core.figures.palette import Theme
+from topox_core.figures.tornado import tornado as tornado_figure
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent
 from topox_core.text.sentences import enumeration

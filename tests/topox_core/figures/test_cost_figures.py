@@ -10,7 +10,8 @@ import pytest
 from topox_core.economics.comparison import Question, Running, Swing, curves, tornado, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.figures import cost, cost_curves, cost_tornado
+from topox_core.figures import cost, cost_curves
+from topox_core.figures import tornado as tornado_figure
 from topox_core.figures.cost import energy, money, power
 from topox_core.figures.palette import DARK_THEME, LIGHT
 
@@ -39,7 +40,7 @@ def test_stacked_parts_add_up_to_the_total_on_top(theme, measure) -> None:
 def test_the_tornado_has_one_row_a_swing_round_the_present_saving() -> None:
     swings = tornado(QUESTION)
     base = QUESTION.saving("photonic_rails", "rail_optimized", "cost")
-    figure = cost_tornado.tornado(swings, base, LIGHT)
+    figure = tornado_figure.tornado(swings, base, LIGHT)
     assert list(figure.layout.yaxis.ticktext) == [one.name for one in swings]
     for trace in figure.data:
         for row, width in zip(trace.y, trace.x, strict=True):
@@ -51,12 +52,12 @@ def test_the_tornado_has_one_row_a_swing_round_the_present_saving() -> None:
 
 
 def test_a_tornado_without_rows_is_empty_not_wrong() -> None:
-    figure = cost_tornado.tornado((), 0.5, LIGHT)
+    figure = tornado_figure.tornado((), 0.5, LIGHT)
     assert all(len(trace.y) == 0 for trace in figure.data)
 
 
 def test_a_swing_whose_ends_lie_on_one_side_shows_both() -> None:
-    figure = cost_tornado.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT)
+    figure = tornado_figure.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT)
     assert len(figure.data[1].x) == 2 and abs(figure.data[1].x[0]) > abs(figure.data[1].x[1])
 
 
@@ -131,6 +132,6 @@ def test_dollars_and_watts_as_people_read_them(words, value, says) -> None:
 def test_the_payload_is_small() -> None:
     figures = [
         cost.stacked(PRICED, "cost", LIGHT),
-        cost_tornado.tornado(tornado(QUESTION), 0.7, LIGHT),
+        tornado_figure.tornado(tornado(QUESTION), 0.7, LIGHT),
     ]
     assert sum(len(json.dumps(json.loads(figure.to_json()))) for figure in figures) < 60_000

@@ -1,8 +1,9 @@
-"""What a saving hangs on: how far it swings when one price or choice changes."""
+"""What a number hangs on: how far it swings when one price or choice changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
@@ -16,24 +17,54 @@ from topox_core.text.numbers import NBSP, percent
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
 
 
-def tornado(swings: Sequence[Swing], base: float, theme: Theme) -> go.Figure:
-    """Return the saving's swings round the present one, the widest on top, each end labelled.
+@dataclass(frozen=True)
+class Swinging:
+    """The number that swings: what it is called, and how a value of it is drawn and written.
+
+    Attributes
+    ----------
+    factor, unit
+        A value times ``factor`` is drawn, on an axis whose numbers ``unit`` follows.
+    label, words
+        A value at the end of its bar, and with all its digits.
+    least_span
+        The axis covers at least so much.
+    """
+
+    name: str
+    factor: float
+    unit: str
+    label: Callable[[float], str]
+    words: Callable[[float], str]
+    least_span: float = 0.0
+
+
+SAVING = Swinging(
+    "saving", 100.0, f"{NBSP}%", lambda share: f"{100 * share:.0f}{NBSP}%", percent, 4.0
+)
+
+
+def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = SAVING) -> go.Figure:
+    """Return the swings of a number round its present value, the widest on top, each end labelled.
 
     Parameters
     ----------
     base
-        The saving now, as a share.
+        The number now; a saving is a share.
     """
     figure = go.Figure()
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
     marks: list[dict[str, Any]] = []
-    savings = [base]
-    for side, colour, words in ((-1, smaller, "smaller saving"), (1, larger, "larger saving")):
+    values = [base]
+    for side, colour, words in (
+        (-1, smaller, f"smaller {of.name}"),
+        (1, larger, f"larger {of.name}"),
+    ):
         rows = [
             (k, end)
             for k, swing in enumerate(swings)
             for end in (swing.low, swing.high)
-            if end is not None and (end[1] - base) * side > 1e-12
+            if end is not None and (end[1] - base) * side > 1e-12 * max(1.0, abs(base))
         ]
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
@@ -41,26 +72,27 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme) -> go.Figure:
         figure.add_bar(
             orientation="h",
             y=[k for k, _ in rows],
-            x=[100 * (end[1] - base) for _, end in rows],
-            base=100 * base,
+            x=[of.factor * (end[1] - base) for _, end in rows],
+            base=of.factor * base,
             width=0.56,
             name=words,
             marker={"color": colour, "line": line(theme.page, 1)},
-            customdata=[[swings[k].name, end[0], percent(end[1])] for k, end in rows],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: saving %{customdata[2]}<extra></extra>",
+            customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
+            f"{of.name} %{{customdata[2]}}<extra></extra>",
         )
         labelled: set[int] = set()
-        for k, (moved_to, saving) in rows:
-            savings.append(saving)
+        for k, (moved_to, value) in rows:
+            values.append(value)
             if k in labelled:
                 continue
             labelled.add(k)
-            share = f"<b>{100 * saving:.0f}{NBSP}%</b>".replace("-", "−")
+            share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
             beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
-            marks.append(note(text, 100 * saving, k, 11.5 * theme.scale, theme.ink, **beside))
-    low, high = 100 * min(savings), 100 * max(savings)
-    span = max(high - low, 4.0)
+            marks.append(note(text, of.factor * value, k, 11.5 * theme.scale, theme.ink, **beside))
+    low, high = of.factor * min(values), of.factor * max(values)
+    span = max(high - low, of.least_span) or 1.0
     before, after = (
         _label_share([mark["text"] for mark in marks if mark["xanchor"] == side])
         for side in ("right", "left")
@@ -72,13 +104,13 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme) -> go.Figure:
         (29 * max(1, len(swings)) + 60) * theme.scale,
         showlegend=True,
         annotations=marks,
-        shapes=[{"xref": "x", **upright(100 * base, line(theme.ink, 1.5))}],
+        shapes=[{"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme,
             grid=True,
             range=[low - before * span, high + after * span],
-            ticksuffix=f"{NBSP}%",
+            ticksuffix=of.unit,
             nticks=7,
         ),
         yaxis=row_axis(theme, names, 12, range=[len(swings) - 0.4, -0.6]),

@@ -1,0 +1,59 @@
+"""The front holds what nothing beats: checked against every pair of points, ties and gaps included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import examples
+from topox_core.errors import InputError
+from topox_core.studies.pareto import front_of
+
+# Few values, so that ties are frequent.
+VALUES = st.one_of(st.none(), st.integers(-3, 3).map(float))
+
+
+def beats(a: tuple, b: tuple) -> bool:
+    return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
+
+
+@examples(200)
+@given(st.integers(1, 4).flatmap(lambda d: st.lists(st.tuples(*[VALUES] * d), max_size=30)))
+def test_the_front_is_what_no_other_point_beats(points):
+    if not points:
+        return
+    columns = list(zip(*points, strict=True))
+    found = front_of(columns)
+    known = [p for p in points if None not in p]
+    assert found.missing == len(points) - len(known)
+    for on, point in zip(found.on, points, strict=True):
+        assert on == (None not in point and not any(beats(other, point) for other in known))
+
+
+@examples(50)
+@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
+def test_more_is_better_turns_a_measure_round(points):
+    first, second = (list(column) for column in zip(*points, strict=True))
+    turned = [None if v is None else -v for v in second]
+    assert (front_of([first, second], (False, True)).on == front_of([first, turned]).on).all()
+
+
+def test_two_thousand_points_in_three_measures_equal_brute_force():
+    values = np.random.Generator(np.random.PCG64(7)).random((2_000, 3)).round(2)
+    on = front_of(values.T.tolist()).on
+    for row in range(0, 2_000, 37):
+        beaten = (values <= values[row]).all(1) & (values < values[row]).any(1)
+        assert on[row] == (not beaten.any())
+
+
+def test_what_is_no_number_is_left_out_and_counted():
+    found = front_of([[1.0, float("nan"), 2.0, float("inf")], [2.0, 0.0, 1.0, 0.0]])
+    assert found.on.tolist() == [True, False, True, False] and found.missing == 2
+
+
+@pytest.mark.parametrize("columns", [[], [[1.0], [1.0, 2.0]]])
+def test_measures_of_different_points_are_refused(columns):
+    with pytest.raises(InputError, match="each with a value a point"):
+        front_of(columns)
