@@ -12,14 +12,13 @@ from functools import cached_property, partial
 from itertools import product
 from typing import Literal
 
-import numpy as np
-
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import MAX_DELAY_MS, chosen
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
 from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.winner import MapOutcome, Winner, winner
+from topox_core.io.ranges import geometric
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -52,9 +51,7 @@ def log_range(low: float, high: float, points: int, field_name: str = "range") -
         )
     if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= MAX_POINTS:
         raise _wrong(f"must have 1 to {MAX_POINTS:,} points (got {points!r})", field=field_name)
-    if points == 1:
-        return (float(low),)
-    return tuple(float(f"{value:.12g}") for value in np.geomspace(low, high, points))
+    return geometric(low, high, points)
 
 
 @dataclass(frozen=True)

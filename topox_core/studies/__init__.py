@@ -1,1 +1,1 @@
-"""Studies: one question asked at many points, and what the answers say together."""
+"""Studies: a subject, axes, a design and measures in; one kept run a point out."""

@@ -100,7 +100,7 @@ class StudyCellResult:
     def reduction(self, algorithm: str) -> float | None:
         """Return how much shorter an algorithm's round is than the baseline's (0 to 1), or None if one is missing."""
         mine, base = self.outcomes.get(algorithm), self.outcomes.get(BASELINE)
-        return None if mine is None or base is None else _reduction(mine.round_s, base.round_s)
+        return None if mine is None or base is None else shorter_by(mine.round_s, base.round_s)
 
 
 @dataclass(frozen=True)
@@ -260,14 +260,15 @@ def _row(
         len(pairs),
         Spread.of([one.round_s for one in mine]),
         Spread.of([one.mean_round_s for one in mine]),
-        Spread.of([_reduction(one.round_s, base.round_s) for one, base in pairs]),
-        Spread.of([_reduction(one.mean_round_s, base.mean_round_s) for one, base in pairs]),
-        Spread.of([_reduction(one.bound_s, one.round_s) for one in mine]),
+        Spread.of([shorter_by(one.round_s, base.round_s) for one, base in pairs]),
+        Spread.of([shorter_by(one.mean_round_s, base.mean_round_s) for one, base in pairs]),
+        Spread.of([shorter_by(one.bound_s, one.round_s) for one in mine]),
         Spread.of([one.wall_s for one in mine]),
     )
 
 
-def _reduction(value: float, base: float) -> float:
+def shorter_by(value: float, base: float) -> float:
+    """Return how much shorter a time is than another one, as a share of that one."""
     return 1.0 - value / base if base > 0 else 0.0
 
 

@@ -19,3 +19,8 @@ def and_more(count: int, listed: int) -> str:
 def is_or_are(count: int) -> str:
     """Return the verb that goes with a count."""
     return "is" if count == 1 else "are"
+
+
+def words_of(name: str) -> str:
+    """Return the name of a field as words: ``microbatch_size`` is ``Microbatch size``."""
+    return name.replace("_", " ").capitalize()

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.economics.caveats import most_gpus
-from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.comparison import Question, curves, per_dollar, sizes_up_to, year_of
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, energy, money, power
 from topox_core.figures.cost_curves import by_size, worth, yearly
@@ -208,18 +208,8 @@ def for_a_dollar(theme: Theme) -> None:
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
         prices, running = cluster_catalogue(), state_of(CostState).running
-        cut = 1.0 if contest.options.equivalent_gbps else contest.options.oversubscription
-        bought = {
-            name: cluster_bill(
-                ENTRIES[name].built_as,
-                case.cluster,
-                prices,
-                equivalent_gbps=contest.options.equivalent_gbps,
-                oversubscription=cut,
-            )
-            for name in runs
-            if ENTRIES[name].built_as
-        }
+        priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
+        bought = {name: one for name, one in priced.items() if one is not None}
     for line in failed:
         quiet(f"{escape(line)}")
     rows = [

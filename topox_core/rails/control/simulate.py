@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -123,6 +124,12 @@ class Simulation:
             windows=windows_of_run(self.iteration, start, end),
             messages_sent=log.sent,
         )
+
+    def at(self, dark_ms: float, provisioned: bool) -> RailRun:
+        """Run with another dark time and control; no message is kept."""
+        other = copy(self)
+        other.rail = replace(self._with(dark_ms), provisioned=provisioned)
+        return other.run(messages=0)
 
     def _with(self, dark_ms: float) -> Rail:
         return replace(self.rail, reconfiguration_ms=dark_ms, link_up_ms=0.0)

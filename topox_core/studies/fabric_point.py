@@ -1,0 +1,291 @@
+"""One point of a task graph: the graph on a fabric, with the measures of its run and of its network."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from topox_core.economics.clusters import same_cost_nic_gbps
+from topox_core.economics.comparison import Running, per_dollar, year_of
+from topox_core.economics.networks import Bill
+from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import SET_BY_SPEED, price_set
+from topox_core.errors import InputError
+from topox_core.fabrics.bills import fabric_bill
+from topox_core.fabrics.compare import gap, run_freely
+from topox_core.fabrics.registry import PAYS_DELAY
+from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.sweep import with_degree
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Execution
+from topox_core.model.task_graph import TaskGraph
+from topox_core.rails.window_lengths import lengths_ms
+from topox_core.rails.windows import windows_of_execution
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.open_choices import lowering_and_free
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.settings import Settings
+from topox_core.studies.keys import SEED, Value
+from topox_core.studies.outcome import Outcome
+from topox_core.studies.subject import Resolved
+from topox_core.studies.values import DEFAULT_FABRIC, SETTINGS, Values
+from topox_core.workloads.catalogue import generate
+
+ENGINES: Mapping[str, str] = {"first": "list", "search": "auto", "prove": "cpsat"}
+# What no simulation depends on: a point that differs in nothing else is not run again.
+_OF_MONEY = ("prices", "running.")
+
+
+@dataclass(frozen=True)
+class FabricCase:
+    """A point of a task graph, made ready to be run."""
+
+    fabric: str
+    request: JobRequest
+    catalogue: Catalogue
+
+
+def fabric_case(resolved: Resolved, values: Values) -> FabricCase:
+    """Return what a point runs.
+
+    Raises
+    ------
+    InputError
+        If values do not go together.
+    """
+    graph, base = graph_at(resolved, values)
+    cluster = _cluster_at(base, values)
+    check_fits(graph, cluster)
+    prices = _catalogue(values)
+    return FabricCase(
+        str(values.get("fabric", DEFAULT_FABRIC)),
+        JobRequest(graph, cluster, _settings(values), _options(cluster, prices, values)),
+        prices,
+    )
+
+
+def run_of_point(case: FabricCase, stop: Stop) -> FabricRun:
+    """Run a point as every comparison does; raises InputError and Stopped as :func:`run_freely`."""
+    return run_freely(case.fabric, case.request, stop)
+
+
+def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
+    """Return the measures of a point.
+
+    Raises
+    ------
+    InputError, Stopped
+        If it cannot be run, or not in time.
+    """
+    case = fabric_case(resolved, values)
+    run = _remembered_run(resolved, case, values, stop)
+    bill = fabric_bill(case.fabric, case.request.cluster, case.catalogue, case.request.options)
+    measures = {**_measures(run), **_money(run, bill, values)}
+    status, stopped_by, content = "simulated", "", None
+    if run.result is not None:
+        status, stopped_by = run.result.status, run.result.stopped_by
+        if case.request.settings.effort != "first":  # what a time limit decided cannot be had again
+            text = json.dumps(to_record(run.result), separators=(",", ":"))
+            content = zlib.compress(text.encode())
+    return Outcome(
+        measures,
+        status,
+        stopped_by,
+        graph=case.request.task_graph.digest,
+        cluster=case.request.cluster.digest,
+        held=asdict(case.request.cluster),
+        message=run.message,
+        result=content,
+    )
+
+
+# In a worker: the runs of the last points, by all that they depend on.
+_runs: dict[tuple[object, ...], FabricRun] = {}
+_MOST_RUNS = 8
+
+
+def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: Stop) -> FabricRun:
+    key = _key(resolved, case, values, case.fabric, ())
+    if key in _runs:
+        return _runs[key]
+    if case.fabric == "scheduled" and not case.request.settings.on_slots:
+        case = _with_fixed(resolved, case, values, stop)
+    run = run_of_point(case, stop)
+    _keep(key, run)
+    return run
+
+
+def _with_fixed(resolved: Resolved, case: FabricCase, values: Values, stop: Stop) -> FabricCase:
+    """Return the case with fixed circuits run beside, which are among the plans at every delay."""
+    key = _key(resolved, case, values, "static", ("cluster.reconfiguration_ms",))
+    if key not in _runs:
+        try:
+            _keep(key, run_freely("static", case.request, stop))
+        except InputError:
+            return case
+    fixed = _runs[key]
+    execution = replace(fixed.execution, cluster=case.request.cluster)
+    runs = {"static": replace(fixed, execution=execution)}
+    return replace(case, request=replace(case.request, runs=runs))
+
+
+def _keep(key: tuple[object, ...], run: FabricRun) -> None:
+    while len(_runs) >= _MOST_RUNS:
+        del _runs[next(iter(_runs))]
+    _runs[key] = run
+
+
+def _key(
+    resolved: Resolved, case: FabricCase, values: Values, fabric: str, without: tuple[str, ...]
+) -> tuple[object, ...]:
+    if fabric not in PAYS_DELAY:
+        without = (*without, "cluster.reconfiguration_ms")
+    rest = sorted(
+        (name, value)
+        for name, value in values.items()
+        if name != "fabric" and name not in without and not name.startswith(_OF_MONEY)
+    )
+    return (resolved.digest, fabric, case.request.options.equivalent_gbps, *rest)
+
+
+def graph_at(resolved: Resolved, values: Values) -> tuple[TaskGraph, Cluster]:
+    """Return the task graph of a point and the cluster that goes with it; raises InputError."""
+    workload, subject = resolved.subject.workload, resolved.subject
+    prefix = f"{subject.kind}."
+    changes = {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
+    if workload is None:
+        assert resolved.graph is not None
+        assert resolved.cluster is not None
+        return resolved.graph, resolved.cluster
+    if SEED in values and any(one.key == SEED for one in workload.parameters):
+        changes.setdefault(SEED, values[SEED])
+    parameters = {**subject.parameters, **changes}
+    return _generated(workload.name, tuple(sorted(parameters.items(), key=lambda one: one[0])))
+
+
+@lru_cache(maxsize=4)
+def _generated(name: str, parameters: tuple[tuple[str, object], ...]) -> tuple[TaskGraph, Cluster]:
+    return generate(name, dict(parameters))
+
+
+def _cluster_at(base: Cluster, values: Values) -> Cluster:
+    changes = {
+        name.removeprefix("cluster."): value
+        for name, value in values.items()
+        if name.startswith("cluster.") and name != "cluster.degree"
+    }
+    cluster = base.changed(**changes)
+    degree = values.get("cluster.degree")
+    return cluster if degree is None else with_degree(cluster, int(degree))
+
+
+def _settings(values: Values) -> Settings:
+    model = str(values.get("settings.model", "physical"))
+    given = {
+        name.removeprefix("lowering."): value
+        for name, value in values.items()
+        if name.startswith("lowering.")
+    }
+    fields: dict[str, object] = {
+        name: given.pop(name) for name in ("rings", "all_reduce_on_network") if name in given
+    }
+    algorithms = {kind: name for kind, name in given.items() if name != "auto"}
+    if algorithms:
+        fields["algorithm"] = algorithms
+    others = "auto" if algorithms and model != "paper" else None
+    lowering, free = lowering_and_free(fields, model, others)
+    chosen = {
+        name: values[f"settings.{name}"]
+        for name in SETTINGS
+        if f"settings.{name}" in values and name != "model"
+    }
+    engine = ENGINES[str(values.get("settings.effort", "first"))]
+    seed = int(values.get(SEED, 0))
+    return Settings.of(
+        model,  # type: ignore[arg-type]
+        lowering=lowering,
+        free=free,
+        engine=engine,
+        seed=seed,
+        **chosen,
+    )
+
+
+def _options(cluster: Cluster, prices: Catalogue, values: Values) -> FabricOptions:
+    """Return the options of a point's fabric, read as the command ``compare`` reads its own."""
+    shape = {
+        name: values[f"fabric.{name}"]
+        for name in ("oversubscription", "servers_per_rack")
+        if f"fabric.{name}" in values
+    }
+    options = FabricOptions(
+        topology_variant=str(values.get("fabric.topology_variant", "published")),
+        **shape,  # type: ignore[arg-type]
+    )
+    if shape or values.get("fabric.fat_tree", "cost") == "full":
+        return options
+    if str(values.get("fabric", DEFAULT_FABRIC)) != "fat_tree":
+        return options
+    return replace(options, equivalent_gbps=same_cost_nic_gbps(cluster, prices))
+
+
+def _catalogue(values: Values) -> Catalogue:
+    return priced_at(str(values.get("prices", SET_BY_SPEED)), values)
+
+
+def priced_at(name: str, values: Values) -> Catalogue:
+    """Return a price set with the figures that a point sets."""
+    figures: dict[str, dict[str, Value]] = {}
+    for key, value in values.items():
+        if key.startswith("prices."):
+            _, part, field = key.split(".")
+            figures.setdefault(part, {})[field] = value
+    catalogue = price_set(name)
+    return catalogue.changed(figures) if figures else catalogue
+
+
+def _measures(run: FabricRun) -> dict[str, float | None]:
+    return {
+        "iteration_ms": run.iteration_ms,
+        "bound_ms": run.bound_ms,
+        "gap": gap(run.iteration_ms, run.bound_ms),
+        "dark_share": run.dark_share,
+        "changes": float(run.circuits_changed),
+        "bandwidth_tax": run.traffic.bandwidth_tax,
+        **_windows(run.execution),
+    }
+
+
+def _windows(execution: Execution) -> dict[str, float | None]:
+    try:
+        windows = windows_of_execution(execution)
+    except InputError:  # no transfer at all
+        return {"windows": 0.0, "window_ms": None}
+    median = float(np.median(lengths_ms(windows))) if windows else None
+    return {"windows": float(len(windows)), "window_ms": median}
+
+
+def _money(run: FabricRun, bill: Bill | None, values: Values) -> dict[str, float | None]:
+    names = ("dollars", "watts", "iterations_per_dollar", "joules_per_iteration")
+    if bill is None:
+        return dict.fromkeys(names)
+    running = Running(
+        **{
+            name: float(values[f"running.{name}"])
+            for name in ("usd_per_kwh", "pue", "years")
+            if f"running.{name}" in values
+        }
+    )
+    per = per_dollar(run.iteration_ms, year_of(bill, running))
+    return {
+        "dollars": bill.cost_usd,
+        "watts": bill.power_w,
+        "iterations_per_dollar": per if np.isfinite(per) else None,
+        "joules_per_iteration": bill.power_w * run.iteration_ms / 1e3,
+    }

@@ -1,0 +1,383 @@
+"""What a study is about: named in its file, found and read before anything is computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from topox_core.economics.networks import NETWORKS
+from topox_core.errors import InputError
+from topox_core.io.cluster_file import dump_cluster, load_cluster
+from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.files import read
+from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.rails.presets import Preset, preset
+from topox_core.studies.keys import (
+    GRAPH_KEYS,
+    NETWORK_KEYS,
+    RAIL_KEYS,
+    ROUND_KEYS,
+    Key,
+    Value,
+    by_name,
+    parameter_key,
+)
+from topox_core.traces.formats import KINETO, format_of_all
+from topox_core.traces.importing import import_kineto
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source, sources_of
+from topox_core.training.job_file import load_job
+from topox_core.workloads.catalogue import generate, workload_of
+from topox_core.workloads.parameter import Workload
+from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_core.workloads.training_jobs import TRAINING_JOBS, as_workload
+
+# Keys of a subject by its kind; those in the second tuple may be left out.
+KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "sample": (("name",), ()),
+    "workload": (("generator",), ("parameters",)),
+    "job": ((), ("name", "file", "digest", "parameters")),
+    "files": (("graph", "cluster"), ("digests",)),
+    "recorded": (("file",), ("digest", "options")),
+    "rails": (("preset",), ()),
+    "tdm": ((), ()),
+    "network": ((), ("network", "against")),
+}
+# What one point computes.
+RUN_KIND = {"rails": "rail", "tdm": "round", "network": "bill"}
+GENERATED = ("workload", "job")
+MINE, AGAINST = "photonic_rails", "rail_optimized"
+
+# Returns the content of a file by its digest, None if it is not kept.
+Kept = Callable[[str], "bytes | None"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a subject was read from."""
+
+    digest: str
+    kind: str
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A subject as a study file names it.
+
+    Attributes
+    ----------
+    kind
+        One of :data:`KINDS`.
+    values
+        Its other keys.
+    """
+
+    kind: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as the file has it."""
+        return {"kind": self.kind, **self.values}
+
+    @property
+    def runs(self) -> str:
+        """What one point of it is: ``fabric``, ``rail``, ``round`` or ``bill``."""
+        return RUN_KIND.get(self.kind, "fabric")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of how the file names it."""
+        return digest_of(self.as_record())
+
+    @property
+    def workload(self) -> Workload | None:
+        """The generator whose parameters its keys may name; None of what is no generated job."""
+        if self.kind == "workload":
+            return workload_of(str(self.values["generator"]))
+        if self.kind == "job":
+            return TRAINING_JOBS[str(self.values["name"])]
+        return None
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The parameters of its generator that it changes itself."""
+        return dict(self.values.get("parameters", {}))
+
+    @cached_property
+    def keys(self) -> Mapping[str, Key]:
+        """What a study about it may vary or fix, by name."""
+        kinds = {"rail": RAIL_KEYS, "round": ROUND_KEYS, "bill": NETWORK_KEYS}
+        keys = kinds.get(self.runs, GRAPH_KEYS)
+        workload = self.workload
+        own = [parameter_key(self.kind, one) for one in workload.parameters] if workload else []
+        return by_name((*keys, *own))
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A subject with what it names; plain enough to be sent to another process.
+
+    Attributes
+    ----------
+    title
+        Its name for people.
+    digest
+        SHA-256 of what it is, wherever it was read from.
+    graph, cluster
+        Of task graphs; those of a generator are its own before any key changes a parameter.
+    preset
+        Of rails.
+    files
+        What it was read from, to be kept with its runs.
+    """
+
+    subject: Subject
+    title: str
+    digest: str
+    graph: TaskGraph | None = None
+    cluster: Cluster | None = None
+    preset: Preset | None = None
+    files: tuple[InputFile, ...] = ()
+
+
+def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _: None) -> Subject:
+    """Return the subject of a record; of the files that it may name only that of a job is read.
+
+    Raises
+    ------
+    InputError
+        If it cannot be one; the field is named.
+    """
+    if not isinstance(entry, dict):
+        raise InputError(f"must be an object in braces (got {shown(entry)})", field="subject")
+    kind = entry.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        words = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
+        raise InputError(words, field="subject.kind")
+    needed, others = KINDS[kind]
+    values = {key: value for key, value in entry.items() if key != "kind"}
+    for key, value in values.items():
+        if key not in (*needed, *others):
+            problem = unknown(key, (*needed, *others)) if needed or others else "has no further key"
+            raise InputError(problem, field=f"subject.{printable(str(key))}")
+        mapping = key in ("parameters", "digests", "options")
+        if not isinstance(value, dict if mapping else str):
+            expected = "an object in braces" if mapping else "text in quotes"
+            raise InputError(f"must be {expected} (got {shown(value)})", field=f"subject.{key}")
+    for key in needed:
+        if key not in values:
+            raise InputError("is missing", field=f"subject.{key}")
+    if kind == "job":
+        values = _job_values(values, folder, kept)
+    subject = Subject(kind, values)
+    _check_names(subject)
+    return subject
+
+
+def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict[str, Any]:
+    """Return a job by the name of a known one and what differs, read from its file if it names one."""
+    if ("name" in values) == ("file" in values):
+        raise InputError("must have either a name or a file", field="subject")
+    if "file" not in values:
+        if values["name"] not in TRAINING_JOBS:
+            problem = unknown(values["name"], TRAINING_JOBS, "job")
+            raise InputError(problem, field="subject.name")
+        return values
+    name = values["file"]
+    content = _content("file", name, values.get("digest"), folder, kept)
+    base, changes = as_workload(load_job(content, Path(name).name))
+    return {"name": base, "parameters": {**dict(changes), **values.get("parameters", {})}}
+
+
+def _check_names(subject: Subject) -> None:
+    values = subject.values
+    if subject.kind == "sample":
+        with _field("subject.name"):
+            SAMPLES.named(values["name"])
+    elif subject.kind == "workload":
+        with _field("subject.generator"):
+            workload_of(values["generator"])
+    elif subject.kind == "rails":
+        with _field("subject.preset"):
+            preset(values["preset"])
+    elif subject.kind == "network":
+        for key in ("network", "against"):
+            if values.get(key, MINE) not in NETWORKS:
+                raise InputError(unknown(values[key], NETWORKS, "network"), field=f"subject.{key}")
+    workload = subject.workload
+    if workload is not None:
+        known = {one.key: one for one in workload.parameters}
+        for key, value in subject.parameters.items():
+            place = f"subject.parameters.{printable(str(key))}"
+            if key not in known:
+                raise InputError(unknown(key, known, "parameter"), field=place)
+            with _field(place):
+                known[key].value(value, workload.name)
+
+
+class _field:
+    """Name the field of bad input that knows only its own place."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Pass on an error with the field in place of its own."""
+        if isinstance(error, InputError):
+            raise InputError(error.problem, field=self.name) from None
+
+
+def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _: None) -> Resolved:
+    """Find and read what a subject names.
+
+    Parameters
+    ----------
+    folder
+        Where paths begin; the working directory, if None.
+    kept
+        Files by their digest: those that the run library keeps.
+
+    Raises
+    ------
+    InputError
+        If a file is gone or was changed since, or what is named does not go together.
+    """
+    if subject.kind == "sample":
+        return _of_graph(subject, *load_sample(subject.values["name"]))
+    if subject.kind in GENERATED:
+        workload = subject.workload
+        assert workload is not None
+        return _of_graph(subject, *generate(workload.name, subject.parameters))
+    if subject.kind == "files":
+        return _from_files(subject, folder, kept)
+    if subject.kind == "recorded":
+        return _recorded(subject, folder)
+    if subject.kind == "rails":
+        job = preset(subject.values["preset"])
+        return Resolved(subject, job.title, subject.digest, preset=job)
+    if subject.kind == "tdm":
+        return Resolved(subject, "Jobs that share a fabric", subject.digest)
+    mine = subject.values.get("network", MINE)
+    return Resolved(subject, NETWORKS[mine], subject.digest)
+
+
+def _of_graph(
+    subject: Subject, graph: TaskGraph, cluster: Cluster, files: tuple[InputFile, ...] = ()
+) -> Resolved:
+    what = digest_of([subject.kind in GENERATED, graph.digest, cluster.digest])
+    return Resolved(subject, graph.name, what, graph, cluster, files=files)
+
+
+def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
+    digests = subject.values.get("digests", {})
+    files = []
+    for part in ("graph", "cluster"):
+        name = str(subject.values[part])
+        content = _content(part, name, digests.get(part), folder, kept)
+        files.append(InputFile(sha256(content), part, Path(name).name, content))
+    return _of_files(subject.values, (files[0], files[1]))
+
+
+def _of_files(values: Mapping[str, Any], files: tuple[InputFile, InputFile]) -> Resolved:
+    graph = load_graph(files[0].content, files[0].name)
+    cluster = load_cluster(files[1].content, files[1].name)
+    check_fits(graph, cluster, files[0].name)
+    digests = {"graph": files[0].digest, "cluster": files[1].digest}
+    names = {part: values.get(part, one.name) for part, one in zip(digests, files, strict=True)}
+    return _of_graph(Subject("files", {**names, "digests": digests}), graph, cluster, files)
+
+
+def _recorded(subject: Subject, folder: Path | None) -> Resolved:
+    """Read a profiler's files; what is kept with the runs are the task graph and the cluster made of them."""
+    name, digest = str(subject.values["file"]), subject.values.get("digest")
+    path = (folder or Path()) / name
+    if not path.exists():
+        words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
+        raise InputError(f"recorded run {printable(name)} is gone{words}", field="subject.file")
+    options = subject.values.get("options", {})
+    known = [one.name for one in fields(ImportSettings)]
+    for key in options:
+        if key not in known:
+            place = f"subject.options.{printable(str(key))}"
+            raise InputError(unknown(key, known, "option"), field=place)
+    try:
+        settings = ImportSettings(**options)
+    except (InputError, TypeError) as error:
+        raise InputError(str(error), field="subject.options") from None
+    form, files = format_of_all(sources_of([str(path)]))
+    if form != KINETO:
+        problem = (
+            f"must be a profiler's files (got {form}); turn it into a task graph with trace import"
+        )
+        raise InputError(problem, field="subject.file")
+    if isinstance(digest, str) and (now := _digest_of_sources(files)) != digest:
+        problem = (
+            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
+        )
+        raise InputError(problem, field="subject.digest")
+    title = path.name.partition(".")[0] or "recorded run"
+    made = import_kineto(files, settings, name=title)
+    kept = (
+        ("graph", f"{title}.taskgraph.json", dump_graph_json(made.graph)),
+        ("cluster", f"{title}.cluster.json", dump_cluster(made.cluster)),
+    )
+    graph, cluster = (
+        InputFile(sha256(content), kind, file, content) for kind, file, content in kept
+    )
+    return _of_files({}, (graph, cluster))
+
+
+def _digest_of_sources(sources: Iterable[Source]) -> str:
+    """Return SHA-256 over the files of a recorded run, in order of their names."""
+    whole = hashlib.sha256()
+    for source in sources:
+        with source.open() as stream:
+            while piece := stream.read(1 << 20):
+                whole.update(piece)
+    return whole.hexdigest()
+
+
+def _content(part: str, name: str, digest: object, folder: Path | None, kept: Kept) -> bytes:
+    """Return the bytes of a file, from the library if it keeps that digest, else from its path."""
+    if isinstance(digest, str) and (content := kept(digest)) is not None:
+        return content
+    path = (folder or Path()) / name
+    if not path.is_file():
+        words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
+        raise InputError(f"file {printable(name)} is gone{words}", field=f"subject.{part}")
+    content = read(path)
+    if isinstance(digest, str) and (now := sha256(content)) != digest:
+        problem = (
+            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
+        )
+        raise InputError(problem, field=f"subject.{part} digest")
+    return content
+
+
+def sha256(content: bytes) -> str:
+    """Return the digest of a file's bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_of(parts: object) -> str:
+    """Return SHA-256 of canonical JSON."""
+    return sha256(json.dumps(parts, sort_keys=True).encode())
+
+
+def value_text(value: Value) -> str:
+    """Return a value as axes, tables and labels show it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,133 @@
+"""What holds at a point: the subject's own values, those that the study sets, and the key of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from topox_core.economics.comparison import Running
+from topox_core.economics.networks import Counting
+from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
+from topox_core.rails.presets import Preset
+from topox_core.schedule.open_choices import AUTO
+from topox_core.schedule.settings import Settings
+from topox_core.studies.keys import LABEL, SEED, Key, Value
+from topox_core.studies.measures import BILL, FABRIC, RAIL
+from topox_core.studies.subject import Resolved, digest_of
+from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.model.round import TdmSettings
+
+Values = Mapping[str, Value]
+DEFAULT_FABRIC = "scheduled"
+GPUS = 1_024
+# The settings of a solve that have keys of their own name.
+SETTINGS = (
+    *("model", "circuits", "clock", "switching", "share_circuits", "exclusive_devices"),
+    *("any_port", "time_limit_s", "gap", "threads"),
+)
+
+
+def own_values(resolved: Resolved) -> dict[str, Value]:
+    """Return what holds where a study says nothing, by key."""
+    runs = resolved.subject.runs
+    if runs == FABRIC:
+        return _of_graph(resolved)
+    if runs == RAIL:
+        assert resolved.preset is not None
+        return _of_preset(resolved.preset)
+    if runs == BILL:
+        counting = {f"network.{k}": v for k, v in asdict(Counting()).items() if v is not None}
+        return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
+    set_up = {f"tdm.{k}": v for k, v in asdict(SetUp()).items() if isinstance(v, int | float)}
+    del set_up["tdm.seed"], set_up["tdm.literal_eq8"]
+    return {**set_up, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
+
+
+def _of_graph(resolved: Resolved) -> dict[str, Value]:
+    assert resolved.cluster is not None
+    cluster = {f"cluster.{k}": v for k, v in asdict(resolved.cluster).items() if k != "name"}
+    preset = Settings.of()
+    workload = resolved.subject.workload
+    parameters: dict[str, Value] = {}
+    if workload is not None:
+        own = resolved.subject.parameters
+        parameters = {
+            f"{resolved.subject.kind}.{one.key}": one.value(own.get(one.key, one.default), "")
+            for one in workload.parameters
+        }
+    return {
+        **cluster,
+        **parameters,
+        "fabric": DEFAULT_FABRIC,
+        "fabric.fat_tree": "cost",
+        "fabric.oversubscription": 1.0,
+        "fabric.servers_per_rack": 0,
+        "fabric.topology_variant": "published",
+        "settings.effort": "first",
+        **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
+        "lowering.rings": AUTO,
+        "lowering.all_reduce_on_network": True,
+        **dict.fromkeys(_algorithm_keys(resolved.subject.keys), AUTO),
+        "prices": SET_BY_SPEED,
+        **{f"running.{k}": v for k, v in asdict(Running()).items()},
+        SEED: 0,
+    }
+
+
+def _algorithm_keys(keys: Mapping[str, Key]) -> list[str]:
+    return [n for n in keys if n.startswith("lowering.") and keys[n].kind == "choice"]
+
+
+def _of_preset(job: Preset) -> dict[str, Value]:
+    keys = {f"rails.{k}": v for k, v in vars(job).items() if isinstance(v, int | float | str)}
+    for name in ("name", "title", "source", "machine", "reduce", "iteration_ms"):
+        keys.pop(f"rails.{name}", None)
+    return {
+        "rails.reconfiguration_ms": 0.0,
+        "rails.control": "provisioned",
+        "rails.link_up_ms": 0.0,
+        "rails.latency_us": 0.0,
+        **keys,
+        SEED: 0,
+    }
+
+
+class PointValues:
+    """Points of one resolved subject: what each sets beyond what holds anyway, and its key."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.resolved = resolved
+        self.own = own_values(resolved)
+        self._prefix = f"{resolved.subject.kind}."
+        self._generated = resolved.subject.workload is not None
+
+    def set(self, values: Values) -> dict[str, Value]:
+        """Return what differs from the subject's own values, without labels, in order of the keys.
+
+        Where a parameter of a generator is set, its cluster is another one: what is said of the
+        cluster then counts even if the subject's own had it. So does what is said of the lowering,
+        whose meaning hangs on the model.
+        """
+        changed = self._generated and any(
+            name.startswith(self._prefix) and self.own.get(name) != value
+            for name, value in values.items()
+        )
+        kept = {}
+        for name in sorted(values):
+            always = name.startswith("lowering.") or (changed and name.startswith("cluster."))
+            if name != LABEL and (always or self.own.get(name) != values[name]):
+                kept[name] = values[name]
+        return kept
+
+    def key(self, values: Values) -> str:
+        """Return the key of a run: SHA-256 of the subject's digest and of what is set."""
+        return digest_of([self.resolved.subject.runs, self.resolved.digest, self.set(values)])
+
+    def all(self, values: Values, cluster: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return everything that holds at a point, the subject first, as the library keeps it."""
+        held: dict[str, Any] = {**self.own, **self.set(values)}
+        if cluster is not None:
+            held |= {f"cluster.{k}": v for k, v in cluster.items() if k != "name"}
+            held.pop("cluster.degree", None)
+        return {"subject": self.resolved.subject.as_record(), **held}
