@@ -55,7 +55,18 @@ MAY_USE = {
     "traces": GROUND | {"rails"},
     "economics": GROUND,
     "library": GROUND,
-    "studies": GROUND | {"library"},
+    "studies": GROUND
+    | {
+        "economics",
+        "fabrics",
+        "library",
+        "rails",
+        "schedule",
+        "tdm",
+        "traces",
+        "training",
+        "workloads",
+    },
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
 }
