@@ -30,7 +30,7 @@ from topox_core.rails.presets import Preset
 from topox_core.training.exchanges import gathered_ms
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
-from topox_core.training.weights import WEIGHT_BYTES
+from topox_core.training.weights import WEIGHT_BYTES, tied_tables
 
 # Named before memory is spent; more than any real job has.
 MAX_STEPS = 1_000_000
@@ -125,8 +125,10 @@ class _Builder:
                 self._pass(event.stage, event.result)
             else:
                 self._send(event)
+        summed = [self._summed(stage) for stage in range(preset.pipeline)]
+        self._tied(summed)
         for stage in range(preset.pipeline):
-            self._step(stage)
+            self._step(stage, summed[stage])
         kind, label, work, rank, ms, group, size, microbatch, layer, _ = zip(
             *self.nodes, strict=True
         )
@@ -333,11 +335,41 @@ class _Builder:
         if meet:
             self.sending[event.sender].append(node)
 
-    def _step(self, stage: int) -> None:
-        """Add the optimizer's step: FSDP's scalars or the gradients' all-reduce; and the update."""
+    def _units_of(self, stage: int) -> list[Unit]:
+        """Return a stage's units in the order of their gradients."""
+        chunks = range(stage, self.preset.chunks, self.preset.pipeline)
+        return [unit for chunk in reversed(chunks) for unit in reversed(self.units[chunk])]
+
+    def _summed(self, stage: int) -> list[int]:
+        """Add the launch of the optimizer and, unless FSDP shared them out, the gradients' sum; return the last."""
+        waits = self._begun(stage, None, "optimizer launch")
+        if self.preset.fsdp:
+            return waits
+        kind = REDUCE_SCATTER if self.preset.job.plan.zero > 0 else ALL_REDUCE
+        burst = self._burst(stage, self._units_of(stage), kind, waits, -1)
+        return self._last_of_groups(burst) or waits
+
+    def _tied(self, summed: list[list[int]]) -> None:
+        """Add the sum of a tied table's gradients over the stages that hold it, first and last; they go on after it."""
+        preset, last = self.preset, self.preset.pipeline - 1
+        tables = tied_tables(preset.job)
+        if not tables:
+            return
+        ends = (0, last)
+        if preset.host_ms:
+            for stage in ends:
+                words = ("tied table launch", preset.host_ms)
+                summed[stage] = self._compute(stage, summed[stage], UPDATE, *words)
+        group, size = self._group("pp", ends), sum(one.size_bytes for one in tables)
+        table = _Node(ALL_REDUCE, "reduce tied table", group=group, size_bytes=size)
+        node = self._add(0, summed[0] + summed[last], table)
+        self.issued[last].append(node)
+        summed[0] = summed[last] = [node]
+
+    def _step(self, stage: int, waits: list[int]) -> None:
+        """Add the optimizer's step: the update, and FSDP's scalars or what ZeRO gathers after it."""
         preset = self.preset
-        chunks = range(stage, preset.chunks, preset.pipeline)
-        units = [unit for chunk in reversed(chunks) for unit in reversed(self.units[chunk])]
+        units = self._units_of(stage)
         held = {
             spread: sum(count for unit in units for kind, count in unit.weights if kind == spread)
             for spread in ("weights", "experts")
@@ -345,12 +377,8 @@ class _Builder:
         sharers = {"weights": preset.replicas, "experts": preset.replicas // preset.expert}
         shared_out = preset.job.plan.zero > 0
         count = sum(held[spread] / (sharers[spread] if shared_out else 1) for spread in held)
-        waits = self._begun(stage, None, "optimizer launch")
         norm_ms = preset.job.machine.moved_ms(count * preset.job.plan.gradient_bytes)
         step_ms = update_ms(preset.job, count)
-        if not preset.fsdp:
-            kind = REDUCE_SCATTER if shared_out else ALL_REDUCE
-            waits = self._last_of_groups(self._burst(stage, units, kind, waits, -1)) or waits
         if not preset.fsdp or preset.replicas == 1:
             waits = self._compute(stage, waits, UPDATE, "update", step_ms)
             if shared_out and not preset.fsdp:  # each updated a part (ZeRO 1 and 2)

@@ -18,7 +18,7 @@ from topox_core.rails.passes import program
 from topox_core.rails.presets import Preset
 from topox_core.training.exchanges import HALF
 from topox_core.training.order import dealt
-from topox_core.training.weights import WEIGHT_BYTES
+from topox_core.training.weights import WEIGHT_BYTES, tied_tables
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,10 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
         classes += _weights(preset, stage, chunk, units)
         classes += _exchanges(preset, len(layers[chunk]))
         classes += _messages(preset, chunk)
+    if stage in (0, preset.pipeline - 1):
+        for table in tied_tables(preset.job):
+            when = "after the gradients"
+            classes.append(_class("pp", ALL_REDUCE, when, 1, table.size_bytes, 2, 1))
     if preset.fsdp and preset.replicas > 1:
         classes.append(_class("dp", ALL_REDUCE, "optimizer", 3, 3 * 4.0, preset.replicas, 1))
     return tuple(classes)

@@ -60,6 +60,16 @@ class TestDelay:
         ]
         assert (found["on_demand_ms"], found["provisioned_ms"]) == pytest.approx((62261.6, 62250.5))
 
+    @pytest.mark.parametrize("fold", ["yes", "no"])
+    def test_the_toy_preset_simulated_gives_the_authors_numbers(self, rails, fold):
+        found = rails("delay", "--preset", "toy", "--delay-ms", "10", "--delay-ms", "50")[1]
+        assert [(row["on_demand_ms"], row["provisioned_ms"]) for row in found["rows"]] == [
+            pytest.approx((62261.6, 62250.5), abs=0.05),
+            pytest.approx((62341.6, 62290.5), abs=0.05),
+        ]
+        once = rails("simulate", "toy", "--delay-ms", "50", "--fold", fold)[1]
+        assert once["iteration_ms"] == pytest.approx(62290.5, abs=0.05)
+
     def test_the_slowest_switch_is_the_one_that_just_keeps_the_limit(self, rails):
         # Four windows of 5 ms in 100 ms: on demand 4 R <= 10, provisioned 4 (R - 5) <= 10.
         words = [word for _ in range(4) for word in ("--window-ms", "5")]
@@ -108,10 +118,10 @@ class TestDelay:
         )[1]
         assert found["windows"] is None
         assert found["base_ms"] == pytest.approx(62_241.6, rel=0.01)
-        # Two changes in turn, pipeline to data parallel and back; ahead of the calls both fit into
-        # windows of seconds.
+        # Two changes in turn, pipeline to data parallel and back; ahead of the calls the first fits
+        # into a window of seconds, the second has 1.1 ms.
         assert found["on_demand_ms"] == pytest.approx(found["base_ms"] + 2000)
-        assert found["provisioned_ms"] == found["base_ms"]
+        assert found["provisioned_ms"] == pytest.approx(found["base_ms"] + 1000 - 1.1)
 
 
 def test_the_switches_join_as_many_gpus_as_published(rails):

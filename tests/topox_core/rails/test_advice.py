@@ -82,7 +82,9 @@ def test_table_2_says_what_the_built_traffic_does() -> None:
     }
     for job in PRESETS.values():
         for one in communications(job):
-            assert names[one.traffic.operation] in one.parallelism.collective
+            # The table of the paper has no tied tables, whose two ends a pipeline's circuit joins.
+            tied = job.shape.tied and one.traffic.when == "after the gradients"
+            assert tied or names[one.traffic.operation] in one.parallelism.collective
             assert one.iteration_bytes == one.traffic.wire_bytes * one.traffic.times
 
 

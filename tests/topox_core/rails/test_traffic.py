@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -62,6 +63,7 @@ def jobs(draw: st.DrawFn) -> Preset:
         else 1
     )
     return PRESETS[model].changed(
+        shape=replace(SHAPES[model], tied=draw(st.booleans())),
         gpus=8 * context * pipeline * data,
         pipeline=pipeline,
         context=context,
@@ -375,7 +377,6 @@ def test_bytes_sent_are_bytes_received() -> None:
             "field iteration_ms: must be a number from 0.001 to 1e.09 .got 1e.300.",
         ),
         ({"fsdp": "yes"}, "field fsdp: must be true or false"),
-        ({"shape": SHAPES["gpt3-175b"]}, "field shape: must have two tables"),
         ({"dta": 2}, "field dta: unknown key .did you mean 'data'.."),
     ],
 )

@@ -50,9 +50,14 @@ def test_a_preset_of_rails_is_the_job_of_all_pages(visit):
 
 
 def test_a_job_that_rails_cannot_hold_is_one_line_there(visit):
-    at = visit(RAILS, workload="gpt-small", **{"rails.source": "job"})
+    at = visit(RAILS, workload="llama3-8b", **{"set.tensor": "4", "rails.source": "job"})
     assert not at.exception
-    assert len(at.error) == 1 and "must have two tables" in at.error[0].value
+    assert len(at.error) == 1 and "must be gpus_per_server" in at.error[0].value
+
+
+def test_a_job_with_a_tied_table_is_carried_by_rails(visit):
+    at = visit(RAILS, workload="gpt-small", **{"rails.source": "job"})
+    assert not at.exception and not at.error
 
 
 def test_without_a_training_job_the_rails_show_the_loaded_graph(visit):
