@@ -1,0 +1,315 @@
+"""Opening the file of a library: whose it is, whether it is whole, and what becomes of a damaged one.
+
+A file that is not ours is refused and stays as it is. A damaged one is renamed and otherwise left
+alone; an empty library takes its place.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from topox_core.errors import InputError
+from topox_core.io.files import why
+from topox_core.library.location import default_path, on_network
+from topox_core.library.schema import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Migration,
+    can_be_read,
+    has_the_tables,
+    migrate,
+    user_version,
+)
+
+BUSY_S = 10.0
+# Every page is checked at opening, 1.5 s for each GB; larger files are opened unchecked.
+MAX_CHECKED_BYTES = 1 << 30
+# No cell of ours is larger; SQLite's own limit is 1 GB.
+MAX_CELL_BYTES = 200 << 20
+SIDE_FILES = ("-wal", "-shm", "-journal")
+_MAGIC = b"SQLite format 3\0"
+_HEADER = 100
+# One of them is in the first MB of every library of ours, whatever became of its head.
+_OUR_WORDS, _OUR_HEAD = (b"runs_started", b'"iteration_ms":'), 1 << 20
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """How a library's file is opened, the same for every connection to it.
+
+    Attributes
+    ----------
+    read_only
+        Why it can only be read; empty if it can be written to.
+    immutable
+        Whether nobody can change it, so that SQLite needs no file beside it.
+    wal
+        Whether changes go to a log beside it (WAL), which does not work on network folders.
+    notices
+        What the user must be told, a line each.
+    """
+
+    path: Path
+    read_only: str = ""
+    immutable: bool = False
+    wal: bool = True
+    notices: tuple[str, ...] = ()
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a new connection, which any one thread at a time may use.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be opened.
+        """
+        with errors_of(self.path):
+            connection = _connect(self.path, "ro" if self.read_only else "rw", self.immutable)
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA synchronous = {'NORMAL' if self.wal else 'FULL'}")
+        connection.row_factory = sqlite3.Row
+        return connection
+
+
+def open_file(
+    path: Path | None = None,
+    create: bool = True,
+    read_only: bool = False,
+    migrations: Sequence[Migration] = MIGRATIONS,
+) -> OpenedFile:
+    """Make a library ready: begin it if there is none, check it, set it aside if it is damaged.
+
+    Parameters
+    ----------
+    path
+        None stands for :func:`topox_core.library.location.default_path`.
+    create
+        Whether a library is begun where there is none.
+    read_only
+        Whether it is only to be read: then a damaged one is an error and stays where it is.
+
+    Raises
+    ------
+    InputError
+        If there is no file and none is to be begun, the file is no library, or the folder cannot
+        be used.
+    """
+    path = default_path() if path is None else path
+    with errors_of(path):
+        new = _is_new(path)
+        if new and (read_only or not create):
+            raise InputError(
+                "is empty" if path.exists() else "there is no such file", file=str(path)
+            )
+        damage = "" if new else damage_of(path)
+        notices: tuple[str, ...] = ()
+        if damage:
+            if read_only:
+                raise _damaged(path, damage)
+            notices = (_set_aside(path),)
+        if new or damage:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with closing(_connect(path, "rwc")) as connection:
+                migrate(connection, migrations)
+        return _ready(path, read_only, migrations, notices)
+
+
+def _is_new(path: Path) -> bool:
+    if path.exists() and not path.is_file():
+        raise InputError("is no run library: it is no file", file=str(path))
+    return not path.exists() or path.stat().st_size == 0
+
+
+def _ready(
+    path: Path, read_only: bool, migrations: Sequence[Migration], notices: tuple[str, ...]
+) -> OpenedFile:
+    """Bring the tables of a whole library up to today's and choose how its changes are written."""
+    reason = "" if _may_write(path) else "its file or folder cannot be written to"
+    reason = "opened for reading" if read_only else reason
+    connection, immutable = _for_reading(path) if reason else (_connect(path, "rw"), False)
+    with closing(connection):
+        version, known = user_version(connection), len(migrations)
+        if version > known:
+            newer = f"made by a newer version ({version}, this one knows {known})"
+            if not can_be_read(connection, migrations):
+                raise InputError(f"was {newer} and cannot be read", file=str(path))
+            reason, notices = newer, (*notices, f"{path} can only be read: {newer}")
+        elif not has_the_tables(connection, migrations):
+            raise InputError(
+                f"is no run library: its tables are not those of version {version}", file=str(path)
+            )
+        elif version < known:
+            if reason:
+                raise InputError(
+                    f"is of version {version} and cannot be brought to {known}: {reason}",
+                    file=str(path),
+                )
+            if version:
+                connection.execute("VACUUM INTO ?", (str(_free(path, f"version-{version}")),))
+            migrate(connection, migrations)
+        wal = True if reason else _choose_log(connection, path)
+    return OpenedFile(path, reason, immutable, wal, notices)
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _for_reading(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """Return a connection that only reads, and whether the file had to be taken for unchangeable."""
+    connection = _connect(path, "ro")
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.OperationalError:  # a log beside it is needed and cannot be made
+        connection.close()
+        return _connect(path, "ro", immutable=True), True
+    return connection, False
+
+
+def _choose_log(connection: sqlite3.Connection, path: Path) -> bool:
+    """Write changes to a log beside the file (WAL), so that readers and a writer do not wait; return whether it does."""
+    wanted = "delete" if on_network(path) else "wal"
+    end = time.monotonic() + BUSY_S
+    while (mode := connection.execute("PRAGMA journal_mode").fetchone()[0]) != wanted:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {wanted}")
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait for others here, as it does elsewhere.
+            busy = _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > end:
+                break
+            time.sleep(0.02)
+        else:
+            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+            break
+    return bool(mode == "wal")
+
+
+def damage_of(path: Path) -> str:
+    """Return what is wrong with a library's file; empty if it is whole.
+
+    Raises
+    ------
+    InputError
+        If the file is not ours.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(_OUR_HEAD)
+    if not head.startswith(_MAGIC):
+        if any(word in head for word in _OUR_WORDS):
+            return "its head is overwritten"
+        raise InputError("is no run library", file=str(path))
+    if len(head) < _HEADER:
+        return "it is cut short"
+    if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
+        raise InputError("is no run library, but another SQLite file", file=str(path))
+    try:
+        if _may_write(path):
+            connection = _connect(path, "rw")
+        else:
+            connection = _for_reading(path)[0]
+        with closing(connection):
+            if path.stat().st_size > MAX_CHECKED_BYTES:
+                connection.execute("SELECT count(*) FROM sqlite_master")
+                return ""
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            return "" if found == "ok" else str(found)
+    except sqlite3.DatabaseError as error:
+        if _code(error) not in _DAMAGE:
+            raise
+        return str(error)
+
+
+def _set_aside(path: Path) -> str:
+    """Rename a damaged file with those beside it, and return what is to be said of it."""
+    with _alone_with(path):
+        if not path.exists() or not damage_of(path):
+            return (
+                f"{path} was damaged; another process has set it aside and begun an empty library"
+            )
+        target = _free(path, time.strftime("damaged-%Y-%m-%d-%H%M%S"))
+        # The file itself goes last: were it gone first, SQLite could read the old log into the new file.
+        for side in (*SIDE_FILES, ""):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + side).rename(target.with_name(target.name + side))
+    return (
+        f"{path} is damaged; it was set aside as {target.name} and an empty library begun "
+        "(`runs rescue` reads what is left)"
+    )
+
+
+@contextmanager
+def _alone_with(path: Path) -> Iterator[None]:
+    """Let one process at a time set a file aside; the lock ends with whoever holds it."""
+    lock = path.with_name(f"{path.name}.lock")
+    with closing(_connect(lock, "rwc")) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        with suppress(OSError):
+            lock.unlink(missing_ok=True)
+
+
+def _free(path: Path, suffix: str) -> Path:
+    """Return a name beside a file that nothing has yet."""
+    names = (f"{path.name}.{suffix}{f'-{number}' * (number > 1)}" for number in range(1, 1000))
+    return next(one for name in names if not (one := path.with_name(name)).exists())
+
+
+def _connect(path: Path, mode: str, immutable: bool = False) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * immutable}"
+    connection = sqlite3.connect(
+        address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+    )
+    # A file from a stranger runs nothing of its own and fills no memory.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
+    return connection
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Tell in one line what SQLite or the system says of a library's file.
+
+    Raises
+    ------
+    InputError
+        In place of their errors.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _in_words(error, path) from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot be used: {why(error)}", file=str(path)) from None
+
+
+def _in_words(error: sqlite3.Error, path: Path) -> InputError:
+    code = _code(error)
+    if code in _DAMAGE:
+        return _damaged(path, str(error))
+    words = {
+        sqlite3.SQLITE_BUSY: f"another program has held it for more than {BUSY_S:g} s; try again",
+        sqlite3.SQLITE_READONLY: "it can only be read",
+        sqlite3.SQLITE_FULL: "the disk is full",
+        sqlite3.SQLITE_CANTOPEN: "its file or folder cannot be opened",
+    }
+    return InputError(f"cannot be used: {words.get(code, str(error))}", file=str(path))
+
+
+def _damaged(path: Path, damage: str) -> InputError:
+    return InputError(f"is damaged ({damage}); `runs rescue` reads what is left", file=str(path))
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code; 0 for an error of Python's."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

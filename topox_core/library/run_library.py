@@ -1,0 +1,388 @@
+"""The run library: what was computed, kept in one SQLite file that several processes and threads use at once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.library.connections import Connections
+from topox_core.library.filters import RunFilter, condition
+from topox_core.library.opening import OpenedFile, open_file
+from topox_core.library.packing import deflated, inflated
+from topox_core.library.record import RunRecord
+from topox_core.library.rows import StoredRun, decode, storable
+from topox_core.library.writing import Deleted, chunks, put_back, put_run, take_out
+
+PAGE = 200  # runs of one page of a list
+ALL = RunFilter()
+_RUNS = "SELECT runs.*, EXISTS (SELECT 1 FROM results WHERE run = runs.id) AS has_result FROM runs"
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """A study of a library.
+
+    Attributes
+    ----------
+    digest, version
+        What was asked, and which code answers: together they name a study.
+    record
+        The study file.
+    points, kept
+        How many it has, and how many of them are in the library.
+    created
+        Seconds since the epoch.
+    state
+        ``begun`` at first, then what :meth:`RunLibrary.set_study_state` said last.
+    """
+
+    id: int
+    digest: str
+    name: str
+    record: Mapping[str, Any]
+    points: int
+    kept: int
+    created: float
+    version: str
+    state: str
+
+
+@dataclass(frozen=True)
+class KeptInput:
+    """An input file as it was given to a run."""
+
+    digest: str
+    kind: str
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something that was run, how often, and when last (seconds since the epoch)."""
+
+    name: str
+    graph: str
+    runs: int
+    newest: float
+
+
+class RunLibrary:
+    """A library of runs. Every method is one transaction and may be called from any thread.
+
+    All methods raise :class:`InputError` where the file is damaged, full or held by another program
+    for longer than 10 s; those that write, where it can only be read.
+    """
+
+    def __init__(self, file: OpenedFile) -> None:
+        self._connections = Connections(file)
+        self.path = file.path
+        self.read_only = file.read_only
+        self.notices = file.notices
+
+    @classmethod
+    def open(
+        cls, path: Path | None = None, create: bool = True, read_only: bool = False
+    ) -> RunLibrary:
+        """Open a library, and begin one where there is none: see :func:`topox_core.library.opening.open_file`."""
+        return cls(open_file(path, create, read_only))
+
+    def close(self) -> None:
+        """Let go of the file; another call opens it again."""
+        self._connections.close()
+
+    def __enter__(self) -> RunLibrary:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # runs, written
+
+    def add(
+        self,
+        records: Iterable[RunRecord],
+        study: int | None = None,
+        points: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Keep runs and return their numbers; a run that is there already keeps its own.
+
+        Parameters
+        ----------
+        study, points
+            The study that they belong to, and which point of it each of them is.
+        """
+        with self._connections.writing() as connection:
+            ids = tuple(put_run(connection, record)[0] for record in records)
+            if study is not None and points is not None:
+                _link(connection, study, dict(zip(points, ids, strict=True)))
+        return ids
+
+    def add_new(self, records: Iterable[RunRecord]) -> dict[int, bool]:
+        """Keep runs as :meth:`add` does, and return by number whether each was new here."""
+        with self._connections.writing() as connection:
+            return dict(put_run(connection, record) for record in records)
+
+    def rename(self, run: int, name: str) -> None:
+        """Give a run a name, or take it away.
+
+        Raises
+        ------
+        InputError
+            If there is no such run.
+        """
+        with self._connections.writing() as connection:
+            named = connection.execute(
+                "UPDATE runs SET name = ? WHERE id = ?", (storable(name), run)
+            )
+            if named.rowcount != 1:
+                raise self._no_run(run)
+
+    def delete(self, runs: Sequence[int]) -> Deleted:
+        """Take runs out and return what :meth:`restore` needs; numbers that are no run are passed over."""
+        with self._connections.writing() as connection:
+            return take_out(connection, runs)
+
+    def restore(self, deleted: Deleted) -> int:
+        """Put deleted runs back under their old numbers, and return how many."""
+        with self._connections.writing() as connection:
+            return put_back(connection, deleted)
+
+    # runs, read
+
+    def runs(
+        self,
+        which: RunFilter = ALL,
+        before: tuple[float, int] | None = None,
+        limit: int = PAGE,
+    ) -> list[StoredRun]:
+        """Return runs, newest first.
+
+        Parameters
+        ----------
+        before
+            ``place`` of the last run of the page before; None begins with the newest.
+        """
+        where, values = condition(which)
+        if before is not None:
+            where, values = f"{where} AND (started, id) < (?, ?)", [*values, *before]
+        return self._select(
+            f"{_RUNS} WHERE {where} ORDER BY started DESC, id DESC LIMIT ?", [*values, limit]
+        )
+
+    def each(self, which: RunFilter = ALL, pieces: int = 500) -> Iterator[StoredRun]:
+        """Yield runs in the order of their numbers; nothing is held between them, so that others may write."""
+        where, values = condition(which)
+        last = 0
+        while found := self._select(
+            f"{_RUNS} WHERE id > ? AND {where} ORDER BY id LIMIT ?", [last, *values, pieces]
+        ):
+            yield from found
+            last = found[-1].id
+
+    def get(self, run: int) -> StoredRun:
+        """Return a run by its number.
+
+        Raises
+        ------
+        InputError
+            If there is no such run.
+        """
+        found = self._select(f"{_RUNS} WHERE id = ?", [run])
+        if not found:
+            raise self._no_run(run)
+        return found[0]
+
+    def known(self, keys: Iterable[str], version: str | None = None) -> dict[str, StoredRun]:
+        """Return by key the runs that are there: of one version of the code, or the newest of any."""
+        of_version, values = ("", []) if version is None else (" AND version = ?", [version])
+        found: list[StoredRun] = []
+        for piece, marks in chunks(list(dict.fromkeys(keys))):
+            found += self._select(
+                f"{_RUNS} WHERE key IN ({marks}){of_version} ORDER BY started, id",
+                [*piece, *values],
+            )
+        return {one.record.key: one for one in found}
+
+    def result(self, run: int) -> bytes | None:
+        """Return the result file of a run, inflated; None if only its numbers were kept.
+
+        Raises
+        ------
+        InputError
+            If it is damaged, or unpacks to more than a file may have.
+        """
+        packed = self.packed_result(run)
+        return None if packed is None else inflated(packed, str(self.path), f"run {run}")
+
+    def packed_result(self, run: int) -> bytes | None:
+        """Return the result file of a run as it was kept."""
+        row = self._one("SELECT content FROM results WHERE run = ?", run)
+        return None if row is None else bytes(row["content"])
+
+    def count(self, which: RunFilter = ALL) -> int:
+        """Return how many runs there are."""
+        where, values = condition(which)
+        row = self._one(f"SELECT count(*) AS runs FROM runs WHERE {where}", *values)
+        return 0 if row is None else int(row["runs"])
+
+    def subjects(self) -> list[Subject]:
+        """Return what was run, newest first."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                "SELECT subject, graph, count(*) AS runs, max(started) AS newest FROM runs "
+                "GROUP BY subject, graph ORDER BY newest DESC"
+            ).fetchall()
+        return [Subject(row["subject"], row["graph"], row["runs"], row["newest"]) for row in rows]
+
+    def values(self, column: str) -> list[str]:
+        """Return what there is of ``status``, ``kind``, ``version`` or ``host``, in alphabetical order."""
+        if column not in ("status", "kind", "version", "host"):
+            raise ValueError(column)
+        with self._connections.reading() as connection:
+            rows = connection.execute(f"SELECT DISTINCT {column} FROM runs ORDER BY 1").fetchall()
+        return [str(row[0]) for row in rows]
+
+    # studies
+
+    def add_study(
+        self, digest: str, name: str, record: Mapping[str, Any], points: int, version: str
+    ) -> int:
+        """Begin a study, or find it again by digest and version, and return its number."""
+        packed = deflated(json.dumps(dict(record), allow_nan=False).encode())
+        with self._connections.writing() as connection:
+            connection.execute(
+                "INSERT INTO studies (digest, name, record, points, created, version, state) "
+                "VALUES (?, ?, ?, ?, ?, ?, 'begun') ON CONFLICT (digest, version) DO UPDATE SET "
+                "name = excluded.name, record = excluded.record, points = excluded.points",
+                (digest, storable(name), packed, points, time.time(), version),
+            )
+            row = connection.execute(
+                "SELECT id FROM studies WHERE digest = ? AND version = ?", (digest, version)
+            ).fetchone()
+        return int(row["id"])
+
+    def link_points(self, study: int, runs: Mapping[int, int]) -> None:
+        """Say which runs are points of a study: by number of the point, number of the run."""
+        with self._connections.writing() as connection:
+            _link(connection, study, runs)
+
+    def set_study_state(self, study: int, state: str) -> None:
+        """Say how a study stands.
+
+        Raises
+        ------
+        InputError
+            If there is no such study.
+        """
+        with self._connections.writing() as connection:
+            changed = connection.execute(
+                "UPDATE studies SET state = ? WHERE id = ?", (state, study)
+            )
+            if changed.rowcount != 1:
+                raise InputError(
+                    "there is no such study", file=str(self.path), item=f"study {study}"
+                )
+
+    def delete_study(self, study: int) -> None:
+        """Forget a study; its runs stay."""
+        with self._connections.writing() as connection:
+            connection.execute("DELETE FROM studies WHERE id = ?", (study,))
+
+    def studies(self) -> list[StoredStudy]:
+        """Return all studies, newest first.
+
+        Raises
+        ------
+        InputError
+            If the file of one is damaged.
+        """
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                "SELECT *, (SELECT count(*) FROM study_points WHERE study = id) AS kept FROM studies "
+                "ORDER BY created DESC, id DESC"
+            ).fetchall()
+        return [self._study(row) for row in rows]
+
+    def study_runs(self, study: int) -> list[tuple[int, StoredRun]]:
+        """Return the points of a study that are kept, in the order of their numbers."""
+        with self._connections.reading() as connection:
+            points = connection.execute(
+                "SELECT point, run FROM study_points WHERE study = ? ORDER BY point", (study,)
+            ).fetchall()
+            runs = connection.execute(
+                f"{_RUNS} WHERE id IN (SELECT run FROM study_points WHERE study = ?)", (study,)
+            ).fetchall()
+        stored = {row["id"]: decode(row, str(self.path)) for row in runs}
+        return [(int(row["point"]), stored[row["run"]]) for row in points if row["run"] in stored]
+
+    # inputs
+
+    def keep_input(self, digest: str, kind: str, name: str, content: bytes) -> None:
+        """Keep an input file once; ``digest`` is what runs have as ``graph`` or ``cluster``."""
+        packed = deflated(content)
+        with self._connections.writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?, ?)",
+                (digest, kind, storable(name), len(content), packed),
+            )
+
+    def input(self, digest: str) -> KeptInput | None:
+        """Return an input file; None if it was not kept.
+
+        Raises
+        ------
+        InputError
+            If it is damaged.
+        """
+        row = self._one("SELECT * FROM inputs WHERE digest = ?", digest)
+        if row is None:
+            return None
+        content = inflated(row["content"], str(self.path), f"input {digest[:12]}")
+        return KeptInput(digest, str(row["kind"]), str(row["name"]), content)
+
+    def input_digests(self) -> list[str]:
+        """Return the digests of all inputs that are kept."""
+        with self._connections.reading() as connection:
+            rows = connection.execute("SELECT digest FROM inputs ORDER BY digest").fetchall()
+        return [str(row["digest"]) for row in rows]
+
+    def _select(self, statement: str, values: Sequence[object]) -> list[StoredRun]:
+        with self._connections.reading() as connection:
+            rows = connection.execute(statement, values).fetchall()
+        return [decode(row, str(self.path)) for row in rows]
+
+    def _one(self, statement: str, *values: object) -> sqlite3.Row | None:
+        with self._connections.reading() as connection:
+            row: sqlite3.Row | None = connection.execute(statement, values).fetchone()
+        return row
+
+    def _study(self, row: sqlite3.Row) -> StoredStudy:
+        item = f"study {row['id']}"
+        content = inflated(row["record"], str(self.path), item)
+        try:
+            record = json.loads(content)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise InputError(
+                "must be a JSON object", file=str(self.path), item=item, field="record"
+            )
+        keys = ("id", "digest", "name", "points", "kept", "created", "version", "state")
+        return StoredStudy(record=record, **{key: row[key] for key in keys})
+
+    def _no_run(self, run: int) -> InputError:
+        return InputError("there is no such run", file=str(self.path), item=f"run {run}")
+
+
+def _link(connection: sqlite3.Connection, study: int, runs: Mapping[int, int]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO study_points VALUES (?, ?, ?)",
+        [(study, point, run) for point, run in runs.items()],
+    )
