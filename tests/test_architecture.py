@@ -68,7 +68,9 @@ MAY_USE = {
         "workloads",
     },
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
-    "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
+    "papers": GROUND
+    | {"economics", "fabrics", "rails", "schedule", "strategy", "tdm", "topology"}
+    | {"training", "workloads"},
 }
 # Inside ``tdm``: what each part may use besides itself.
 TDM_MAY_USE = {

@@ -7,10 +7,11 @@ the card has been run, the number of the last check stands there, which ``docs/g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from statistics import fmean
 
-from topox_core.papers.card import VERDICTS, Answer, Row, Verdict, judged, stated
+from topox_core.papers import opus
+from topox_core.papers.card import VERDICTS, Answer, Row
+from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.dedicated import CARD as DEDICATED
 from topox_core.papers.dedicated import PRINTED_MOST
 from topox_core.papers.dlrm_batches import (
@@ -29,58 +30,6 @@ from topox_core.papers.table_iii import CARD as TABLE_III
 from topox_core.papers.table_iii_runs import TABLE
 
 _SPEED_UPS = [row.topoopt_ms / row.topox_ms for row in TABLE]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A number of a card's answer, and what it was at the last check."""
-
-    series: str
-    of: Callable[[tuple[Row, ...]], float]
-    checked: float
-
-    def value(self, answer: Answer | None) -> float:
-        """Return the number of a complete answer, else that of the last check."""
-        if answer is None or not answer.complete:
-            return self.checked
-        return self.of(answer.of(self.series))
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim of a paper.
-
-    Attributes
-    ----------
-    card, words
-        The card that checks it, and the claim in words.
-    printed
-        The number; None where the paper claims a direction only.
-    reading, unit, base
-        What is set against it, and what both are read from: a bandwidth tax from 1 on.
-    other, other_words
-        A second reading of the same claim, and on what condition.
-    condition
-        On what condition the first was computed.
-    """
-
-    card: str
-    words: str
-    printed: float | None
-    reading: Reading
-    unit: str = "×"
-    base: float = 0.0
-    other: Reading | None = None
-    other_words: str = ""
-    condition: str = ""
-
-    def verdict(self, answer: Answer | None) -> Verdict:
-        """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
-        value = self.reading.value(answer)
-        if self.printed is None:
-            return stated(value)
-        ratio = self.unit == "×" and not self.base
-        return judged(self.printed - self.base, value - self.base, 1.0 if ratio else None)
 
 
 def _item(name: str) -> Callable[[tuple[Row, ...]], float]:
@@ -187,6 +136,7 @@ CLAIMS = (
         PRINTED["average", "oversubscribed"],
         Reading("average", _item(RIVALS["oversubscribed"]), 1.18),
     ),
+    *opus.CLAIMS,
 )
 
 

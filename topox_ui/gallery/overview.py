@@ -6,7 +6,8 @@ import streamlit as st
 
 from topox_core.papers.card import VERDICTS, Answer, Verdict
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.claims import CLAIMS, Claim, answer_words
+from topox_core.papers.claim import Claim
+from topox_core.papers.claims import CLAIMS, answer_words
 from topox_ui.gallery.card_run import answer_of
 from topox_ui.gallery.state import MEASURED, GalleryState
 from topox_ui.shell.page import headline, quiet, write_html
@@ -24,7 +25,9 @@ WORDS: dict[Verdict, str] = {
 def overview() -> None:
     """Draw the answer over all claims and their table."""
     answers = {card.name: answer_of(card, card.settings()) for card in CARDS.values()}
-    headline("Published results · TOPO-X and TopoOpt", answer_words(answers))
+    headline(
+        "Published results · TOPO-X, TopoOpt, photonic rails, time division", answer_words(answers)
+    )
     with st.container(key="claims"):
         _line("<b>Claim</b>", "<b>Printed</b>", "<b>Recomputed</b>", "<b>Verdict</b>", "head")
         for place, claim in enumerate(CLAIMS):
@@ -74,7 +77,9 @@ def _row(place: int, claim: Claim, answer: Answer | None) -> None:
 
 
 def _number(claim: Claim, value: float) -> str:
-    """Return a number with two decimals, a time with one."""
+    """Return a number with two decimals, a time with one, a large one with none."""
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}{claim.unit}"
     return f"{value:.{1 if 'ms' in claim.unit else 2}f}{claim.unit}"
 
 

@@ -1,0 +1,197 @@
+"""Opus's figure 3 and equation 1: how many windows an iteration has, and how many a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from topox_core.papers.card import Card, Choice, Row, Settings
+from topox_core.papers.claim import Claim, Reading
+from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
+from topox_core.rails.builder import build
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.counts import windows_by_formula, windows_by_stage
+from topox_core.rails.iteration import SEND, Rail, RailRun
+from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.windows import Stretch, strip
+
+NAME = "opus-windows"
+# Section 3.1: windows of one Llama 3.1 405B iteration, its length on 1k H100, windows a second.
+PRINTED_WINDOWS, PRINTED_S, PRINTED_RATE = 127, 20.0, 6.0
+MICROBATCHES, STAGES, GPUS = 32, 16, 1_024
+SERIES = {
+    "count": "Windows of an iteration, Equation 1",
+    "rate": "Windows a second",
+    "3a": "Figure 3(a): two stages",
+    "3b": "Figure 3(b): three stages",
+}
+CHOICES = (
+    Choice(
+        "schedule",
+        "Order of the passes",
+        "Of the 405B job; the printed equation did not survive in the text that we have.",
+        (("afab", "all forward, then all backward"), ("1f1b", "one forward, one backward")),
+        "afab",
+    ),
+)
+
+
+def _rows(settings: Settings) -> Iterator[Row]:
+    schedule = str(settings["schedule"])
+    windows = windows_by_stage(STAGES, MICROBATCHES, schedule)
+    yield printed(
+        "count",
+        "4 M − 1",
+        "by formula, M = 32",
+        PRINTED_WINDOWS,
+        windows_by_formula(MICROBATCHES),
+        "Reconstructed: the equation itself is lost, and this form gives the printed number.",
+        unit="windows",
+    )
+    for item, stage in (("first stage", 0), ("middle stage", STAGES // 2), ("last stage", -1)):
+        yield printed(
+            "count",
+            item,
+            f"{STAGES} stages, {schedule}",
+            PRINTED_WINDOWS,
+            windows[stage],
+            "Counted along the communications of one rank; which stage the paper counts is not said.",
+            unit="windows",
+        )
+    job = PRESETS["llama3.1-405b-8192"].changed(
+        gpus=GPUS, data=GPUS // (8 * STAGES), schedule=schedule
+    )
+    run = simulate(build(job, fold=True), Rail(optical=False))
+    seconds = run.iteration_ms / 1000
+    about = f"{GPUS:,} H100, simulated"
+    yield printed(
+        "rate",
+        "iteration time",
+        about,
+        PRINTED_S,
+        seconds,
+        "The closed form of the job with 32 micro-batches; the paper takes the time from a benchmark recipe.",
+        unit="s",
+    )
+    yield printed(
+        "rate",
+        "windows a second",
+        about,
+        PRINTED_RATE,
+        windows[0] / seconds,
+        f"{windows[0]} windows of the first stage in {seconds:.3g} s.",
+        unit="a second",
+    )
+    yield from _pattern("3a", 2, 16)
+    yield from _pattern("3b", 3, 24)
+
+
+def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
+    """Yield the windows of each stage of figure 3's job, and what its text says of their order."""
+    preset = PRESETS["llama3-8b-perlmutter"].changed(pipeline=stages, gpus=gpus)
+    iteration = build(preset)
+    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.nic_gbps))
+    phases = strip(iteration, run.start_ms, run.end_ms)
+    for stage in range(stages):
+        own = [one for one in phases if one.rank == stage * preset.data]
+        yield unprinted(
+            series,
+            f"stage {stage}",
+            f"PP = {stages}, FSDP = 2",
+            len(own) - 1,
+            f"{', '.join(one.parallelism.upper() for one in own)}; the figure draws windows as arrows, "
+            "their number is not in the text.",
+            unit="windows",
+        )
+    if series == "3a":
+        first, second = (
+            next(one for one in phases if one.rank == rank and one.parallelism == word)
+            for rank, word in ((0, "pp"), (preset.data, "fsdp"))
+        )
+        yield directed(
+            series,
+            "gather after receive",
+            "stage 1",
+            second.begin_ms >= first.end_ms,
+            second.begin_ms - first.end_ms,
+            "“The first AllGather call for stage 1 only starts when it receives the activation from stage 0.”",
+            unit="ms",
+        )
+    else:
+        together = _together_ms(run, phases, preset)
+        yield directed(
+            series,
+            "gathers beside messages",
+            "stage 2, and stages 0 and 1",
+            together > 0,
+            together,
+            "Section 5: “stage 2 ranks’ DP AllGather and other stages’ Send/Recv can be concurrent”.",
+            unit="ms",
+        )
+
+
+def _together_ms(run: RailRun, phases: Sequence[Stretch], preset: Preset) -> float:
+    """Return for how long a rank of the last stage is at gathering while the other stages send to each other."""
+    iteration = run.iteration
+    last = (preset.pipeline - 1) * preset.data
+    highest = np.array([max(group.ranks) for group in iteration.groups])[iteration.group]
+    messages = np.flatnonzero((iteration.kind == SEND) & (highest < last))
+    return sum(
+        float(
+            np.maximum(
+                0.0,
+                np.minimum(one.end_ms, run.end_ms[messages])
+                - np.maximum(one.begin_ms, run.start_ms[messages]),
+            ).sum()
+        )
+        for one in phases
+        if one.rank == last and one.parallelism == "fsdp"
+    )
+
+
+def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
+    edge, middle, last = (
+        row_of(rows, "count", f"{name} stage").ours for name in ("first", "middle", "last")
+    )
+    rate, seconds = (
+        row_of(rows, "rate", name).ours for name in ("windows a second", "iteration time")
+    )
+    same = "as printed" if edge == PRINTED_WINDOWS else f"not the printed {PRINTED_WINDOWS}"
+    return (
+        f"Llama 3.1 405B has {edge:.0f} windows on its first stage, {same}, {middle:.0f} in the middle and "
+        f"{last:.0f} on the last: {rate:.3g} a second of an iteration of {seconds:.3g} s (printed: 6 and 20 s).",
+        (
+            "127 needs 32 micro-batches and all forward passes before all backward ones; in 1F1B the edges have 95 and "
+            "65 windows, the stages between 129.",
+        ),
+    )
+
+
+CARD = Card(
+    name=NAME,
+    title="Windows of an iteration",
+    source="Photonic Rails (arXiv 2507.08119), section 3.1, Figure 3 and Equation 1",
+    shows="Traffic of pipeline and FSDP takes turns on a rail; between the turns are windows, 127 in an iteration of "
+    "Llama 3.1 405B, about 6 a second.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=4 + 2 + 3 + 4,
+    play=direct(NAME, _rows, _words),
+)
+CLAIMS = (
+    Claim(
+        NAME,
+        "An iteration of Llama 3.1 405B has 127 windows",
+        PRINTED_WINDOWS,
+        Reading("count", lambda rows: row_of(rows, "count", "first stage").ours, 127),
+        unit="",
+    ),
+    Claim(
+        NAME,
+        "That is about 6 windows a second",
+        PRINTED_RATE,
+        Reading("rate", lambda rows: row_of(rows, "rate", "windows a second").ours, 5.76),
+        unit="",
+    ),
+)
