@@ -96,7 +96,7 @@ def tornado(
     return tuple(row for _, row in sorted(rows, key=lambda row: -row[0]))
 
 
-_MOVED = {
+MOVED_PARTS = {
     "ocs_port": "Optical-switch port",
     "packet_switch": "Packet-switch port",
     "transceiver": "Transceiver",
@@ -110,7 +110,7 @@ _MOVED = {
 def _prices(question: Question, mine: str, other: str, measure: str) -> list[Swing]:
     field, word = ("price_usd", "price") if measure == "cost" else ("power_w", "power")
     rows = []
-    for name, words in _MOVED.items():
+    for name, words in MOVED_PARTS.items():
         part = question.catalogue.part(name)
         ends = []
         for factor in (0.5, 2.0):

@@ -16,7 +16,7 @@ from topox_core.studies.measures import USUAL
 from topox_core.studies.subject import Subject, digest_of
 
 FORMAT, VERSION = "topox-study", 1
-MAX_AXES = 12
+MAX_AXES = 32
 
 
 @dataclass(frozen=True)

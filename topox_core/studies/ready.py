@@ -1,0 +1,187 @@
+"""Studies to begin with: what pages show of one job, as files that can be changed, kept and sent to a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.economics.comparison import MOVED_PARTS
+from topox_core.economics.networks import Counting
+from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import DEFAULT_SET, price_set
+from topox_core.fabrics.registry import MAPPED
+from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS
+from topox_core.rails import delay as rail_delay
+from topox_core.studies.keys import RAIL_CONTROLS, SEED
+from topox_core.studies.study import FORMAT, VERSION, Study
+from topox_core.studies.study_file import study_of
+from topox_core.studies.values import GPUS
+from topox_core.tdm.study import DEFAULT_ALGORITHMS, StudyAxes
+
+JsonRecord = Mapping[str, Any]
+_SAMPLE: JsonRecord = {"kind": "sample", "name": "race"}
+_RAIL: JsonRecord = {"kind": "rails", "preset": "llama3-8b-perlmutter"}
+_TURNED = ("nics", "fibre", "look_ahead")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A study to begin with.
+
+    Attributes
+    ----------
+    title, question
+        Its name, and what it answers in a sentence.
+    kinds
+        Kinds of subject that it can be about; the first is the usual one.
+    make
+        Makes its record about a subject.
+    """
+
+    title: str
+    question: str
+    kinds: tuple[str, ...]
+    subject: JsonRecord
+    make: Callable[[JsonRecord], dict[str, Any]]
+
+    def study(self, subject: JsonRecord | None = None) -> Study:
+        """Return the study, about another subject if one is given; raises InputError."""
+        record = self.make(self.subject if subject is None else subject)
+        return study_of({"name": self.title, **record}, "study")
+
+    def record(self, subject: JsonRecord | None = None) -> dict[str, Any]:
+        """Return it as a file has it."""
+        made = self.make(self.subject if subject is None else subject)
+        return {"format": FORMAT, "version": VERSION, "name": self.title, **made}
+
+
+_GRAPHS = ("sample", "workload", "job", "files", "recorded")
+
+
+def _map(subject: JsonRecord) -> dict[str, Any]:
+    return {
+        "subject": dict(subject),
+        "axes": [
+            {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
+            {"key": "cluster.reconfiguration_ms", "values": list(DELAYS_MS)},
+            {"key": "fabric", "values": list(MAPPED)},
+        ],
+        "measures": ["iteration_ms", "bound_ms", "changes", "dark_share"],
+    }
+
+
+def _buys(subject: JsonRecord) -> dict[str, Any]:
+    return {
+        "subject": dict(subject),
+        "fixed": {"cluster.reconfiguration_ms": 1.0},
+        "axes": [
+            {"key": "cluster.degree", "values": list(DEGREES[:5])},
+            {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
+            {"key": "fabric", "values": ["fat_tree", "static", "scheduled"]},
+        ],
+    }
+
+
+def _seeds(subject: JsonRecord) -> dict[str, Any]:
+    return {
+        "subject": dict(subject),
+        "axes": [
+            {"key": "cluster.reconfiguration_ms", "values": [0, 0.1, 0.5, 1, 2, 5, 10, 20, 50]},
+            {"key": "fabric", "values": list(MAPPED)},
+            {"key": SEED, "replicates": 8},
+        ],
+        "measures": ["iteration_ms", "gap", "dark_share"],
+    }
+
+
+def _rounds(subject: JsonRecord) -> dict[str, Any]:
+    return {
+        "subject": dict(subject),
+        "axes": [
+            {"key": SEED, "range": {"from": 0, "to": 9}},
+            {"key": "tdm.jobs", "values": list(StudyAxes().jobs)},
+            {"key": "tdm.algorithm", "values": list(DEFAULT_ALGORITHMS)},
+        ],
+    }
+
+
+def _rail_delay(subject: JsonRecord) -> dict[str, Any]:
+    return {
+        "subject": dict(subject),
+        "axes": [
+            {"key": "rails.reconfiguration_ms", "values": list(rail_delay.DELAYS_MS)},
+            {"key": "rails.control", "values": list(reversed(RAIL_CONTROLS))},
+        ],
+    }
+
+
+def tornado_record(
+    subject: JsonRecord, catalogue: Catalogue, gpus: int = GPUS, prices: str = DEFAULT_SET
+) -> dict[str, Any]:
+    """Return a study that moves every price to half and to double, and every choice of counting, one at a time."""
+    counting = Counting()
+    moved: dict[str, list[Any]] = {
+        f"prices.{name}.{field}": [value / 2, value * 2]
+        for name in MOVED_PARTS
+        for field in ("price_usd", "power_w")
+        if (value := getattr(catalogue.part(name), field))
+    }
+    for field in ("ocs_ports_per_gpu", "ocs_transceivers_per_gpu"):
+        count = getattr(counting, field)
+        moved[f"network.{field}"] = [value for value in (count // 2, 2 * count) if value]
+    moved["network.method"] = ["whole-switches"]
+    moved["network.switch_transceivers"] = [not counting.at_switches(catalogue)]
+    moved |= {f"network.{field}": [not getattr(counting, field)] for field in _TURNED}
+    return {
+        "subject": dict(subject),
+        "fixed": {"network.gpus": gpus, "prices": prices},
+        "axes": [{"key": key, "values": values} for key, values in moved.items()],
+        "design": {"kind": "one_at_a_time"},
+    }
+
+
+READY: Mapping[str, Ready] = {
+    "crossover-map": Ready(
+        "Who wins over delay and port speed",
+        "From which reconfiguration delay on do circuits that change no longer pay, at each port speed?",
+        _GRAPHS,
+        _SAMPLE,
+        _map,
+    ),
+    "ports-and-speed": Ready(
+        "What ports and speed buy",
+        "How much time does another port or a faster one save, and what does it cost?",
+        _GRAPHS,
+        _SAMPLE,
+        _buys,
+    ),
+    "seeds": Ready(
+        "How much hangs on chance",
+        "Does the answer hold for other draws of the same workload?",
+        ("workload", "job", "sample", "files", "recorded"),
+        {"kind": "workload", "generator": "random-layered"},
+        _seeds,
+    ),
+    "jobs-in-turns": Ready(
+        "What taking turns gains",
+        "How much shorter is a round in which jobs take turns on the circuits, over the number of jobs?",
+        ("tdm",),
+        {"kind": "tdm"},
+        _rounds,
+    ),
+    "rails-delay": Ready(
+        "How slow a rail's switch may be",
+        "What does the switching delay of a photonic rail cost, on demand and provisioned?",
+        ("rails",),
+        _RAIL,
+        _rail_delay,
+    ),
+    "cost-tornado": Ready(
+        "What the price of rails hangs on",
+        "Which price and which way of counting moves the saving of photonic rails most?",
+        ("network",),
+        {"kind": "network"},
+        lambda subject: tornado_record(subject, price_set(DEFAULT_SET)),
+    ),
+}
