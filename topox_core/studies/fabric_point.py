@@ -85,8 +85,7 @@ def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     """
     case = fabric_case(resolved, values)
     run = _remembered_run(resolved, case, values, stop)
-    bill = fabric_bill(case.fabric, case.request.cluster, case.catalogue, case.request.options)
-    measures = {**_measures(run), **_money(run, bill, values)}
+    measures = measures_of_run(run, case, values)
     status, stopped_by, content = "simulated", "", None
     if run.result is not None:
         status, stopped_by = run.result.status, run.result.stopped_by
@@ -248,6 +247,12 @@ def priced_at(name: str, values: Values) -> Catalogue:
             figures.setdefault(part, {})[field] = value
     catalogue = price_set(name)
     return catalogue.changed(figures) if figures else catalogue
+
+
+def measures_of_run(run: FabricRun, case: FabricCase, values: Values) -> dict[str, float | None]:
+    """Return the measures of a run and of its network; raises InputError where the network cannot be priced."""
+    bill = fabric_bill(case.fabric, case.request.cluster, case.catalogue, case.request.options)
+    return {**_measures(run), **_money(run, bill, values)}
 
 
 def _measures(run: FabricRun) -> dict[str, float | None]:

@@ -88,7 +88,7 @@ def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
         measures=outcome.measures,
         message=outcome.message,
         seed=int(values.get(SEED, 0)),
-        host=_host(),
+        host=host_name(),
         started=began,
         wall_s=time.perf_counter() - began_s,
         result=outcome.result,
@@ -96,7 +96,8 @@ def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
 
 
 @lru_cache(maxsize=1)
-def _host() -> str:
+def host_name() -> str:
+    """Return what this machine is called."""
     return platform.node()
 
 

@@ -273,6 +273,27 @@ def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _:
     return Resolved(subject, NETWORKS[mine], subject.digest)
 
 
+def resolved_of(subject: Subject | None, graph: TaskGraph, cluster: Cluster) -> Resolved:
+    """Return what is loaded already as a subject: the one that it was read from, or else its own files.
+
+    Parameters
+    ----------
+    subject
+        A sample or a generated workload; None of a graph and a cluster of the user's own.
+    """
+    if subject is not None:
+        return _of_graph(subject, graph, cluster)
+    name = graph.name or "own"
+    made = (
+        ("graph", f"{name}.taskgraph.json", dump_graph_json(graph)),
+        ("cluster", f"{name}.cluster.json", dump_cluster(cluster)),
+    )
+    files = tuple(InputFile(sha256(content), kind, file, content) for kind, file, content in made)
+    named = {one.kind: one.name for one in files}
+    digests = {one.kind: one.digest for one in files}
+    return _of_graph(Subject("files", {**named, "digests": digests}), graph, cluster, files)
+
+
 def _of_graph(
     subject: Subject, graph: TaskGraph, cluster: Cluster, files: tuple[InputFile, ...] = ()
 ) -> Resolved:
