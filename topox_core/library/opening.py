@@ -33,11 +33,11 @@ MAX_CHECKED_BYTES = 1 << 30
 # No cell of ours is larger; SQLite's own limit is 1 GB.
 MAX_CELL_BYTES = 200 << 20
 SIDE_FILES = ("-wal", "-shm", "-journal")
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
 _HEADER = 100
 # One of them is in the first MB of every library of ours, whatever became of its head.
 _OUR_WORDS, _OUR_HEAD = (b"runs_started", b'"iteration_ms":'), 1 << 20
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _choose_log(connection: sqlite3.Connection, path: Path) -> bool:
             connection.execute(f"PRAGMA journal_mode = {wanted}")
         except sqlite3.OperationalError as error:
             # SQLite does not wait for others here, as it does elsewhere.
-            busy = _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            busy = code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             if not busy or time.monotonic() > end:
                 break
             time.sleep(0.02)
@@ -202,7 +202,7 @@ def damage_of(path: Path) -> str:
     """
     with path.open("rb") as stream:
         head = stream.read(_OUR_HEAD)
-    if not head.startswith(_MAGIC):
+    if not head.startswith(MAGIC):
         if any(word in head for word in _OUR_WORDS):
             return "its head is overwritten"
         raise InputError("is no run library", file=str(path))
@@ -222,7 +222,7 @@ def damage_of(path: Path) -> str:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             return "" if found == "ok" else str(found)
     except sqlite3.DatabaseError as error:
-        if _code(error) not in _DAMAGE:
+        if code_of(error) not in DAMAGE:
             raise
         return str(error)
 
@@ -294,8 +294,8 @@ def errors_of(path: Path) -> Iterator[None]:
 
 
 def _in_words(error: sqlite3.Error, path: Path) -> InputError:
-    code = _code(error)
-    if code in _DAMAGE:
+    code = code_of(error)
+    if code in DAMAGE:
         return _damaged(path, str(error))
     words = {
         sqlite3.SQLITE_BUSY: f"another program has held it for more than {BUSY_S:g} s; try again",
@@ -310,6 +310,6 @@ def _damaged(path: Path, damage: str) -> InputError:
     return InputError(f"is damaged ({damage}); `runs rescue` reads what is left", file=str(path))
 
 
-def _code(error: sqlite3.Error) -> int:
+def code_of(error: sqlite3.Error) -> int:
     """Return SQLite's primary result code; 0 for an error of Python's."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -19,7 +19,7 @@ _TEXT = (
     *("key", "version", "kind", "subject", "name", "graph", "cluster", "host", "status"),
     *("stopped_by", "message", "link"),
 )
-COLUMNS = (*_TEXT, "seed", "started", "wall_s", *PROMOTED, "settings", "measures")
+COLUMNS = (*_TEXT, "seed", "started", "wall_s", *PROMOTED, "settings", "measures", "result_bytes")
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -69,6 +69,7 @@ def encode(record: RunRecord) -> dict[str, Any]:
         **{name: None if value is None else float(value) for name, value in promoted.items()},
         "settings": settings,
         "measures": json.dumps(measures, separators=(",", ":")),
+        "result_bytes": None if record.result is None else len(record.result),
     }
 
 
@@ -102,8 +103,9 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
             raise InputError("must be a number", file=file, item=item, field=column)
     if not _KEY.fullmatch(row["key"]):
         raise InputError("must be a SHA-256", file=file, item=item, field="key")
-    if not isinstance(row["seed"], int | None):
-        raise InputError("must be a whole number", file=file, item=item, field="seed")
+    for column in ("seed", "result_bytes"):
+        if not isinstance(row[column], int | None):
+            raise InputError("must be a whole number", file=file, item=item, field=column)
     measures = _object(row, "measures", file, item)
     for name, value in measures.items():
         if isinstance(value, bool) or not isinstance(value, int | float | None):
@@ -120,7 +122,7 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
         settings=_object(row, "settings", file, item),
         measures=measures,
     )
-    return StoredRun(row["id"], record, bool(row["has_result"]))
+    return StoredRun(row["id"], record, row["result_bytes"] is not None)
 
 
 def _object(row: sqlite3.Row, column: str, file: str, item: str) -> Mapping[str, Any]:

@@ -17,40 +17,12 @@ from topox_core.library.opening import OpenedFile, open_file
 from topox_core.library.packing import deflated, inflated
 from topox_core.library.record import RunRecord
 from topox_core.library.rows import StoredRun, decode, storable
+from topox_core.library.study_rows import STUDIES, StoredStudy, decode_study
 from topox_core.library.writing import Deleted, chunks, put_back, put_run, take_out
 
 PAGE = 200  # runs of one page of a list
 ALL = RunFilter()
-_RUNS = "SELECT runs.*, EXISTS (SELECT 1 FROM results WHERE run = runs.id) AS has_result FROM runs"
-
-
-@dataclass(frozen=True)
-class StoredStudy:
-    """A study of a library.
-
-    Attributes
-    ----------
-    digest, version
-        What was asked, and which code answers: together they name a study.
-    record
-        The study file.
-    points, kept
-        How many it has, and how many of them are in the library.
-    created
-        Seconds since the epoch.
-    state
-        ``begun`` at first, then what :meth:`RunLibrary.set_study_state` said last.
-    """
-
-    id: int
-    digest: str
-    name: str
-    record: Mapping[str, Any]
-    points: int
-    kept: int
-    created: float
-    version: str
-    state: str
+RUNS = "SELECT * FROM runs"
 
 
 @dataclass(frozen=True)
@@ -124,10 +96,10 @@ class RunLibrary:
                 _link(connection, study, dict(zip(points, ids, strict=True)))
         return ids
 
-    def add_new(self, records: Iterable[RunRecord]) -> dict[int, bool]:
-        """Keep runs as :meth:`add` does, and return by number whether each was new here."""
+    def add_each(self, records: Iterable[RunRecord]) -> list[tuple[int, bool]]:
+        """Keep runs as :meth:`add` does, and return number and whether it was written for each."""
         with self._connections.writing() as connection:
-            return dict(put_run(connection, record) for record in records)
+            return [put_run(connection, record) for record in records]
 
     def rename(self, run: int, name: str) -> None:
         """Give a run a name, or take it away.
@@ -173,7 +145,7 @@ class RunLibrary:
         if before is not None:
             where, values = f"{where} AND (started, id) < (?, ?)", [*values, *before]
         return self._select(
-            f"{_RUNS} WHERE {where} ORDER BY started DESC, id DESC LIMIT ?", [*values, limit]
+            f"{RUNS} WHERE {where} ORDER BY started DESC, id DESC LIMIT ?", [*values, limit]
         )
 
     def each(self, which: RunFilter = ALL, pieces: int = 500) -> Iterator[StoredRun]:
@@ -181,7 +153,7 @@ class RunLibrary:
         where, values = condition(which)
         last = 0
         while found := self._select(
-            f"{_RUNS} WHERE id > ? AND {where} ORDER BY id LIMIT ?", [last, *values, pieces]
+            f"{RUNS} WHERE id > ? AND {where} ORDER BY id LIMIT ?", [last, *values, pieces]
         ):
             yield from found
             last = found[-1].id
@@ -194,7 +166,7 @@ class RunLibrary:
         InputError
             If there is no such run.
         """
-        found = self._select(f"{_RUNS} WHERE id = ?", [run])
+        found = self._select(f"{RUNS} WHERE id = ?", [run])
         if not found:
             raise self._no_run(run)
         return found[0]
@@ -205,7 +177,7 @@ class RunLibrary:
         found: list[StoredRun] = []
         for piece, marks in chunks(list(dict.fromkeys(keys))):
             found += self._select(
-                f"{_RUNS} WHERE key IN ({marks}){of_version} ORDER BY started, id",
+                f"{RUNS} WHERE key IN ({marks}){of_version} ORDER BY started, id",
                 [*piece, *values],
             )
         return {one.record.key: one for one in found}
@@ -222,9 +194,21 @@ class RunLibrary:
         return None if packed is None else inflated(packed, str(self.path), f"run {run}")
 
     def packed_result(self, run: int) -> bytes | None:
-        """Return the result file of a run as it was kept."""
-        row = self._one("SELECT content FROM results WHERE run = ?", run)
-        return None if row is None else bytes(row["content"])
+        """Return the result file of a run as it was kept, or None.
+
+        Raises
+        ------
+        InputError
+            If it was kept and is gone.
+        """
+        row = self._one(
+            "SELECT result_bytes, content FROM runs LEFT JOIN results ON run = id WHERE id = ?", run
+        )
+        if row is None or row["result_bytes"] is None:
+            return None
+        if not isinstance(row["content"], bytes):
+            raise InputError("its result is damaged", file=str(self.path), item=f"run {run}")
+        return row["content"]
 
     def count(self, which: RunFilter = ALL) -> int:
         """Return how many runs there are."""
@@ -268,6 +252,24 @@ class RunLibrary:
             ).fetchone()
         return int(row["id"])
 
+    def take_study(self, study: StoredStudy, points: Mapping[int, int]) -> None:
+        """Take a study over from another library, with its points by number; what is there stays."""
+        packed = deflated(json.dumps(dict(study.record), allow_nan=False).encode())
+        with self._connections.writing() as connection:
+            connection.execute(
+                "INSERT INTO studies (digest, name, record, points, created, version, state) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest, version) DO NOTHING",
+                (
+                    *(storable(study.digest), storable(study.name), packed, study.points),
+                    *(study.created, storable(study.version), storable(study.state)),
+                ),
+            )
+            connection.executemany(
+                "INSERT OR IGNORE INTO study_points SELECT id, ?, ? FROM studies "
+                "WHERE digest = ? AND version = ?",
+                [(point, run, study.digest, study.version) for point, run in points.items()],
+            )
+
     def link_points(self, study: int, runs: Mapping[int, int]) -> None:
         """Say which runs are points of a study: by number of the point, number of the run."""
         with self._connections.writing() as connection:
@@ -304,11 +306,8 @@ class RunLibrary:
             If the file of one is damaged.
         """
         with self._connections.reading() as connection:
-            rows = connection.execute(
-                "SELECT *, (SELECT count(*) FROM study_points WHERE study = id) AS kept FROM studies "
-                "ORDER BY created DESC, id DESC"
-            ).fetchall()
-        return [self._study(row) for row in rows]
+            rows = connection.execute(f"{STUDIES} ORDER BY created DESC, id DESC").fetchall()
+        return [decode_study(row, str(self.path)) for row in rows]
 
     def study_runs(self, study: int) -> list[tuple[int, StoredRun]]:
         """Return the points of a study that are kept, in the order of their numbers."""
@@ -317,7 +316,7 @@ class RunLibrary:
                 "SELECT point, run FROM study_points WHERE study = ? ORDER BY point", (study,)
             ).fetchall()
             runs = connection.execute(
-                f"{_RUNS} WHERE id IN (SELECT run FROM study_points WHERE study = ?)", (study,)
+                f"{RUNS} WHERE id IN (SELECT run FROM study_points WHERE study = ?)", (study,)
             ).fetchall()
         stored = {row["id"]: decode(row, str(self.path)) for row in runs}
         return [(int(row["point"]), stored[row["run"]]) for row in points if row["run"] in stored]
@@ -362,20 +361,6 @@ class RunLibrary:
         with self._connections.reading() as connection:
             row: sqlite3.Row | None = connection.execute(statement, values).fetchone()
         return row
-
-    def _study(self, row: sqlite3.Row) -> StoredStudy:
-        item = f"study {row['id']}"
-        content = inflated(row["record"], str(self.path), item)
-        try:
-            record = json.loads(content)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            raise InputError(
-                "must be a JSON object", file=str(self.path), item=item, field="record"
-            )
-        keys = ("id", "digest", "name", "points", "kept", "created", "version", "state")
-        return StoredStudy(record=record, **{key: row[key] for key in keys})
 
     def _no_run(self, run: int) -> InputError:
         return InputError("there is no such run", file=str(self.path), item=f"run {run}")

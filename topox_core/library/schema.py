@@ -18,6 +18,7 @@ def _first_tables(connection: sqlite3.Connection) -> None:
 
 
 # ``measures`` holds every measure; the columns before it repeat those that runs are filtered by.
+# ``result_bytes`` is null where no result was kept: a result that is missing is known to be lost.
 # Ids are never used again, so that a link to a deleted run leads to no other run.
 _VERSION_1 = (
     """CREATE TABLE studies (
@@ -31,7 +32,7 @@ _VERSION_1 = (
         subject TEXT NOT NULL, name TEXT NOT NULL, graph TEXT NOT NULL, cluster TEXT NOT NULL, seed INTEGER,
         host TEXT NOT NULL, started REAL NOT NULL, wall_s REAL NOT NULL, status TEXT NOT NULL, stopped_by TEXT NOT NULL,
         iteration_ms REAL, bound_ms REAL, gap REAL, dark_share REAL, changes REAL, dollars REAL, watts REAL,
-        settings TEXT NOT NULL, measures TEXT NOT NULL, message TEXT NOT NULL, link TEXT NOT NULL,
+        settings TEXT NOT NULL, measures TEXT NOT NULL, message TEXT NOT NULL, link TEXT NOT NULL, result_bytes INTEGER,
         UNIQUE (key, version))""",
     # Apart from the runs, so that filters do not read them.
     """CREATE TABLE results (

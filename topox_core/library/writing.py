@@ -57,7 +57,10 @@ def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, boo
         return run, True
     if row["name"] and not there["name"]:
         connection.execute("UPDATE runs SET name = ? WHERE id = ?", (row["name"], run))
-    if all(row[column] == there[column] for column in ("status", "stopped_by", "measures")):
+    same = all(row[column] == there[column] for column in ("status", "stopped_by", "measures"))
+    if same and there["result_bytes"] is None and record.result is not None:
+        size = row["result_bytes"]
+        connection.execute("UPDATE runs SET result_bytes = ? WHERE id = ?", (size, run))
         _put_result(connection, run, record.result)
     return run, False
 
@@ -68,7 +71,7 @@ def _is_unfinished(row: sqlite3.Row | dict[str, Any]) -> bool:
 
 def _put_result(connection: sqlite3.Connection, run: int, content: bytes | None) -> None:
     if content is not None:
-        connection.execute("INSERT OR IGNORE INTO results VALUES (?, ?)", (run, content))
+        connection.execute("INSERT INTO results VALUES (?, ?)", (run, content))
 
 
 def take_out(connection: sqlite3.Connection, runs: Sequence[int]) -> Deleted:
