@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 
-from topox_core.papers import opus
+from topox_core.papers import opus, tdm
 from topox_core.papers.card import VERDICTS, Answer, Row
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.dedicated import CARD as DEDICATED
@@ -137,6 +137,7 @@ CLAIMS = (
         Reading("average", _item(RIVALS["oversubscribed"]), 1.18),
     ),
     *opus.CLAIMS,
+    *tdm.CLAIMS,
 )
 
 
