@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from statistics import fmean, pstdev
 from types import MappingProxyType
 from typing import Literal
 
@@ -264,22 +263,26 @@ def judged(theirs: float, ours: float, level: float | None = None) -> Verdict:
     return "differs" if flat and verdict == "trend" else verdict
 
 
-def judged_over(theirs: float, draws: Sequence[float], level: float) -> Verdict:
+def judged_over(theirs: float, mean: float, spread: float, level: float) -> Verdict:
     """Return the verdict on the mean of several draws, where chance has a part in each.
 
-    The mean is judged as one number; where it lies less than one standard deviation of the draws
-    from ``level`` on the printed side, the printed direction is not shown and the row differs.
+    The mean is judged as one number; where it lies less than ``spread``, the standard deviation of
+    the draws, from ``level`` on the printed side, the printed direction is not shown and the row
+    differs.
     """
-    verdict = judged(theirs, fmean(draws), level)
+    verdict = judged(theirs, mean, level)
     side = 1 if theirs > level else -1
-    unsure = side * (fmean(draws) - level) <= pstdev(draws)
-    return "differs" if unsure and abs(theirs / level - 1) > LEVEL else verdict
+    hidden = spread > 0 and side * (mean - level) <= spread
+    return "differs" if hidden and abs(theirs / level - 1) > LEVEL else verdict
 
 
-def stated(ours: float, level: float = 1.0, above: bool = True) -> Verdict:
-    """Return the verdict where a sentence says that a number is above (or below) ``level``, without a number."""
-    clear = ours / level - 1 > LEVEL if above else ours / level - 1 < -LEVEL
-    return "trend" if clear else "differs"
+def stated(ours: float, level: float = 1.0, above: bool = True, spread: float = 0.0) -> Verdict:
+    """Return the verdict where a sentence says that a number is above (or below) ``level``, without a number.
+
+    ``spread`` is the standard deviation of the draws that ``ours`` is the mean of.
+    """
+    beyond = (ours - level) * (1 if above else -1)
+    return "trend" if beyond > max(LEVEL * level, spread) else "differs"
 
 
 def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from topox_core.papers.card import Answer, Row, Verdict, judged, stated
+from topox_core.papers.card import Answer, Row, Verdict, judged, judged_over, stated
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a card's answer, and what it was at the last check."""
+    """A number of a card's answer, and what it was at the last check.
+
+    ``spread`` is the standard deviation of the draws that it is the mean of, if it is one.
+    """
 
     series: str
     of: Callable[[tuple[Row, ...]], float]
     checked: float
+    spread: Reading | None = None
 
     def value(self, answer: Answer | None) -> float:
         """Return the number of a complete answer, else that of the last check."""
@@ -61,5 +65,7 @@ class Claim:
             return stated(value)
         if self.least and value >= self.printed:
             return "match"
+        if self.reading.spread is not None:
+            return judged_over(self.printed, value, self.reading.spread.value(answer), 1.0)
         ratio = self.unit == "×" and not self.base
         return judged(self.printed - self.base, value - self.base, 1.0 if ratio else None)

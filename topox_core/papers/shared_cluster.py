@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
 
 import numpy as np
 
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
+    LEVEL,
+    MATCH,
     Answer,
     Card,
     Choice,
@@ -18,10 +21,10 @@ from topox_core.papers.card import (
     Settings,
     Verdict,
     counted_verdicts,
-    judged,
+    judged_over,
     stated,
 )
-from topox_core.papers.switches import SHARE, VARIANT, seeds
+from topox_core.papers.switches import SHARE, VARIANT
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 from topox_core.runs.stopping import Stop
 
@@ -32,6 +35,9 @@ MIX = (("dlrm-16", 0.35), ("bert-16", 0.30), ("candle-16", 0.25), ("vgg16-measur
 PRINTED = {("average", "fat_tree"): 1.7, ("average", "oversubscribed"): 1.15}
 SERIES = {"average": "Average of the jobs", "tail": "Slowest jobs (99th percentile)"}
 RIVALS = {"fat_tree": "Fat-tree of similar cost", "oversubscribed": "Oversubscribed fat-tree"}
+
+SEEDS = tuple(range(5))
+ALL_SEEDS = "0-4"
 
 CHOICES = (
     Choice(
@@ -50,7 +56,13 @@ CHOICES = (
         2,
     ),
     VARIANT,
-    seeds("Of the draw of jobs and of their places."),
+    Choice(
+        "seed",
+        "Draws",
+        "Of the jobs and of their places: one seed, or mean and spread of five.",
+        ((ALL_SEEDS, "mean of seeds 0 to 4"), *((seed, f"seed {seed}") for seed in SEEDS)),
+        ALL_SEEDS,
+    ),
 )
 
 
@@ -62,73 +74,110 @@ def drawn_jobs(count: int, seed: int) -> tuple[str, ...]:
 
 def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     lost: list[str] = []
-    servers, seed = int(settings["servers"]), int(settings["seed"])
-    jobs = drawn_jobs(servers // EACH, seed)
-    scattered = list(range(servers))
-    random.Random(seed + 1).shuffle(scattered)
-    cluster, shard = network(servers, DEGREE, PORT_GBPS), network(EACH, DEGREE, PORT_GBPS)
-    nic = DEGREE * PORT_GBPS * float(settings["fat_tree"])
-    over = FabricOptions(
-        oversubscription=float(settings["oversubscription"]), servers_per_rack=RACK
-    )
-    calls = [
-        Call(rival, shared_iterations_ms, (jobs, EACH, tuple(scattered), cluster, options))
-        for rival, options in (
-            ("oversubscribed", over),
-            ("fat_tree", FabricOptions(equivalent_gbps=nic)),
-        )
-    ]
-    calls += [
-        Call(
-            model,
-            iteration_ms,
-            (model, shard, "static", FabricOptions(topology_variant=str(settings["variant"]))),
-        )
-        for model in sorted(set(jobs))
-    ]
-    known: dict[str, list[float]] = {}
+    seeds = SEEDS if settings["seed"] == ALL_SEEDS else (int(settings["seed"]),)
+    jobs = {seed: drawn_jobs(int(settings["servers"]) // EACH, seed) for seed in seeds}
     on_shard: dict[str, float] = {}
-    for key, answer in answers(calls, stop, lost):
-        if key in RIVALS:
-            known[key] = answer
-        else:
+    on_rival: dict[tuple[str, int], list[float]] = {}
+    for key, answer in answers(_calls(settings, jobs), stop, lost):
+        if isinstance(key, str):
             on_shard[key] = answer
+        else:
+            on_rival[key] = answer
     rows: list[Row] = []
-    if set(jobs) <= set(on_shard):
-        ours = [on_shard[model] for model in jobs]
-        rows = [
-            _row(series, rival, ours, known[rival], settings)
-            for series in SERIES
-            for rival in RIVALS
-            if rival in known
-        ]
-    for row in rows:
-        on_row(row)
+    if {model for drawn in jobs.values() for model in drawn} <= set(on_shard):
+        ours = {seed: [on_shard[model] for model in drawn] for seed, drawn in jobs.items()}
+        for series in SERIES:
+            for rival in RIVALS:
+                if all((rival, seed) in on_rival for seed in seeds):
+                    others = {seed: on_rival[rival, seed] for seed in seeds}
+                    rows.append(_row(series, rival, ours, others, settings))
+                    on_row(rows[-1])
     return CARD.answer(settings, rows, _finding(rows), _remarks(rows, jobs), lost)
 
 
+def _calls(settings: Settings, jobs: Mapping[int, tuple[str, ...]]) -> list[Call]:
+    """Return the calls: of every draw the two fat-trees, of every model a shard of its own."""
+    servers = int(settings["servers"])
+    cluster, shard = network(servers, DEGREE, PORT_GBPS), network(EACH, DEGREE, PORT_GBPS)
+    rivals = {
+        "oversubscribed": FabricOptions(
+            oversubscription=float(settings["oversubscription"]), servers_per_rack=RACK
+        ),
+        "fat_tree": FabricOptions(equivalent_gbps=DEGREE * PORT_GBPS * float(settings["fat_tree"])),
+    }
+    static = FabricOptions(topology_variant=str(settings["variant"]))
+    shared = [
+        Call(
+            (rival, seed),
+            shared_iterations_ms,
+            (drawn, EACH, places(servers, seed), cluster, options),
+        )
+        for rival, options in rivals.items()
+        for seed, drawn in jobs.items()
+    ]
+    models = sorted({model for drawn in jobs.values() for model in drawn})
+    return shared + [
+        Call(model, iteration_ms, (model, shard, "static", static)) for model in models
+    ]
+
+
+def places(servers: int, seed: int) -> tuple[int, ...]:
+    """Return the servers in the order in which jobs get them, scattered over the racks."""
+    scattered = list(range(servers))
+    random.Random(seed + 1).shuffle(scattered)
+    return tuple(scattered)
+
+
 def _row(
-    series: str, rival: str, ours: Sequence[float], others: Sequence[float], settings: Settings
+    series: str,
+    rival: str,
+    ours: Mapping[int, Sequence[float]],
+    others: Mapping[int, Sequence[float]],
+    settings: Settings,
 ) -> Row:
     def measure(times: Sequence[float]) -> float:
         return float(np.mean(times) if series == "average" else np.percentile(times, TAIL))
 
-    value, theirs = measure(others) / measure(ours), PRINTED.get((series, rival))
-    data = {"topoopt_ms": measure(ours), f"{rival}_ms": measure(others)}
-    about = f"{settings['servers']} servers, {len(ours)} jobs"
+    draws = {seed: measure(others[seed]) / measure(ours[seed]) for seed in ours}
+    values, theirs = list(draws.values()), PRINTED.get((series, rival))
+    value = fmean(values)
+    data = {
+        "topoopt_ms": fmean(map(measure, ours.values())),
+        f"{rival}_ms": fmean(map(measure, others.values())),
+        "least": min(values),
+        "most": max(values),
+        "standard_deviation": pstdev(values),
+        **{f"seed_{seed}": draw for seed, draw in draws.items()},
+    }
+    jobs = len(next(iter(ours.values())))
+    about = f"{settings['servers']} servers, {jobs} jobs"
     verdict: Verdict
     if theirs is None:
-        verdict = stated(value)
+        verdict = stated(value, spread=pstdev(values))
         reason = "No number is printed for the tail; the paper says that it is like the average, TopoOpt ahead."
     else:
-        verdict, reason = judged(theirs, value, level=1.0), _reason(rival, theirs, value, settings)
+        verdict, reason = (
+            judged_over(theirs, value, pstdev(values), level=1.0),
+            _reason(rival, value / theirs, settings),
+        )
+    if len(values) > 1:
+        reason = f"{_spread(values)} {reason}"
     return Row(series, RIVALS[rival], about, theirs, value, verdict, reason, data=data)
 
 
-def _reason(rival: str, theirs: float, value: float, settings: Settings) -> str:
-    if abs(value / theirs - 1) <= 0.1:
-        return "The same within a tenth."
+def _spread(values: Sequence[float]) -> str:
+    same = sum(abs(value - 1) <= LEVEL for value in values)
+    level = f", {same} of them level with TopoOpt" if same else ""
+    return (
+        f"Mean of {len(values)} draws from {min(values):.2f} to {max(values):.2f}, standard deviation "
+        f"{pstdev(values):.2f}{level}."
+    )
+
+
+def _reason(rival: str, share: float, settings: Settings) -> str:
     if rival == "fat_tree":
+        if abs(share - 1) <= MATCH:
+            return "The same within a tenth."
         return (
             "Jobs do not disturb one another on a fat-tree without oversubscription, so the factor is that of its NIC, "
             f"{float(settings['fat_tree']):g} of d × B, on jobs that wait for the network only in part."
@@ -152,12 +201,17 @@ def _finding(rows: Sequence[Row]) -> str:
     )
 
 
-def _remarks(rows: Sequence[Row], jobs: Sequence[str]) -> tuple[str, ...]:
+def _remarks(rows: Sequence[Row], jobs: Mapping[int, Sequence[str]]) -> tuple[str, ...]:
     if not rows:
         return ()
-    mix = ", ".join(f"{jobs.count(name)} × {name}" for name, _ in MIX if name in jobs)
+    mixes = "; ".join(
+        f"seed {seed}: "
+        + ", ".join(f"{drawn.count(name)} × {name}" for name, _ in MIX if name in drawn)
+        for seed, drawn in jobs.items()
+    )
     return (
-        f"{counted_verdicts(rows)}. Jobs of 16 servers each: {mix}.",
+        f"{counted_verdicts(rows)}.",
+        f"Jobs of 16 servers each, by draw: {mixes}.",
         "All jobs start together and run one iteration; on the fat-trees their servers are scattered over the racks. A "
         "shard of circuits belongs to one job, so there a job never waits for another.",
     )

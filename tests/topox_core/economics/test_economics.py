@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -368,14 +369,25 @@ def test_a_patch_panel_leaves_the_fat_tree_of_its_cost_about_a_third_of_the_band
         assert 4 * gbps / cost_equivalent_gbps(
             cluster(gbps), mixnet, "topoopt_patch_panel"
         ) == pytest.approx(ratio, abs=0.01)
-    # OCS are published to cost 1.33 times patch panels.
-    dearer = (
-        cluster_bill("topoopt_ocs", cluster(), mixnet).cost_usd
-        / cluster_bill("topoopt_patch_panel", cluster(), mixnet).cost_usd
-    )
-    assert dearer == pytest.approx(1.33, abs=0.04)
     with pytest.raises(InputError, match="must be a network of circuits"):
         cost_equivalent_gbps(cluster(), mixnet, "fat_tree")
+
+
+def test_the_averages_of_figure_10_are_over_the_same_speeds() -> None:
+    """Published as averages: OCS over patch panel 1.33, ideal switch over TopoOpt (patch panel) 3.2."""
+
+    def ratio(dear: str, cheap: str) -> list[float]:
+        return [
+            cluster_bill(dear, cluster(gbps), PRICE_SETS["mixnet"]).cost_usd
+            / cluster_bill(cheap, cluster(gbps), PRICE_SETS["mixnet"]).cost_usd
+            for gbps in (10.0, 25.0, 40.0, 100.0, 200.0)
+        ]
+
+    dearer = ratio("topoopt_ocs", "topoopt_patch_panel")
+    assert dearer == sorted(dearer, reverse=True)
+    assert (dearer[0], dearer[-1], fmean(dearer)) == pytest.approx((1.69, 1.19, 1.46), abs=0.006)
+    assert fmean(ratio("fat_tree", "topoopt_patch_panel")) == pytest.approx(2.30, abs=0.006)
+    assert fmean(ratio("fat_tree", "topoopt_ocs")) == pytest.approx(1.63, abs=0.006)
 
 
 def test_dearer_optics_buy_a_faster_fat_tree() -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from dataclasses import replace
+from statistics import fmean, pstdev
 
 import numpy as np
 import pytest
@@ -176,7 +177,8 @@ def test_the_claims_of_the_last_check_are_what_table_iii_gives(known):
 
 def test_a_run_takes_the_place_of_the_last_check_once_it_is_complete():
     claim = next(one for one in CLAIMS if one.card == "topoopt-shared")
-    rows = (Row("average", "Fat-tree of similar cost", "", 1.7, 3.0, "differs", ""),)
+    spread = {"standard_deviation": 0.1}
+    rows = (Row("average", "Fat-tree of similar cost", "", 1.7, 3.0, "differs", "", data=spread),)
     whole = Answer(claim.card, {}, rows, "")
     assert claim.verdict(None) == "match" and claim.verdict(whole) == "differs"
     assert claim.verdict(Answer(claim.card, {}, rows, "", lost=("cancelled",))) == "match"
@@ -356,6 +358,25 @@ def test_the_draw_of_jobs_is_repeatable_and_follows_the_mix():
     assert sum(share for _, share in MIX) == pytest.approx(1)
 
 
+def test_the_shared_cluster_is_judged_by_mean_and_spread_over_seeds():
+    card = card_named("topoopt-shared")
+    small = {"servers": 64}
+    told: list[Row] = []
+    answer = card.run(small, never, told.append)
+    assert answer.complete and told == list(answer.rows)
+    alone = [card.run(small | {"seed": seed}, never, told.append) for seed in (0, 1)]
+    for place, one in enumerate(answer.rows):
+        draws = [one.data[f"seed_{seed}"] for seed in range(5)]
+        assert one.ours == pytest.approx(fmean(draws))
+        assert one.data["standard_deviation"] == pytest.approx(pstdev(draws))
+        assert (one.data["least"], one.data["most"]) == (min(draws), max(draws))
+        assert [single.rows[place].ours for single in alone] == pytest.approx(draws[:2])
+        assert "Mean of 5 draws" in one.reason
+    claims = [claim for claim in CLAIMS if claim.card == card.name]
+    printed = [one for one in answer.rows if one.theirs is not None]
+    assert [claim.verdict(answer) for claim in claims] == [one.verdict for one in printed]
+
+
 # --- cards
 
 
@@ -436,11 +457,14 @@ def test_a_ratio_on_the_other_side_of_one_differs(theirs, ours_, verdict):
 
 
 def test_the_mean_of_several_draws_must_show_the_printed_direction():
-    assert judged_over(1.7, (1.7, 1.6, 1.8), 1.0) == "match"
-    assert judged_over(1.15, (1.12, 1.14, 1.13), 1.0) == "match"
+    assert judged_over(1.7, 1.7, 0.1, 1.0) == "match"
+    assert judged_over(1.15, 1.13, 0.01, 1.0) == "match"
     # The mean is within a tenth of 1.15, but three draws of five show no difference.
-    assert judged_over(1.15, (1.176, 0.999, 0.999, 1.089, 0.999), 1.0) == "differs"
-    assert judged_over(0.85, (0.9, 1.02, 1.0), 1.0) == "differs"
+    draws = (1.176, 0.999, 0.999, 1.089, 0.999)
+    assert judged_over(1.15, fmean(draws), pstdev(draws), 1.0) == "differs"
+    assert judged_over(0.85, 0.95, 0.06, 1.0) == "differs"
+    assert judged_over(1.0, 1.03, 0.06, 1.0) == "match"  # no direction is printed
+    assert stated(1.08, spread=0.1) == "differs" and stated(1.08, spread=0.01) == "trend"
 
 
 def test_a_stated_direction_must_be_clear():
