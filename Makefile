@@ -69,7 +69,8 @@ LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-
 
 lock: $(DEV_STAMP)
 	$(VENV)/bin/uv pip compile $(LOCKED) $(UPGRADE) requirements.txt -o locks/run.txt
-	$(VENV)/bin/uv pip compile $(LOCKED) $(UPGRADE) -c locks/run.txt requirements-dev.txt -o locks/dev.txt
+	$(VENV)/bin/uv pip compile $(LOCKED) $(UPGRADE) -c locks/run.txt requirements.txt requirements-dask.txt -o locks/dask.txt
+	$(VENV)/bin/uv pip compile $(LOCKED) $(UPGRADE) -c locks/dask.txt requirements-dev.txt -o locks/dev.txt
 
 bom: $(DEV_STAMP)
 	$(VENV)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o bill-of-materials.cdx.json locks/run.txt

@@ -28,7 +28,8 @@ def test_it_runs_as_a_user_who_owns_none_of_the_code() -> None:
 
 def test_packages_come_from_the_lock_with_hashes() -> None:
     installs = [line for line in said("RUN") if "pip install" in line]
-    assert len(installs) == 1 and "--require-hashes -r locks/run.txt" in installs[0]
+    assert len(installs) == 1 and '--require-hashes -r "locks/${LOCK}.txt"' in installs[0]
+    assert said("ARG") == ["LOCK=run"]
     assert re.fullmatch(r"docker\.io/library/python:3\.1[123]-slim", said("FROM")[0])
 
 

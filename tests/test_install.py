@@ -48,9 +48,17 @@ def lock(name: str) -> dict[str, list[Locked]]:
     return packages
 
 
+def versions(name: str) -> dict[str, set[str]]:
+    return {package: {one.version for one in ones} for package, ones in lock(name).items()}
+
+
 @pytest.mark.parametrize(
     ("name", "files"),
-    [("run.txt", ["requirements.txt"]), ("dev.txt", ["requirements.txt", "requirements-dev.txt"])],
+    [
+        ("run.txt", ["requirements.txt"]),
+        ("dask.txt", ["requirements.txt", "requirements-dask.txt"]),
+        ("dev.txt", ["requirements.txt", "requirements-dask.txt", "requirements-dev.txt"]),
+    ],
 )
 def test_the_lock_holds_what_the_requirements_say_and_nothing_they_no_longer_say(
     name: str, files: list[str]
@@ -68,7 +76,7 @@ def test_the_lock_holds_what_the_requirements_say_and_nothing_they_no_longer_say
     assert named == set(asked), "make lock"
 
 
-@pytest.mark.parametrize("name", ["run.txt", "dev.txt"])
+@pytest.mark.parametrize("name", ["run.txt", "dask.txt", "dev.txt"])
 def test_every_package_of_a_lock_has_hashes_and_no_address(name: str) -> None:
     text = (ROOT / "locks" / name).read_text(encoding="utf-8")
     packages = [one for ones in lock(name).values() for one in ones]
@@ -78,9 +86,8 @@ def test_every_package_of_a_lock_has_hashes_and_no_address(name: str) -> None:
 
 
 def test_tests_run_with_the_versions_that_users_have() -> None:
-    run, dev = lock("run.txt"), lock("dev.txt")
-    versions = {package: {one.version for one in ones} for package, ones in dev.items()}
-    assert {p: {one.version for one in ones} for p, ones in run.items()}.items() <= versions.items()
+    run, dask, dev = (versions(name) for name in ("run.txt", "dask.txt", "dev.txt"))
+    assert run.items() <= dask.items() <= dev.items()
 
 
 def test_setting_up_and_testing_install_from_the_locks_and_nowhere_else() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from functools import lru_cache
 
@@ -10,44 +9,35 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_freely
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed, rounding_ms
 from topox_core.fabrics.registry import PAYS_DELAY
-from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
-from topox_core.fabrics.sweep import By, Cell, CellResult, Column, ColumnResult, at_point
+from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.fabrics.sweep import Cell, CellResult, Column, ColumnResult, MapJob, at_point
 from topox_core.fabrics.winner import MapOutcome
-from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import TaskGraph
-from topox_core.schedule.settings import Settings
-
-# In a worker process: the job that was unpacked last, by its digest.
-_unpacked: dict[str, tuple[TaskGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]] = {}
 
 
-def run_call(digest: str, packed: bytes, call: Cell | Column) -> CellResult | ColumnResult:
-    """Make one call of a map, whose job is unpacked once."""
-    if digest not in _unpacked:
-        _unpacked.clear()
-        _unpacked[digest] = pickle.loads(packed)
-    return _run_cell(digest, call) if isinstance(call, Cell) else _pass_on(digest, call)
+def run_call(job: MapJob, call: Cell | Column) -> CellResult | ColumnResult:
+    """Make one call of a map."""
+    return _run_cell(job, call) if isinstance(call, Cell) else _pass_on(job, call)
 
 
-def _job(digest: str, value: float, delay_ms: float | None) -> JobRequest:
-    graph, cluster, settings, _, options, by = _unpacked[digest]
-    return JobRequest(graph, at_point(cluster, by, value, delay_ms or 0.0), settings, options)
+def _request(job: MapJob, value: float, delay_ms: float | None) -> JobRequest:
+    cluster = at_point(job.cluster, job.by, value, delay_ms or 0.0)
+    return JobRequest(job.task_graph, cluster, job.settings, job.options)
 
 
-def _run_cell(digest: str, cell: Cell) -> CellResult:
+def _run_cell(job: MapJob, cell: Cell) -> CellResult:
     """Run one cell; why a fabric cannot run stands beside the others' outcomes."""
-    fabrics, paying = _unpacked[digest][3], cell.delay_ms is not None
-    job = _job(digest, cell.value, cell.delay_ms)
+    paying = cell.delay_ms is not None
+    request = _request(job, cell.value, cell.delay_ms)
     outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
     runs: dict[str, FabricRun] = {}
-    if paying and "scheduled" in fabrics and (fixed := _static(digest, cell.value)) is not None:
+    if paying and "scheduled" in job.fabrics and (fixed := _static(job, cell.value)) is not None:
         runs["static"] = fixed
-    for name in fabrics:
+    for name in job.fabrics:
         if (name in PAYS_DELAY) != paying:
             continue
         try:
-            run = runs[name] = run_freely(name, replace(job, runs=runs))
+            run = runs[name] = run_freely(name, replace(request, runs=runs))
         except InputError as error:
             failed[name] = str(error)
             continue
@@ -57,13 +47,12 @@ def _run_cell(digest: str, cell: Cell) -> CellResult:
 
 
 @lru_cache(maxsize=8)
-def _static(digest: str, value: float) -> FabricRun | None:
+def _static(job: MapJob, value: float) -> FabricRun | None:
     """Return fixed circuits, which do not depend on the delay and are among the plans at every one."""
-    job = _job(digest, value, None)
     if job.settings.on_slots:
         return None
     try:
-        return run_freely("static", job)
+        return run_freely("static", _request(job, value, None))
     except InputError:
         return None
 
@@ -92,12 +81,12 @@ def _outcome(run: FabricRun) -> MapOutcome:
     )
 
 
-def _pass_on(digest: str, column: Column) -> ColumnResult:
+def _pass_on(job: MapJob, column: Column) -> ColumnResult:
     """Carry the plans of a column out at every shorter delay, and keep what is better there."""
     better: dict[float, MapOutcome] = {}
     for delay_ms, alone in zip(column.delay_ms, column.alone, strict=True):
-        job = _job(digest, column.value, delay_ms)
-        passed = best_passed(job, column.plans, alone.iteration_ms)
+        request = _request(job, column.value, delay_ms)
+        passed = best_passed(request, column.plans, alone.iteration_ms)
         if passed is None:
             continue
         circuits, makespan_ms = passed.execution.circuits, passed.execution.makespan_ms

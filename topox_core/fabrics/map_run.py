@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from functools import partial
 
 from topox_core.fabrics.map_cells import run_call
 from topox_core.fabrics.refinement import wanted
@@ -42,26 +41,25 @@ class MapRun:
         Results computed before, by :meth:`Sweep.key`, which are not computed again; new ones are
         added.
     executor
-        Anything with the ``submit`` of ``concurrent.futures``; whoever made it ends it. Without
-        one the run has worker processes of its own.
-    workers
-        How many of its own; by default one a core.
+        Who computes: an executor, which whoever made it ends, or how many worker processes of the
+        run's own; by default one a core.
     """
 
     def __init__(
         self,
         sweep: Sweep,
         known: MutableMapping[str, CellResult | ColumnResult] | None = None,
-        executor: concurrent.futures.Executor | None = None,
-        workers: int | None = None,
+        executor: concurrent.futures.Executor | int | None = None,
     ) -> None:
         self.sweep = sweep
         self._known = {} if known is None else known
-        self._own = None if executor is not None else LocalExecutor(workers)
-        self._executor = executor or self._own
+        self._own = None
+        if not isinstance(executor, concurrent.futures.Executor):
+            executor = self._own = LocalExecutor(executor)
+        self._executor = executor
         self._lock = threading.RLock()
-        self._failures: dict[Call, BaseException] = {}
-        self._done, self._closed = 0, False
+        self._failures: dict[Call, Exception] = {}
+        self._done, self._closed, self._stopped = 0, False, ""
         self._began, self._ended_s = time.monotonic(), 0.0
         self._rounds = 0
         self._round: CellsRun[Call, str, CellResult | ColumnResult] | None = None
@@ -92,6 +90,7 @@ class MapRun:
             ended = self._round.result()
             self._done += len(ended.results)
             self._failures |= ended.failures
+            self._stopped = ended.stopped
             self._go_on()
 
     def cancel(self) -> None:
@@ -111,7 +110,7 @@ class MapRun:
     def result(self) -> MapResult:
         """Return what is complete so far."""
         reasons = [str(error) or type(error).__name__ for error in self._failures.values()]
-        lost = tuple(
+        lost = ((self._stopped,) if self._stopped else ()) + tuple(
             f"{reason}: {reasons.count(reason)} calls are missing"
             for reason in dict.fromkeys(reasons)
         )
@@ -119,13 +118,14 @@ class MapRun:
 
     def _go_on(self) -> None:
         """Start the next round: what was planned is passed on before more is computed."""
-        calls: list[Call] = [*self._columns()]
-        if not calls:
+        calls: list[Call] = [] if self._stopped else [*self._columns()]
+        if not (calls or self._stopped):
             calls = [*self._cells()]
             self._rounds += 1
         if calls:
-            function = partial(run_call, self.sweep.job_digest, self.sweep.job)
-            self._round = CellsRun(calls, self.sweep.key, function, self._known, self._executor)
+            self._round = CellsRun(
+                calls, self.sweep.key, run_call, self._known, self._executor, shared=self.sweep.job
+            )
             return
         self._round = None
         self._ended_s = time.monotonic() - self._began

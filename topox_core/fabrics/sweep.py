@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
@@ -22,6 +21,7 @@ from topox_core.io.ranges import geometric
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.batch import Shared
 from topox_core.schedule.settings import Settings
 
 _wrong = partial(InputError, file="sweep")
@@ -176,6 +176,19 @@ MapKnown = Mapping[str, CellResult | ColumnResult]
 
 
 @dataclass(frozen=True)
+class MapJob:
+    """What all calls of a map have in common; two with one digest are the same."""
+
+    digest: str
+    task_graph: TaskGraph = field(compare=False)
+    cluster: Cluster = field(compare=False)
+    settings: Settings = field(compare=False)
+    fabrics: tuple[str, ...] = field(compare=False)
+    options: FabricOptions = field(compare=False)
+    by: By = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Sweep:
     """A map to compute: what runs, on what, over which axes, under which fabrics.
 
@@ -203,11 +216,18 @@ class Sweep:
             with_degree(self.cluster, int(value))
 
     @cached_property
-    def job(self) -> bytes:
-        """Everything but the axes, for a worker process."""
-        return pickle.dumps(
-            (self.task_graph, self.cluster, self.settings, self.fabrics, self.options, self.axes.by)
+    def job(self) -> Shared:
+        """Everything but the axes, for worker processes."""
+        job = MapJob(
+            self.job_digest,
+            self.task_graph,
+            self.cluster,
+            self.settings,
+            self.fabrics,
+            self.options,
+            self.axes.by,
         )
+        return Shared.of(job, self.job_digest)
 
     @cached_property
     def job_digest(self) -> str:

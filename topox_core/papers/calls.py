@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.cells import CellsRun
 from topox_core.runs.stopping import Stop
 
 POLL_S = 0.1
@@ -20,12 +21,15 @@ class Call:
     """One call: a key to know its answer by, an importable function and its picklable arguments."""
 
     key: Any
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    function: Callable[..., Any] = field(compare=False)
+    arguments: tuple[Any, ...] = field(compare=False)
 
 
 def answers(
-    calls: Sequence[Call], stop: Stop, lost: list[str], workers: int | None = None
+    calls: Sequence[Call],
+    stop: Stop,
+    lost: list[str],
+    executor: concurrent.futures.Executor | int | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (key, answer) of each call as soon as it is there; put the longest calls first.
 
@@ -35,32 +39,47 @@ def answers(
         Asked ten times a second; True ends the workers at once.
     lost
         Gets a line for every reason why answers are missing.
-    workers
-        Processes at once; by default one a core.
+    executor
+        Who makes the calls: an executor, which whoever made it ends, or how many worker processes;
+        by default one a core.
 
     Raises
     ------
     InputError
         If a call raises one.
     """
-    executor = LocalExecutor(workers)
-    waiting = {executor.submit(call.function, *call.arguments): call.key for call in calls}
+    came: SimpleQueue[list[tuple[Call, Any]]] = SimpleQueue()
+    run = CellsRun(calls, _key, make, None, executor, came.put)
     try:
-        while waiting:
+        while run.running or not came.empty():
             if stop():
                 lost.append(CANCELLED)
                 return
-            done, _ = concurrent.futures.wait(
-                waiting, timeout=POLL_S, return_when=concurrent.futures.FIRST_COMPLETED
-            )
-            for future in done:
-                key = waiting.pop(future)
-                error = future.exception()
-                if isinstance(error, InputError):
-                    raise error
-                if error is not None:
-                    lost.append(f"{key}: {error}")
-                    continue
-                yield key, future.result()
+            try:
+                batch = came.get(timeout=POLL_S)
+            except Empty:
+                batch = []
+            for call, answer in batch:
+                yield call.key, answer
+            _raise_bad_input(run)
+        _raise_bad_input(run)
+        result = run.result()
+        lost += [f"{call.key}: {error}" for call, error in result.failures.items()]
+        lost += [result.stopped] if result.stopped else []
     finally:
-        executor.kill()
+        run.close()
+
+
+def make(call: Call) -> Any:
+    """Make a call, in a worker."""
+    return call.function(*call.arguments)
+
+
+def _key(call: Call) -> Any:
+    return call.key
+
+
+def _raise_bad_input(run: CellsRun[Call, Any, Any]) -> None:
+    for error in run.result().failures.values():
+        if isinstance(error, InputError):
+            raise error

@@ -13,15 +13,18 @@ import re
 import signal
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
+from topox_core.runs.batch import NotSent, Shared
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
 from topox_core.runs.stopping import EveryNowAndThen, Stop
 
@@ -31,20 +34,64 @@ R = TypeVar("R")
 IDLE_S = 20.0  # then a worker without work ends and gives its memory back
 WATCH_S = 0.5  # between two checks whether the parent still lives
 POLL_S = 0.05
-DEATHS = 3  # in a row; then the waiting calls are given up
+TASK_S = 0.1
 
 _Call = tuple["concurrent.futures.Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class WorkerDied(RuntimeError):
-    """The worker process ended before the call was answered."""
+    """The worker process ended before the call was answered.
+
+    Parameters
+    ----------
+    how
+        How it ended: ``signal 9``, ``exit code 1``; empty if that is not known.
+    tries
+        How many workers ended at this call.
+    """
+
+    def __init__(self, how: str = "", tries: int = 1) -> None:
+        times = {1: "", 2: " twice at this point"}.get(tries, f" {tries} times at this point")
+        super().__init__(f"the worker process ended{times}" + (f" ({how})" if how else ""))
+        self.how, self.tries = how, tries
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.how, self.tries)
 
 
-class LocalExecutor(concurrent.futures.Executor):
+class AnswerLost(RuntimeError):
+    """Whoever computes went away with the call, which may be made again once somebody is there."""
+
+
+class Executor(concurrent.futures.Executor, ABC):
+    """What a run of cells needs to know of an executor beyond the standard library's interface.
+
+    Attributes
+    ----------
+    workers
+        How many calls it works on at once.
+    task_s
+        How long a call should take, in seconds: long enough to be worth its way, short enough to
+        show progress and to be given up.
+    away
+        In words, why nothing can be computed at the moment; empty if it can.
+    """
+
+    workers: int
+    task_s: float = TASK_S
+    away: str = ""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End at once: waiting calls are cancelled, running ones are given up."""
+
+
+class LocalExecutor(Executor):
     """Worker processes, each with one call at a time, so that a dead worker costs one call only.
 
     Functions must be importable, arguments picklable. A call whose worker ends raises
-    :class:`WorkerDied`; its successor gets a new worker.
+    :class:`WorkerDied`; its successor gets a new worker. An argument that is a
+    :class:`~topox_core.runs.batch.Shared` is sent to each worker once.
 
     Parameters
     ----------
@@ -64,7 +111,8 @@ class LocalExecutor(concurrent.futures.Executor):
         self._waiting: deque[_Call] = deque()
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: list[ProcessPoolExecutor] = []
-        self._closed, self._deaths = False, 0
+        self._sent: WeakKeyDictionary[ProcessPoolExecutor, set[str]] = WeakKeyDictionary()
+        self._closed = False
         self._lock = threading.RLock()
 
     def submit(
@@ -75,8 +123,6 @@ class LocalExecutor(concurrent.futures.Executor):
         with self._lock:
             if self._closed:
                 raise RuntimeError("these worker processes were shut down")
-            if not (self._waiting or self._busy):
-                self._deaths = 0  # what killed workers before need not kill them now
             self._waiting.append((future, fn, args, kwargs))
         self._feed()
         return future
@@ -119,31 +165,44 @@ class LocalExecutor(concurrent.futures.Executor):
                 future, function, args, kwargs = self._waiting.popleft()
                 if not future.set_running_or_notify_cancel():
                     continue
-                if self._deaths >= DEATHS:
-                    future.set_exception(WorkerDied("no worker process stays alive"))
-                    continue
                 pool = self._idle.pop() if self._idle else self._pool()
                 self._busy.append(pool)
-                with on_all_cores():
-                    answer = pool.submit(function, *args, **kwargs)
-                answer.add_done_callback(partial(self._take, pool, future))
+                self._ask(pool, (future, function, args, kwargs))
+
+    def _ask(self, pool: ProcessPoolExecutor, call: _Call) -> None:
+        """Send a call to a worker, what it was sent before by name only."""
+        _, function, args, kwargs = call
+        sent = self._sent.setdefault(pool, set())
+        told = [
+            one.named if isinstance(one, Shared) and one.digest in sent else one for one in args
+        ]
+        sent.update(one.digest for one in args if isinstance(one, Shared))
+        try:
+            with on_all_cores():
+                answer = pool.submit(function, *told, **kwargs)
+        except concurrent.futures.BrokenExecutor:  # it ended while it had nothing to do
+            self._busy.remove(pool)
+            self._busy.append(successor := self._pool())
+            self._ask(successor, call)
+            return
+        answer.add_done_callback(partial(self._take, pool, call))
 
     def _take(
         self,
         pool: ProcessPoolExecutor,
-        future: concurrent.futures.Future[Any],
+        call: _Call,
         answer: concurrent.futures.Future[Any],
     ) -> None:
         """Pass an answer on; called in the thread in which loky attends the worker."""
-        error = answer.exception()
+        future, error = call[0], answer.exception()
         died = isinstance(error, concurrent.futures.BrokenExecutor | ShutdownExecutorError)
         with self._lock:
+            if isinstance(error, NotSent) and self._sent.pop(pool, set()) and not self._closed:
+                self._ask(pool, call)  # a successor, or it has forgotten
+                return
             self._busy.remove(pool)
             if not died:
-                self._deaths = 0
                 self._idle.append(pool)
-            elif not self._closed:
-                self._deaths += 1
         if died:
             future.set_exception(WorkerDied(_how_it_ended(error)))
         elif error is not None:
@@ -192,7 +251,7 @@ def call_in_worker(
                 ours.send(None)
                 ends = min(ends, time.monotonic() + grace_s)
             if time.monotonic() > ends:
-                raise WorkerDied("it was ended: it did not stop in time")
+                raise WorkerDied("it did not stop in time")
         while on_step is not None and ours.poll():
             on_step(ours.recv())
         answer: R = future.result()
@@ -240,9 +299,11 @@ def _with_steps(function: Callable[..., R], *args: Any) -> R:
 
 
 def _how_it_ended(error: BaseException | None) -> str:
+    """Return how a process ended, as far as loky tells: it has the number in its message only."""
     if isinstance(error, ShutdownExecutorError):
-        return "the worker process was ended"
-    code = re.search(r"\{(.*)\}", str(error))  # loky has it nowhere else
-    return (
-        f"the worker process ended ({code[1]})" if code else f"the worker process ended ({error})"
-    )
+        return "it was ended"
+    code = re.search(r"\{\w+\((-?\d+)\)", str(error))
+    if code is None:
+        return str(error)
+    number = int(code[1])
+    return f"signal {-number}" if number < 0 else f"exit code {number}"

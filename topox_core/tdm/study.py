@@ -69,12 +69,11 @@ class StudyCell:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What is kept of one round."""
+    """What is kept of one round; how long it took to find is no part of it: same seed, same outcome."""
 
     round_s: float
     mean_round_s: float
     bound_s: float
-    wall_s: float
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class StudyRow:
     ----------
     seeds
         How many seeds are in it so far.
-    round_s, mean_round_s, wall_s
+    round_s, mean_round_s
         Over seeds; ``mean_round_s`` is the mean over jobs of the round that each sees.
     reduction
         Of the round against the one without time division, seed by seed; ``mean_reduction`` of the
@@ -151,12 +150,11 @@ class StudyRow:
     reduction: Spread
     mean_reduction: Spread
     gap: Spread
-    wall_s: Spread
 
     def as_record(self) -> dict[str, Any]:
         """Return it as a flat row of a table."""
         row = record_of(self, "jobs context algorithm seeds")
-        for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap", "wall_s"):
+        for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap"):
             row |= {
                 f"{name} {part}".replace("_", " "): value
                 for part, value in asdict(getattr(self, name)).items()
@@ -241,12 +239,11 @@ class Study:
     def start(
         self,
         known: MutableMapping[str, StudyCellResult] | None = None,
-        executor: concurrent.futures.Executor | None = None,
-        workers: int | None = None,
+        executor: concurrent.futures.Executor | int | None = None,
     ) -> CellsRun[StudyCell, str, StudyCellResult]:
         """Start to compute the study; the arguments are those of :class:`~topox_core.runs.cells.CellsRun`."""
         function = partial(run_cell, self.setup, self.settings, self.algorithms)
-        return CellsRun(self.cells(), self.key, function, known, executor, workers)
+        return CellsRun(self.cells(), self.key, function, known, executor)
 
 
 def _row(
@@ -263,7 +260,6 @@ def _row(
         Spread.of([shorter_by(one.round_s, base.round_s) for one, base in pairs]),
         Spread.of([shorter_by(one.mean_round_s, base.mean_round_s) for one, base in pairs]),
         Spread.of([shorter_by(one.bound_s, one.round_s) for one in mine]),
-        Spread.of([one.wall_s for one in mine]),
     )
 
 
@@ -289,9 +285,7 @@ def run_cell(
         except InputError as error:
             failed[name] = str(error)
             continue
-        outcomes[name] = CellOutcome(
-            answer.round_s, answer.mean_round_s, answer.bound_s, answer.wall_s
-        )
+        outcomes[name] = CellOutcome(answer.round_s, answer.mean_round_s, answer.bound_s)
         if name == BASELINE:
             phases = [phase for cycle in answer.cycles for phase in cycle.phases]
             communicating_s, computing_s = (

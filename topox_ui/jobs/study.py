@@ -43,7 +43,7 @@ STUDY = RunKind(
 def _start(wanted: Study) -> None:
     owner = run_owner()
     cells = owner.results(STUDY)
-    owner.start(STUDY, wanted.digest, lambda slots: wanted.start(cells, workers=slots), _note)
+    owner.start(STUDY, wanted.digest, lambda slots: wanted.start(cells, slots), _note)
 
 
 def _note(result: CellsResult[StudyCell, StudyCellResult]) -> str:

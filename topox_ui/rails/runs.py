@@ -77,9 +77,7 @@ def start(questions: Sequence[Question]) -> None:
 
     if left:
         # One process: it keeps the prepared iteration from one question to the next.
-        owner.start(
-            RAILS, left, lambda slots: CellsRun(left, _key, answer, answers, workers=slots), keep
-        )
+        owner.start(RAILS, left, lambda slots: CellsRun(left, _key, answer, answers, slots), keep)
 
 
 def begun(questions: Sequence[Question]) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import ChainMap
-from collections.abc import Callable, Mapping, MutableMapping
-from concurrent.futures import Executor, Future
+from collections.abc import Mapping, MutableMapping
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -15,7 +14,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.delays import DelayPoint
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
-from topox_core.runs.cells import CellsResult, CellsRun
+from topox_core.runs.asked import AskedRun
+from topox_core.runs.cells import CellsResult
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
@@ -85,14 +85,6 @@ def _listed() -> Kept[DelayPoint]:
     return Kept(MOST_SHARED)
 
 
-class _Asking(Executor):
-    """Takes calls that answer with a future of their own."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        asked: Future[Any] = fn(*args, **kwargs)
-        return asked
-
-
 @st.fragment(run_every=PAINTED_S)
 def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_s: float) -> None:
     """Have the delays that are not known scheduled once the page is painted, and the curve drawn again when they are."""
@@ -108,12 +100,9 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
         owner.start(
             DELAYS,
             case.key,
-            lambda _slots: CellsRun(
-                missing,
-                lambda delay: cases[delay].key,
-                lambda delay: _point_ahead(cases[delay]),
-                _listed(),
-                _Asking(),
+            lambda _slots: AskedRun(
+                {delay: _point_ahead(cases[delay]) for delay in missing},
+                lambda delay, point: _listed().__setitem__(cases[delay].key, point),
             ),
             partial(_keep_lost, cases, owner.results(DELAYS)),
         )

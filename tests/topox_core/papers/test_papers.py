@@ -551,9 +551,7 @@ def test_answers_come_from_child_processes():
 def test_a_dead_worker_costs_only_its_own_call():
     lost: list[str] = []
     found = dict(
-        answers(
-            [Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))], never, lost, workers=1
-        )
+        answers([Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))], never, lost, 1)
     )
     assert found == {"lives": 2}
     assert len(lost) == 1
@@ -571,7 +569,7 @@ def test_a_stopped_run_keeps_what_is_there():
     lost: list[str] = []
     seen: list[object] = []
     for key, _ in answers(
-        [Call(i, math.sqrt, (i,)) for i in range(40)], lambda: bool(seen), lost, workers=1
+        [Call(i, math.sqrt, (i,)) for i in range(40)], lambda: bool(seen), lost, 1
     ):
         seen.append(key)
     assert 0 < len(seen) <= 40

@@ -108,7 +108,7 @@ def test_cells_that_are_known_are_not_run_again() -> None:
 
 def test_worker_processes_run_the_same_cells_and_rows_grow_with_the_seeds() -> None:
     whole = study(seeds=(0, 1))
-    result = finish(whole.start(workers=2))
+    result = finish(whole.start(executor=2))
     assert result is not None
     rows = whole.rows(result.results)
     assert [(row.algorithm, row.round_s) for row in rows] == [

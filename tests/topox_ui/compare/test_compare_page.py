@@ -256,7 +256,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
         ("degree", 1.0, 4.0),
     ):
         sweep = sweep_of(case, contest, by)
-        cells = [run_call(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
+        cells = [run_call(sweep.job.value(), Cell(v, None)) for v in (value, faster)]
         slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
         alone = compare(
             graph, cluster, Settings.of(engine="list", free=FREE), ("fat_tree",), contest.options

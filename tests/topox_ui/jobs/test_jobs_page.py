@@ -352,7 +352,7 @@ def test_bounds_wait_in_a_fair_line_and_say_their_place(monkeypatch):
 
 def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):
     def dies(*_arguments, **_options):
-        raise WorkerDied("the worker process ended (EXIT(7))")
+        raise WorkerDied("exit code 7")
 
     monkeypatch.setattr(search, "call_in_worker", dies)
     jobs = load_job_sample("four-pods")
