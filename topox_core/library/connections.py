@@ -38,7 +38,10 @@ class Connections:
             with errors_of(self.file.path):
                 yield connection
         except BaseException:
-            connection.close()  # whatever state it is in; a transaction is rolled back
+            # Whatever state it is in; a transaction is rolled back. The file may have been damaged or
+            # set aside: others begin anew as well.
+            connection.close()
+            self.close()
             raise
         try:
             self._idle.put_nowait(connection)

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, one_line
 from topox_core.io.files import why
 from topox_core.library.location import default_path, on_network
 from topox_core.library.schema import (
@@ -27,7 +27,14 @@ from topox_core.library.schema import (
     user_version,
 )
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 BUSY_S = 10.0
+# So long one process waits for others to open the same library.
+OPENING_S = 60.0
 # Every page is checked at opening, 1.5 s for each GB; larger files are opened unchecked.
 MAX_CHECKED_BYTES = 1 << 30
 # No cell of ours is larger; SQLite's own limit is 1 GB.
@@ -71,7 +78,14 @@ class OpenedFile:
             If the file cannot be opened.
         """
         with errors_of(self.path):
-            connection = _connect(self.path, "ro" if self.read_only else "rw", self.immutable)
+            while True:
+                before = self.path.stat()
+                connection = _connect(self.path, "ro" if self.read_only else "rw", self.immutable)
+                connection.execute("SELECT count(*) FROM sqlite_master")
+                # Were it set aside in between, its pages could be read with the log of the new one.
+                if os.path.samestat(before, self.path.stat()):
+                    break
+                connection.close()
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if self.wal else 'FULL'}")
         connection.row_factory = sqlite3.Row
@@ -108,17 +122,19 @@ def open_file(
             raise InputError(
                 "is empty" if path.exists() else "there is no such file", file=str(path)
             )
-        damage = "" if new else damage_of(path)
-        notices: tuple[str, ...] = ()
-        if damage:
-            if read_only:
-                raise _damaged(path, damage)
-            notices = (_set_aside(path),)
-        if new or damage:
+        if new:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with closing(_connect(path, "rwc")) as connection:
-                migrate(connection, migrations)
-        return _ready(path, read_only, migrations, notices)
+        if read_only or not os.access(path.parent, os.W_OK):
+            if damage := damage_of(path):
+                raise _damaged(path, damage)
+            return _ready(path, read_only, migrations)
+        with _alone_with(path):
+            damage = "" if _is_new(path) else damage_of(path, not _may_write(path))
+            notices = (_set_aside(path, damage),) if damage else ()
+            if _is_new(path):
+                with closing(_connect(path, "rwc")) as connection:
+                    migrate(connection, migrations)
+            return _ready(path, read_only, migrations, notices)
 
 
 def _is_new(path: Path) -> bool:
@@ -128,7 +144,10 @@ def _is_new(path: Path) -> bool:
 
 
 def _ready(
-    path: Path, read_only: bool, migrations: Sequence[Migration], notices: tuple[str, ...]
+    path: Path,
+    read_only: bool,
+    migrations: Sequence[Migration],
+    notices: tuple[str, ...] = (),
 ) -> OpenedFile:
     """Bring the tables of a whole library up to today's and choose how its changes are written."""
     reason = "" if _may_write(path) else "its file or folder cannot be written to"
@@ -192,68 +211,102 @@ def _choose_log(connection: sqlite3.Connection, path: Path) -> bool:
     return bool(mode == "wal")
 
 
-def damage_of(path: Path) -> str:
+def damage_of(path: Path, read_only: bool = True) -> str:
     """Return what is wrong with a library's file; empty if it is whole.
+
+    SQLite reads it, not we: a process that opens and closes a file of its own accord loses the locks
+    that SQLite holds on it.
 
     Raises
     ------
     InputError
         If the file is not ours.
     """
-    with path.open("rb") as stream:
-        head = stream.read(_OUR_HEAD)
-    if not head.startswith(MAGIC):
-        if any(word in head for word in _OUR_WORDS):
-            return "its head is overwritten"
-        raise InputError("is no run library", file=str(path))
-    if len(head) < _HEADER:
-        return "it is cut short"
-    if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
-        raise InputError("is no run library, but another SQLite file", file=str(path))
     try:
-        if _may_write(path):
-            connection = _connect(path, "rw")
-        else:
-            connection = _for_reading(path)[0]
+        # One that may write would carry the log of a damaged file into it and delete the log; where
+        # there is none, only such a one leaves nothing behind.
+        log = path.with_name(f"{path.name}-wal").exists()
+        connection = _for_reading(path)[0] if read_only or log else _connect(path, "rw")
         with closing(connection):
+            if path.stat().st_size < _HEADER:  # SQLite takes it for empty
+                return _damage_of_ours(path, "it is cut short")
+            if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+                raise InputError("is no run library, but another SQLite file", file=str(path))
             if path.stat().st_size > MAX_CHECKED_BYTES:
-                connection.execute("SELECT count(*) FROM sqlite_master")
                 return ""
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            return "" if found == "ok" else str(found)
+            return "" if found == "ok" else one_line(str(found), 120)
     except sqlite3.DatabaseError as error:
         if code_of(error) not in DAMAGE:
             raise
-        return str(error)
+        return _damage_of_ours(path, str(error))
 
 
-def _set_aside(path: Path) -> str:
+def _damage_of_ours(path: Path, error: str) -> str:
+    """Return what is wrong with a file that SQLite cannot read, if there are traces of a library of ours in it."""
+    with path.open("rb") as stream:
+        head = stream.read(_OUR_HEAD)
+    if head.startswith(MAGIC):
+        ours = len(head) < _HEADER or int.from_bytes(head[68:72], "big") == APPLICATION_ID
+    else:
+        ours = any(word in head for word in _OUR_WORDS)
+    if not ours:
+        raise InputError("is no run library", file=str(path))
+    return error
+
+
+def _set_aside(path: Path, damage: str) -> str:
     """Rename a damaged file with those beside it, and return what is to be said of it."""
-    with _alone_with(path):
-        if not path.exists() or not damage_of(path):
-            return (
-                f"{path} was damaged; another process has set it aside and begun an empty library"
-            )
-        target = _free(path, time.strftime("damaged-%Y-%m-%d-%H%M%S"))
-        # The file itself goes last: were it gone first, SQLite could read the old log into the new file.
-        for side in (*SIDE_FILES, ""):
-            with suppress(FileNotFoundError):
-                path.with_name(path.name + side).rename(target.with_name(target.name + side))
+    target = _free(path, time.strftime("damaged-%Y-%m-%d-%H%M%S"))
+    # The file itself goes last: were it gone first, SQLite could read the old log into the new file.
+    # A program that has it open still writes to it under its new name, or is told that it moved.
+    for side in (*SIDE_FILES, ""):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + side).rename(target.with_name(target.name + side))
     return (
-        f"{path} is damaged; it was set aside as {target.name} and an empty library begun "
+        f"{path} is damaged ({damage}); it was set aside as {target.name} and an empty library begun "
         "(`runs rescue` reads what is left)"
     )
 
 
 @contextmanager
 def _alone_with(path: Path) -> Iterator[None]:
-    """Let one process at a time set a file aside; the lock ends with whoever holds it."""
-    lock = path.with_name(f"{path.name}.lock")
-    with closing(_connect(lock, "rwc")) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
+    """Let one process at a time begin, check or set aside a library; the lock ends with whoever holds it."""
+    if fcntl is None:  # Windows renames no file that is open
         yield
-        with suppress(OSError):
-            lock.unlink(missing_ok=True)
+        return
+    lock = path.with_name(f"{path.name}.lock")
+    descriptor = _locked(lock)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)  # before it is let go, so that nobody deletes another's
+        os.close(descriptor)
+
+
+def _locked(lock: Path) -> int:
+    """Return a descriptor that holds a lock, once nobody else does."""
+    end = time.monotonic() + OPENING_S
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who held it before may have deleted it meanwhile; then the next ones lock another.
+            if _is_at(lock, descriptor):
+                return descriptor
+        except BlockingIOError:
+            if time.monotonic() > end:
+                os.close(descriptor)
+                raise
+        os.close(descriptor)
+        time.sleep(0.01)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _free(path: Path, suffix: str) -> Path:
