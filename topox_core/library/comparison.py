@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,11 +73,11 @@ def compare_runs(runs: Sequence[StoredRun]) -> RunComparison:
     """
     if not 2 <= len(runs) <= MOST:
         raise InputError(f"must be 2 to {MOST} (got {len(runs)})", file="runs to compare")
-    settings = _compared(runs, lambda one: {**_given(one), **flat(one.record.settings)})
+    settings = compared([{**_given(one), **flat(one.record.settings)} for one in runs])
     # The cluster's digest says no more than the keys that differ.
     if any(one.name.startswith("cluster.") and not one.equal for one in settings):
         settings = tuple(one for one in settings if one.name != "cluster")
-    return RunComparison(tuple(runs), settings, _compared(runs, _came_to))
+    return RunComparison(tuple(runs), settings, compared([_came_to(one) for one in runs]))
 
 
 def _given(one: StoredRun) -> dict[str, Any]:
@@ -93,19 +93,12 @@ def _came_to(one: StoredRun) -> dict[str, Any]:
     return {**words, **record.measures, **last}
 
 
-def _compared(
-    runs: Sequence[StoredRun], values_of: Callable[[StoredRun], Mapping[str, Any]]
-) -> tuple[ComparedValue, ...]:
-    columns = [values_of(one) for one in runs]
+def compared(records: Sequence[Mapping[str, Any]]) -> tuple[ComparedValue, ...]:
+    """Return all that several mappings hold, by name, in the order in which the names first appear."""
+    names = dict.fromkeys(name for record in records for name in record)
     return tuple(
-        ComparedValue(name, tuple(column.get(name) for column in columns))
-        for name in names_of(columns)
+        ComparedValue(name, tuple(record.get(name) for record in records)) for name in names
     )
-
-
-def names_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return all keys of several mappings, in the order in which they first appear."""
-    return tuple(dict.fromkeys(name for record in records for name in record))
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -47,7 +47,7 @@ def merge(source: RunLibrary, target: RunLibrary, which: RunFilter = ALL) -> Mer
     studies, needed = source.studies(), set[str]()
     for one in source.each(which):
         source.result(one.id)
-        needed |= digests & _mentioned(one)
+        needed |= digests & digests_in(one)
     for study in studies:
         if which == ALL or which.study == study.id:
             needed |= digests & _words(study.record)
@@ -81,7 +81,8 @@ def with_result(library: RunLibrary, one: StoredRun) -> RunRecord:
     )
 
 
-def _mentioned(one: StoredRun) -> set[str]:
+def digests_in(one: StoredRun) -> set[str]:
+    """Return every text of a run that may be the digest of an input."""
     return {one.record.graph, one.record.cluster} | _words(one.record.settings)
 
 

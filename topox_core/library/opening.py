@@ -340,6 +340,8 @@ def errors_of(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _in_words(error, path) from None
+    except OverflowError:
+        raise InputError("has no number of more than 63 bits", file=str(path)) from None
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -1,0 +1,138 @@
+"""Options that commands on the run library share: which library, which runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli.options import Option, add_options, key_and_value, number, positive
+from topox_core.cli.printing import note
+from topox_core.errors import InputError, visible
+
+if TYPE_CHECKING:
+    from topox_core.library.filters import RunFilter, Value
+    from topox_core.library.rows import StoredRun
+    from topox_core.library.run_library import RunLibrary
+
+LIBRARY = Option(
+    "--library FILE", str, "the run library (default: TOPOX_LIBRARY, or one in your data folder)"
+)
+
+
+def add_filter(command: argparse.ArgumentParser) -> None:
+    """Add which runs are meant."""
+    group = command.add_argument_group("which runs")
+    add_options(
+        group,
+        Option("--subject NAME", str, "of this task graph, job or preset: its name or digest"),
+        Option("--kind KIND", str, "fabric, schedule, rail, round or bill"),
+        Option("--status WORD", str, "optimal, feasible, simulated, failed, ..."),
+        Option("--code VERSION", str, "computed by this version of the code", dest="version_is"),
+        Option("--study N", positive, "points of this study"),
+        Option("--text WORDS", str, "with these words in name or subject"),
+        Option("--from-ms X", number, "with an iteration of at least so long"),
+        Option("--to-ms X", number, "with an iteration of at most so long"),
+        Option(
+            "--set KEY=VALUE",
+            str,
+            "with this setting, e.g. cluster.port_gbps=400; may be repeated",
+            dest="settings",
+            repeated=True,
+        ),
+    )
+
+
+def filter_of(options: argparse.Namespace) -> RunFilter:
+    """Return which runs the options mean."""
+    from topox_core.library.filters import RunFilter
+
+    return RunFilter(
+        subject=options.subject or "",
+        status=options.status or "",
+        kind=options.kind or "",
+        version=options.version_is or "",
+        study=options.study,
+        text=options.text or "",
+        shortest_ms=options.from_ms,
+        longest_ms=options.to_ms,
+        settings=dict(_setting(pair) for pair in options.settings or ()),
+    )
+
+
+def _setting(pair: str) -> tuple[str, Value]:
+    """Read ``KEY=VALUE``: a number, ``true``, ``false`` and ``null`` as such, everything else as a word."""
+    key, text = key_and_value(pair)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return key, text if isinstance(value, list | dict | str) else value
+
+
+@contextmanager
+def opened(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunLibrary]:
+    """Open the library that the options name, and say what must be said of it.
+
+    A file that is named and not there is a slip, unless something is to be written to it; the
+    library of one's own is begun.
+    """
+    from topox_core.library.run_library import RunLibrary
+
+    path = None if options.library is None else Path(options.library)
+    with RunLibrary.open(path, create=to_write or path is None) as library:
+        for line in library.notices:
+            note(line)
+        yield library
+
+
+def run_numbers(words: list[str]) -> list[int]:
+    """Read numbers of runs: ``7``, ``7-12``.
+
+    Raises
+    ------
+    InputError
+        If one is something else, or there are more than 100,000.
+    """
+    runs: list[int] = []
+    for word in words:
+        low, dash, high = word.partition("-")
+        if not low.isdecimal() or (dash and not high.isdecimal()) or len(word) > 40:
+            problem = f"must be the number of a run, such as 7 or 7-12 (got {word[:40]!r})"
+            raise InputError(problem, file="command line", field="run")
+        first, last = int(low), int(high) if dash else int(low)
+        if last - first >= 100_000 or last >= 1 << 63:
+            raise InputError("must be at most 100,000 runs", file="command line", field="run")
+        runs += range(first, last + 1)
+    return list(dict.fromkeys(runs))
+
+
+def run_record(one: StoredRun) -> dict[str, Any]:
+    """Return a run as ``--json`` prints it."""
+    from topox_core.runs.identity import code_version
+
+    record = one.record
+    keys = "name kind subject graph cluster status stopped_by message version seed host started wall_s link key"
+    return {
+        "run": one.id,
+        **{key: getattr(record, key) for key in keys.split()},
+        "this_version": record.version == code_version(),
+        "settings": dict(record.settings),
+        "measures": dict(record.measures),
+        "has_result": one.has_result,
+    }
+
+
+def shown(value: object, most: int = 60) -> str:
+    """Return a value of a run as a cell of a printed table; a library may come from anybody."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = visible(" ".join((value if isinstance(value, str) else json.dumps(value)).split()))
+    return text if len(text) <= most else f"{text[: most - 3]}..."
