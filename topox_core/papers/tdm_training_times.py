@@ -164,7 +164,8 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     furthest = max(sizes, key=lambda row: abs(row.deviation or 0.0))
     return (
         f"The sizes are those of Llama 3.2 in BF16 (the furthest, {furthest.item}, is "
-        f"{100 * abs(furthest.deviation or 0.0):.0f} % smaller); an iteration trains {min(times):.3g} to {max(times):.3g} s. The ports add up as printed.",
+        f"{100 * abs(furthest.deviation or 0.0):.0f} % smaller); an iteration trains {min(times):.3g} to {max(times):.3g} s. "
+        "The ports add up as printed.",
         (
             "26 TFLOPS with FP64 is not a figure of the A100 that the drafts name; it is kept as printed.",
             "As equation 8 is printed one GPU trains a whole replica; a 90B model then takes 560 s at 8k, and no grouping "
