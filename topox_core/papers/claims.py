@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 
-from topox_core.papers import opus, tdm
+from topox_core.papers import circuits, opus, tdm
 from topox_core.papers.card import VERDICTS, Answer, Row
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.dedicated import CARD as DEDICATED
@@ -143,6 +143,7 @@ CLAIMS = (
         PRINTED["average", "oversubscribed"],
         _mean_of(RIVALS["oversubscribed"], 1.05, 0.07),
     ),
+    *circuits.CLAIMS,
     *opus.CLAIMS,
     *tdm.CLAIMS,
 )

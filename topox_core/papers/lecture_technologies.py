@@ -1,0 +1,264 @@
+"""The lecture's table of optical switching and its comparison with packets: how fast a switch must be, for which job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.model.lowering import lower
+from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.papers.card import LEVEL, Card, Choice, Row, Settings, judged
+from topox_core.papers.claim import Claim, Reading
+from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
+from topox_core.papers.topoopt_jobs import PLANNER, bandwidth_tax, job, network
+from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
+
+NAME = "lecture-technologies"
+SERVERS, DEGREE = 16, 4
+JOBS = {
+    "dlrm-16": "DLRM, batch 256",
+    "dlrm-batch/64/8": "DLRM, batch 64",
+    "dlrm-batch/2048/8": "DLRM, batch 2048",
+    "candle-16": "CANDLE Uno",
+}
+# Three delays a decade, 1 us to 1,000 s.
+GRID_MS = tuple(10 ** (k / 3) for k in range(-9, 19))
+MINUTE_MS = 60_000.0
+PRINTED_MEMS_MS = 10.0  # "3D MEMS OCS (current practice): ~10 ms"
+PRINTED_ORDERS = (
+    4.0  # TOPO-X, section II: 10 ms "four orders of magnitude faster" than patch panels
+)
+NEVER_MS = 0.0
+# What is said where the delays that were tried end.
+ENDS = {
+    NEVER_MS: " No delay is short enough.",
+    GRID_MS[-1]: " Its circuits never change, so that any delay will do.",
+}
+SERIES = {
+    "latency": "Reconfiguration latency of products",
+    "orders": "MEMS over patch panels, orders of magnitude",
+    "kinds": "Packets and circuits",
+    "packets": "Break-even with packets of the same cost",
+    "fixed": "Break-even with fixed circuits",
+    "technology": "DLRM of batch 256, iteration over fixed circuits",
+}
+CHOICES = (
+    Choice(
+        "port_gbps",
+        "Port speed",
+        "Of four optical ports a server.",
+        tuple((gbps, f"{gbps} Gbit/s") for gbps in (100, 25, 200)),
+        100,
+    ),
+    Choice(
+        "controller",
+        "Circuits change",
+        "Ahead of a transfer, or when it is ready.",
+        (("provisioned", "ahead of demand"), ("reactive", "on demand")),
+        "provisioned",
+    ),
+)
+
+
+@cache
+def _graph(model: str, rings: int) -> TransferGraph:
+    return lower(job(model, SERVERS), Lowering(rings=rings))
+
+
+def changing_ms(model: str, gbps: float, delay_ms: float, controller: str) -> float:
+    """Return the iteration with circuits that change inside it, its all-reduces on one ring or one a port, whichever is shorter."""
+    cluster = network(SERVERS, DEGREE, gbps, delay_ms)
+    return min(
+        run_one(controller, FabricRequest(_graph(model, rings), cluster, PLANNER)).iteration_ms
+        for rings in (1, DEGREE)
+    )
+
+
+def rival_ms(model: str, gbps: float, fabric: str) -> float:
+    """Return the iteration on fixed circuits, or on a fat-tree of the same cost."""
+    cluster = network(SERVERS, DEGREE, gbps)
+    options = FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
+    return run_one(fabric, FabricRequest(_graph(model, 1), cluster, PLANNER, options)).iteration_ms
+
+
+def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
+    """Return the longest delay of the grid that keeps the time within a limit, ``NEVER_MS`` if none does.
+
+    The time is taken as rising with the delay; where it is not, the answer is a delay that keeps
+    the limit beside one that does not.
+    """
+    low, high = -1, len(GRID_MS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if time_ms(GRID_MS[middle]) <= limit_ms * (1 + LEVEL):
+            low = middle
+        else:
+            high = middle
+    return GRID_MS[low] if low >= 0 else NEVER_MS
+
+
+def _rows(settings: Settings) -> Iterator[Row]:
+    yield from _latencies()
+    yield from _kinds(float(settings["port_gbps"]))
+    gbps, controller = float(settings["port_gbps"]), str(settings["controller"])
+    about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
+    for model, words in JOBS.items():
+        known: dict[float, float] = {}
+
+        def time_ms(delay: float, model: str = model, known: dict[float, float] = known) -> float:
+            if delay not in known:
+                known[delay] = changing_ms(model, gbps, delay, controller)
+            return known[delay]
+
+        for series, fabric in (("packets", "fat_tree"), ("fixed", "static")):
+            limit = rival_ms(model, gbps, fabric)
+            most = break_even_ms(time_ms, limit)
+            yield unprinted(
+                series,
+                words,
+                about,
+                most,
+                f"{limit:,.3g} ms an iteration there. The lecture says only that reconfiguration has a cost; delays are "
+                "tried three a decade." + ENDS.get(most, ""),
+                unit="ms",
+                data={"rival_ms": limit},
+            )
+        if model == "dlrm-16":
+            fixed = rival_ms(model, gbps, "static")
+            for one in (*LECTURE, technology("rotornet"), technology("sip"), technology("plzt")):
+                time = changing_ms(model, gbps, one.reconfiguration_ms, controller)
+                yield unprinted(
+                    "technology",
+                    one.name,
+                    f"{one.vendor}, {one.reconfiguration_ms:,g} ms",
+                    time / fixed,
+                    "Circuits that change inside an iteration, over circuits fixed before it.",
+                    unit="×",
+                )
+
+
+def _latencies() -> Iterator[Row]:
+    mems, panel = technology("mems"), technology("robotic")
+    yield printed(
+        "latency",
+        mems.name,
+        f"{mems.vendor}, product",
+        PRINTED_MEMS_MS,
+        mems.reconfiguration_ms,
+        "Printed as about 10 ms; the product's figure is that of Opus's table 3.",
+        unit="ms",
+    )
+    yield directed(
+        "latency",
+        "Patch panel",
+        f"{panel.vendor}, product",
+        panel.reconfiguration_ms >= MINUTE_MS,
+        panel.reconfiguration_ms,
+        "Printed as minutes.",
+        unit="ms",
+    )
+    for one in TECHNOLOGIES[:2]:
+        yield directed(
+            "latency",
+            one.name,
+            f"{one.vendor}, product",
+            one.reconfiguration_ms < 1,
+            one.reconfiguration_ms,
+            "Printed as µs to ns (emerging photonic switches).",
+            unit="ms",
+        )
+    yield printed(
+        "orders",
+        "Patch panel over MEMS",
+        "two minutes over 10 ms",
+        PRINTED_ORDERS,
+        math.log10(panel.reconfiguration_ms / PRINTED_MEMS_MS),
+        "TOPO-X, section II: “four orders of magnitude faster compared to traditional patch panels”.",
+        unit="decades",
+    )
+
+
+def _kinds(gbps: float) -> Iterator[Row]:
+    """Yield the lecture's comparison of packet and circuit switching, counted on 16 servers."""
+    cluster, prices = network(SERVERS, DEGREE, gbps), PRICE_SETS[SET_BY_SPEED]
+    packets, circuits = (cluster_bill(one, cluster, prices) for one in ("fat_tree", "topoopt_ocs"))
+    about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
+    more = packets.count("transceiver") / circuits.count("transceiver")
+    yield directed(
+        "kinds",
+        "transceivers",
+        f"{about}, packets over circuits",
+        more > 1 + LEVEL,
+        more,
+        "“More transceivers (high cost/low reliability)” against “fewer”: both ends of every link of three tiers.",
+        unit="×",
+    )
+    hops = bandwidth_tax("dlrm-16", SERVERS, DEGREE, "published")[0]
+    yield directed(
+        "kinds",
+        "circuits a byte passes",
+        f"{about}, DLRM on fixed circuits",
+        judged(1.0, hops) != "differs",
+        hops,
+        "“Near single-hop communication”: mean over bytes, within a quarter of one.",
+        unit="hops",
+    )
+    dearer = packets.cost_usd / circuits.cost_usd
+    yield directed(
+        "kinds",
+        "cost",
+        f"{about}, packets over circuits",
+        dearer > 1 + LEVEL,
+        dearer,
+        "At the same bandwidth of a server, NICs included.",
+        unit="×",
+    )
+
+
+def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
+    packets, fixed = (
+        ", ".join(
+            f"{row.item} {'none' if not row.ours else 'any' if row.ours == GRID_MS[-1] else f'{row.ours:.2g} ms'}"
+            for row in rows
+            if row.series == series
+        )
+        for series in ("packets", "fixed")
+    )
+    mems = row_of(rows, "technology", LECTURE[1].name).ours
+    return (
+        f"Circuits that change inside an iteration keep up with packets of the same cost up to a delay of: {packets}; with "
+        f"fixed circuits: {fixed}. At 10 ms DLRM takes {mems:.1f}× as long as on fixed ones.",
+        (
+            "Break-even: the longest delay at which the iteration is at most 2 % longer. All-reduces take one ring or one a "
+            "port, whichever is shorter.",
+            "A patch panel is for fixed circuits: inside an iteration its minutes are longer than any of these jobs.",
+        ),
+    )
+
+
+CARD = Card(
+    name=NAME,
+    title="Switching technologies",
+    source="Lecture on networks for machine learning, slides on optical switches (no Figure number); TOPO-X, section II",
+    shows="Patch panels take minutes to change, 3D MEMS about 10 ms, photonic switches µs to ns; packets have more transceivers "
+    "and hops, circuits an overhead when they change.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=4 + 1 + 3 + 2 * len(JOBS) + 5,
+    play=direct(NAME, _rows, _words),
+    logarithmic=True,
+)
+CLAIMS = (
+    Claim(
+        NAME,
+        "A MEMS switch changes four orders of magnitude faster than a patch panel",
+        PRINTED_ORDERS,
+        Reading("orders", lambda rows: rows[0].ours, 4.08),
+        unit="",
+    ),
+)
