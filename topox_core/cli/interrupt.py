@@ -12,10 +12,12 @@ from topox_core.cli.printing import note
 
 
 @contextmanager
-def ctrl_c_stops() -> Iterator[Callable[[], bool]]:
+def ctrl_c_stops(
+    kept: str = "the best schedule so far is kept",
+) -> Iterator[Callable[[], bool]]:
     """Yield a function that tells whether a stop was asked for; asking again ends the command at once.
 
-    Batch systems ask by SIGTERM, and kill a while later.
+    Batch systems ask by SIGTERM, and kill a while later. ``kept`` says what becomes of the work.
     """
     asked = threading.Event()
 
@@ -23,7 +25,7 @@ def ctrl_c_stops() -> Iterator[Callable[[], bool]]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        note("stopping; the best schedule so far is kept (Ctrl-C again ends at once)")
+        note(f"stopping; {kept} (Ctrl-C again ends at once)")
 
     asking = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(one, on_interrupt) for one in asking]

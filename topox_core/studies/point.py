@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -129,8 +128,3 @@ def fabric_run_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> F
     if job.resolved.subject.runs != FABRIC:
         raise InputError("is no run of a task graph: it has no times to draw", file="run")
     return run_of_point(fabric_case(job.resolved, dict(cell)), never)
-
-
-def unpacked(result: bytes) -> bytes:
-    """Return a kept result file as it was."""
-    return zlib.decompress(result)

@@ -1,0 +1,110 @@
+"""A study keeps every point the moment it is done, and computes only what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.patience import wait_until
+from topox_core.library.run_library import RunLibrary
+from topox_core.runs.run import finish
+from topox_core.studies.study import Study
+from topox_core.studies.study_file import study_of
+from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, known_rows, plan_of
+
+RACE: dict[str, Any] = {
+    "name": "Race",
+    "subject": {"kind": "sample", "name": "race"},
+    "axes": [
+        {"key": "cluster.reconfiguration_ms", "log": {"from": 0.01, "to": 100, "points": 6}},
+        {"key": "fabric", "values": ["static", "provisioned", "scheduled"]},
+    ],
+}
+
+
+def race(**changes: Any) -> Study:
+    return study_of({**RACE, **changes}, "race.study.json")
+
+
+def outcomes(result: StudyResult) -> list[Any]:
+    return [(row.point, row.measures, row.status, row.message) for row in result.rows]
+
+
+def run(study: Study, library: RunLibrary | None = None, workers: int = 1) -> StudyResult:
+    result = finish(StudyRun(plan_of(study, library), library, workers))
+    assert result is not None
+    return result
+
+
+def test_one_process_and_two_give_the_same_table_bit_by_bit() -> None:
+    one, two = run(race()), run(race(), workers=2)
+    assert one.complete and two.complete
+    assert outcomes(one) == outcomes(two)
+
+
+def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    first = run(race(), library)
+    assert library.count() == len(first.rows) == 18
+    again = StudyRun(plan_of(race(), library), library, 1)
+    assert not again.running
+    assert again.progress.done == 18
+    assert outcomes(again.result()) == outcomes(first)
+    again.close()
+    (kept,) = library.studies()
+    assert (kept.state, kept.points, kept.kept) == ("complete", 18, 18)
+
+
+def test_a_wider_study_computes_only_what_it_adds(tmp_path: Path) -> None:
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    run(race(), library)
+    wider = race(axes=[RACE["axes"][0], {"key": "fabric", "values": ["reactive", "scheduled"]}])
+    plan = plan_of(wider, library)
+    assert len(known_rows(plan, library)) == 6
+    run(wider, library)
+    assert library.count() == 24
+    assert sorted(one.kept for one in library.studies()) == [12, 18]
+
+
+def test_stopped_and_started_again_it_ends_with_the_same_table(tmp_path: Path) -> None:
+    whole = run(race())
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    begun = StudyRun(plan_of(race(), library), library, 1)
+    wait_until(lambda: library.count() >= 2)
+    begun.cancel()
+    begun.close()
+    stopped = begun.result()
+    assert library.studies()[0].state in ("stopped", "complete")
+    assert library.count() >= stopped.done
+    assert outcomes(run(race(), library)) == outcomes(whole)
+
+
+def test_equal_points_are_one_run(tmp_path: Path) -> None:
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    points = [[1.0, "static"], [1.0, "static"], [2.0, "static"]]
+    result = run(race(design={"kind": "listed", "points": points}), library)
+    assert library.count() == 2
+    assert [row.done for row in result.rows] == [True, True, True]
+    assert library.studies()[0].kept == 3
+
+
+def test_points_that_fail_stay_beside_the_others(tmp_path: Path) -> None:
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    axes = [{"key": "cluster.ports_per_server", "values": [1, 2, 3, 4]}]
+    result = run(race(axes=axes, fixed={"cluster.switches": 2}), library)
+    assert [row.failed for row in result.rows] == [True, False, True, False]
+    assert all("ports_per_server" in row.message for row in result.rows if row.failed)
+    assert library.count() == 4
+
+
+def test_the_time_left_is_that_of_the_points_that_are_missing() -> None:
+    plan = plan_of(race())
+    assert plan.seconds({}, 2) is None
+    known = {plan.key_of(0): PointRow(0, (), measures={}, status="simulated", wall_s=2.0)}
+    assert plan.seconds(known, 2) == 2.0 * 17 / 2
+
+
+def test_the_budget_of_time_keeps_what_is_done() -> None:
+    result = run(race(budget={"seconds": 1e-3}))
+    assert not result.complete
+    assert result.lost

@@ -1,0 +1,313 @@
+"""A study in the background: what the library lacks is computed, and every point is kept the moment it is done."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from topox_core.library.record import FAILED, RunRecord
+from topox_core.library.run_library import RunLibrary
+from topox_core.runs.batch import Shared
+from topox_core.runs.cells import CellsRun
+from topox_core.runs.identity import code_version
+from topox_core.runs.run import RunProgress
+from topox_core.studies.design import Point
+from topox_core.studies.keys import Value
+from topox_core.studies.point import Cell, StudyJob, run_cell
+from topox_core.studies.study import Study, as_record
+from topox_core.studies.subject import Kept, Resolved, resolve
+
+RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """One point of a study and what came of it.
+
+    Attributes
+    ----------
+    number
+        Of the point in the design, from 0.
+    point
+        The axes' values; None where an axis is at its base.
+    run
+        Its number in the library; None where there is no library, or nothing came yet.
+    measures
+        None while the point is still to come.
+    status, message
+        Of the run; ``failed`` with its reason where it could not be computed.
+    version
+        Which code computed it.
+    wall_s
+        How long it took; equal points are computed once.
+    """
+
+    number: int
+    point: Point
+    run: int | None = None
+    measures: Mapping[str, float | None] | None = None
+    status: str = ""
+    message: str = ""
+    version: str = ""
+    wall_s: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it was computed, or was found not to be possible."""
+        return self.measures is not None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be computed."""
+        return self.status == FAILED
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The table of a study as far as it is known, in the order of the design.
+
+    Attributes
+    ----------
+    cancelled
+        Whether it was stopped on request.
+    lost
+        In words, why points are missing though nobody asked.
+    """
+
+    study: Study
+    rows: tuple[PointRow, ...]
+    cancelled: bool = False
+    lost: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return all(row.done for row in self.rows)
+
+    @property
+    def done(self) -> int:
+        """How many points are there."""
+        return sum(row.done for row in self.rows)
+
+    @property
+    def failed(self) -> int:
+        """How many points could not be computed."""
+        return sum(row.failed for row in self.rows)
+
+    def values(self, row: PointRow) -> dict[str, Value]:
+        """Return what is set at a row's point."""
+        return self.study.values(row.point)
+
+
+class StudyPlan:
+    """A study with its subject read: its points as calls, and which of them are equal.
+
+    Raises
+    ------
+    InputError
+        If the subject is gone or cannot be read.
+    """
+
+    def __init__(self, study: Study, resolved: Resolved) -> None:
+        # The subject as it was found: a file by its digest, so that runs can be opened without it.
+        self.study = study = replace(study, subject=resolved.subject)
+        self.resolved = resolved
+        self.job = StudyJob(resolved, study.budget.seconds_per_point)
+        self.cells: tuple[Cell, ...] = tuple(
+            self.job.cell(study.values(point)) for point in study.points
+        )
+        keys = {cell: self.job.key(cell) for cell in dict.fromkeys(self.cells)}
+        self.keys = keys
+
+    def key_of(self, number: int) -> str:
+        """Return the key of a point's run."""
+        return self.keys[self.cells[number]]
+
+    def rows(self, known: Mapping[str, PointRow]) -> tuple[PointRow, ...]:
+        """Return the table with what is known, by key."""
+        empty = PointRow(0, ())
+        return tuple(
+            replace(known.get(self.key_of(number), empty), number=number, point=point)
+            for number, point in enumerate(self.study.points)
+        )
+
+    def seconds(self, known: Mapping[str, PointRow], workers: int) -> float | None:
+        """Return about how long what is missing takes, by the points that are there; None if none is."""
+        times = [row.wall_s for row in known.values() if not row.failed]
+        missing = sum(key not in known for key in self.keys.values())
+        return sum(times) / len(times) * missing / max(1, workers) if times else None
+
+
+def plan_of(
+    study: Study, library: RunLibrary | None = None, folder: Path | None = None
+) -> StudyPlan:
+    """Return a study with its subject read, from the library's kept files where it has them.
+
+    Raises
+    ------
+    InputError
+        If the subject is gone or cannot be read.
+    """
+    return StudyPlan(study, resolve(study.subject, folder, kept_by(library)))
+
+
+def probe_s(plan: StudyPlan, known: Mapping[str, PointRow], workers: int = 1) -> float:
+    """Return about how long what is missing takes, by the points that are there, else by computing three of them."""
+    seconds = plan.seconds(known, workers)
+    if seconds is not None:
+        return seconds
+    missing = [cell for cell, key in plan.keys.items() if key not in known]
+    if not missing:
+        return 0.0
+    run_cell(plan.job, missing[0])  # makes kernels ready, which the others do not wait for
+    chosen = dict.fromkeys((missing[0], missing[len(missing) // 2], missing[-1]))
+    times = [run_cell(plan.job, cell).wall_s for cell in chosen]
+    return sum(times) / len(times) * len(missing) / max(1, workers)
+
+
+def kept_by(library: RunLibrary | None) -> Kept:
+    """Return where files are found by digest."""
+
+    def content(digest: str) -> bytes | None:
+        kept = None if library is None else library.input(digest)
+        return None if kept is None else kept.content
+
+    return content
+
+
+def known_rows(
+    plan: StudyPlan, library: RunLibrary | None, any_version: bool = False
+) -> dict[str, PointRow]:
+    """Return the points that a library has, by key; ``any_version`` takes those of other versions too."""
+    if library is None:
+        return {}
+    version = None if any_version else code_version()
+    known = library.known(list(plan.keys.values()), version)
+    return {key: _row_of(one.record, one.id) for key, one in known.items()}
+
+
+def _row_of(record: RunRecord, run: int | None) -> PointRow:
+    return PointRow(
+        0,
+        (),
+        run,
+        record.measures,
+        record.status,
+        record.message,
+        record.version,
+        record.wall_s,
+    )
+
+
+class StudyRun:
+    """A run of a study; its contract is that of :class:`~topox_core.runs.run.Run`.
+
+    What the library has of this version is not computed again. Points whose worker process died are
+    computed again; one that kills its worker twice is missing, and ``lost`` says so.
+
+    Parameters
+    ----------
+    plan
+        Of :func:`plan_of`.
+    library
+        Where every point is kept as soon as it is there; None keeps them in memory only.
+    executor
+        As of :class:`~topox_core.runs.cells.CellsRun`: an executor, or how many processes.
+    """
+
+    def __init__(
+        self,
+        plan: StudyPlan,
+        library: RunLibrary | None = None,
+        executor: concurrent.futures.Executor | int | None = None,
+    ) -> None:
+        self.plan, self._library = plan, library
+        self._known = known_rows(plan, library)
+        self._before = len(self._known)
+        self._numbers: dict[str, list[int]] = {}
+        for number in range(len(plan.cells)):
+            self._numbers.setdefault(plan.key_of(number), []).append(number)
+        self._study_id = None if library is None else _enter(plan, library)
+        self._link({key: row.run for key, row in self._known.items() if row.run is not None})
+        missing = [cell for cell, key in plan.keys.items() if key not in self._known]
+        self._run: CellsRun[Cell, str, RunRecord] = CellsRun(
+            missing,
+            plan.keys.__getitem__,
+            run_cell,
+            executor=executor,
+            on_results=self._take,
+            shared=Shared.of(plan.job),
+            seconds=plan.study.budget.seconds,
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether points are still to come."""
+        return self._run.running
+
+    @property
+    def progress(self) -> RunProgress:
+        """How many different points are done, those that the library had among them."""
+        now = self._run.progress
+        total = len(self.plan.keys)
+        done = min(total, self._before + (now.done or 0))
+        share = done / total if total else 1.0
+        return replace(now, share=share, done=done, total=total, unit="points")
+
+    def poll(self) -> None:
+        """Take in what has happened."""
+        self._run.poll()
+
+    def cancel(self) -> None:
+        """Stop; what is there is kept, and a study that is started again goes on from it."""
+        self._run.cancel()
+
+    def close(self) -> None:
+        """End the run at once and say in the library how far it came."""
+        self._run.close()
+        if self._library is not None and self._study_id is not None:
+            ended = self.result()
+            state = COMPLETE if ended.complete else STOPPED
+            self._library.set_study_state(self._study_id, state)
+
+    def result(self) -> StudyResult:
+        """Return the table as it stands."""
+        ended = self._run.result()
+        rows = self.plan.rows(dict(self._known))
+        return StudyResult(self.plan.study, rows, ended.cancelled, ended.lost)
+
+    def _take(self, results: Sequence[tuple[Cell, RunRecord]]) -> None:
+        """Keep what came; called in the run's thread."""
+        records = [record for _, record in results]
+        self._known |= {record.key: _row_of(record, None) for record in records}
+        # A point that took too long may have more time in the next run.
+        kept = [
+            record for record in records if record.stopped_by != "time_limit" or record.measures
+        ]
+        if self._library is not None and kept:
+            runs = dict(zip((record.key for record in kept), self._library.add(kept), strict=True))
+            self._known |= {record.key: _row_of(record, runs[record.key]) for record in kept}
+            self._link(runs)
+
+    def _link(self, runs: Mapping[str, int]) -> None:
+        """Say in the library which runs are points of the study, equal ones too."""
+        if self._library is not None and self._study_id is not None:
+            points = {n: run for key, run in runs.items() for n in self._numbers[key]}
+            self._library.link_points(self._study_id, points)
+
+
+def _enter(plan: StudyPlan, library: RunLibrary) -> int:
+    """Write a study and the files of its subject into the library, and return its number there."""
+    for file in plan.resolved.files:
+        library.keep_input(file.digest, file.kind, file.name, file.content)
+    number = library.add_study(
+        plan.study.digest,
+        plan.study.name,
+        as_record(plan.study),
+        len(plan.study.points),
+        code_version(),
+    )
+    library.set_study_state(number, RUNNING)
+    return number
