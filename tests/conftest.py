@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+
+from topox_core.library.location import VARIABLE as LIBRARY_VARIABLE
 
 T = TypeVar("T")
 
@@ -29,6 +32,18 @@ def only_long(config: pytest.Config) -> bool:
     """Return whether this is the run of the long tests, or of a part of them ("long and not browser")."""
     expression = str(config.option.markexpr)
     return expression.startswith("long")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def library_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no test, nor any process that one starts, touch the run library of whoever runs the tests."""
+    before = os.environ.get(LIBRARY_VARIABLE)
+    os.environ[LIBRARY_VARIABLE] = str(tmp_path_factory.mktemp("library") / "runs.sqlite")
+    yield
+    if before is None:
+        del os.environ[LIBRARY_VARIABLE]
+    else:
+        os.environ[LIBRARY_VARIABLE] = before
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -126,18 +126,22 @@ def _run(options: argparse.Namespace) -> int:
     library = opened_library(options)
     plan = _plan(options, library)
     known = known_rows(plan, library)
+    executor = executor_for(options.scheduler, options.workers)
     different = len(plan.keys)
     note(
         f"{plan.study.name}: {_points(len(plan.cells))}, {different - len(known)} to compute"
         + (f", {len(known)} kept" if known else "")
     )
-    with executor_for(options.scheduler, options.workers) as executor, ctrl_c_stops(KEPT) as stop:
-        run = StudyRun(plan, library, executor)
-        try:
-            _watch(run, stop)
-        finally:
-            run.close()
-        result = run.result()
+    try:
+        with ctrl_c_stops(KEPT) as stop:
+            run = StudyRun(plan, library, executor)
+            try:
+                _watch(run, stop)
+            finally:
+                run.close()
+            result = run.result()
+    finally:
+        executor.kill()
     for line in result.lost:
         note(line)
     if not result.complete:

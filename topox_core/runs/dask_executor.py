@@ -35,6 +35,7 @@ SCATTERED_BYTES = 100_000  # a larger shared value goes to the workers before th
 POLL_S = 0.5
 COUNT_S = 5.0  # between two counts of the workers
 AWAY = "the scheduler is away"
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/:]+:\d{1,5}|(tcp|tls)://\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 _Call = tuple[Any, "concurrent.futures.Future[Any]"]  # of Dask, of ours
@@ -234,8 +235,8 @@ class DaskExecutor(Executor):
         for worker, theirs in self._client.run(identity, on_error="return").items():
             if isinstance(theirs, Identity):
                 problem = identity().difference(theirs)
-            elif isinstance(theirs, ModuleNotFoundError):
-                problem = f"has no {theirs.name}"
+            elif missing := _NO_MODULE.search(str(theirs)):  # its class may be lost on the way
+                problem = f"has no {missing[1]}"
             else:
                 problem = f"does not say what it runs ({type(theirs).__name__}: {theirs})"
             if problem:
