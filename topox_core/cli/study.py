@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.options import JSON, Option, add_options, positive, wrong_option
 from topox_core.cli.printing import as_json, figure, note, percent, table
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 
 PROGRESS_EVERY_S = 2.0
 SHOWN_ROWS = 40
-LIBRARY = Option("--library FILE", str, "the run library (default: in the user's data folder)")
 FILE = Option("study STUDY", str, "a study file, or the name of a ready one (study ready)")
 
 
@@ -95,18 +97,16 @@ def study_named(name: str, library: RunLibrary | None = None) -> Study:
     return load_study(read(name), path.name, path.parent, kept_by(library))
 
 
-def opened_library(options: argparse.Namespace) -> RunLibrary | None:
-    """Open the library that a command names, None with ``--no-library``; what is to be known of it is said."""
-    from topox_core.library.run_library import RunLibrary
-
-    if getattr(options, "no_library", False):
-        if options.library:
-            raise wrong_option("--library", "cannot go with --no-library")
-        return None
-    library = RunLibrary.open(Path(options.library) if options.library else None)
-    for line in library.notices:
-        note(line)
-    return library
+@contextmanager
+def _library(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunLibrary | None]:
+    """Open the library that a command names, None with ``--no-library``."""
+    if not getattr(options, "no_library", False):
+        with opened(options, to_write) as library:
+            yield library
+        return
+    if options.library:
+        raise wrong_option("--library", "cannot go with --no-library")
+    yield None
 
 
 def _plan(options: argparse.Namespace, library: RunLibrary | None) -> StudyPlan:
@@ -118,18 +118,28 @@ def _plan(options: argparse.Namespace, library: RunLibrary | None) -> StudyPlan:
 
 def _run(options: argparse.Namespace) -> int:
     """Compute a study; 1 if points are missing at the end."""
+    if options.csv:
+        must_be_writable(options.csv, (options.study,))
+    with _library(options, to_write=True) as library:
+        result = _computed(options, library)
+    for line in result.lost:
+        note(line)
+    if not result.complete:
+        again = "" if options.no_library else f"; go on with: topox study run {options.study}"
+        note(f"{result.done} of {_points(len(result.rows))} are there{again}")
+    _print(options, result, everything=False)
+    return 0 if result.complete else 1
+
+
+def _computed(options: argparse.Namespace, library: RunLibrary | None) -> StudyResult:
     from topox_core.runs.choose import executor_for
     from topox_core.studies.study_run import StudyRun, known_rows
 
-    if options.csv:
-        must_be_writable(options.csv, (options.study,))
-    library = opened_library(options)
     plan = _plan(options, library)
-    known = known_rows(plan, library)
     executor = executor_for(options.scheduler, options.workers)
-    different = len(plan.keys)
+    known = known_rows(plan, library)
     note(
-        f"{plan.study.name}: {_points(len(plan.cells))}, {different - len(known)} to compute"
+        f"{plan.study.name}: {_points(len(plan.cells))}, {len(plan.keys) - len(known)} to compute"
         + (f", {len(known)} kept" if known else "")
     )
     try:
@@ -139,16 +149,9 @@ def _run(options: argparse.Namespace) -> int:
                 _watch(run, stop)
             finally:
                 run.close()
-            result = run.result()
+            return run.result()
     finally:
         executor.kill()
-    for line in result.lost:
-        note(line)
-    if not result.complete:
-        again = "" if library is None else f"; go on with: topox study run {options.study}"
-        note(f"{result.done} of {_points(len(result.rows))} are there{again}")
-    _print(options, result, everything=False)
-    return 0 if result.complete else 1
 
 
 KEPT = "what is done is kept"
@@ -216,30 +219,32 @@ def _cell(value: object) -> str:
 
 def _status(options: argparse.Namespace) -> int:
     """Print how far studies are."""
-    from topox_core.studies.study_run import known_rows, probe_s
-
-    library = opened_library(options)
-    assert library is not None
-    if options.study is None:
-        return _list(options, library)
-    plan = _plan(options, library)
-    known = known_rows(plan, library)
-    missing = len(plan.keys) - len(known)
-    seconds = probe_s(plan, known) if missing else 0.0
-    record = {
-        "study": plan.study.name,
-        "points": len(plan.cells),
-        "different": len(plan.keys),
-        "kept": len(known),
-        "missing": missing,
-        "expected_s": seconds,
-        "digest": plan.study.digest,
-    }
+    with _library(options) as library:
+        assert library is not None
+        if options.study is None:
+            return _list(options, library)
+        record = _standing(_plan(options, library), library)
     if options.json:
         as_json(record)
     else:
         table(*((key, str(value)) for key, value in record.items()))
     return 0
+
+
+def _standing(plan: StudyPlan, library: RunLibrary) -> dict[str, Any]:
+    from topox_core.studies.study_run import known_rows, probe_s
+
+    known = known_rows(plan, library)
+    missing = len(plan.keys) - len(known)
+    return {
+        "study": plan.study.name,
+        "points": len(plan.cells),
+        "different": len(plan.keys),
+        "kept": len(known),
+        "missing": missing,
+        "expected_s": probe_s(plan, known) if missing else 0.0,
+        "digest": plan.study.digest,
+    }
 
 
 def _list(options: argparse.Namespace, library: RunLibrary) -> int:
@@ -286,9 +291,9 @@ def _show(options: argparse.Namespace) -> int:
 
     if options.csv:
         must_be_writable(options.csv, (options.study,))
-    library = opened_library(options)
-    plan = _plan(options, library)
-    rows = plan.rows(known_rows(plan, library, options.any_version))
+    with _library(options) as library:
+        plan = _plan(options, library)
+        rows = plan.rows(known_rows(plan, library, options.any_version))
     result = StudyResult(plan.study, rows)
     _print(options, result, options.all_measures)
     return 0 if result.complete else 1
