@@ -43,7 +43,7 @@ run: setup
 	@TOPOX_ADDRESS=127.0.0.1 TOPOX_PORT=$(PORT) exec $(PY) -m topox_ui.serve
 
 serve: setup
-	@exec $(PY) -m topox_ui.serve
+	@TOPOX_RUN_LIBRARY="$${TOPOX_RUN_LIBRARY:-no}" exec $(PY) -m topox_ui.serve
 
 lint: $(DEV_STAMP)
 	$(PY) -m ruff format --check .

@@ -8,6 +8,7 @@ from topox_core.figures.gantt import gantt
 from topox_core.figures.overview import overview
 from topox_core.figures.ports import port_use
 from topox_ui.answers.case import case_of
+from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
 from topox_ui.answers.solving import best, drawn, token
 from topox_ui.schedule.certificate import certificate
@@ -72,4 +73,6 @@ with rail:
             "Port use": lambda look: port_use(execution, whole, look),
         },
         partial(link_with_result, stem(opened.title), case, result),
+        partial(keep_solve_button, opened, case, result),
     )
+keep_every(opened, case, result)

@@ -4,6 +4,7 @@ import streamlit as st
 
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
+from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.running import run_all
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
@@ -33,6 +34,8 @@ with left:
 place_of_cut = st.container()
 lanes(contest, runs, theme)
 failures(case, contest, runs, theme)
-link_menu(graph_kept_here())
+with st.container(horizontal=True, key="take_away"):
+    link_menu(graph_kept_here())
+    keep_contest_button(opened, case, contest, runs)
 with place_of_map:  # last: what it starts in the background holds nothing up
     crossover(case, contest, place_of_cut, theme)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import sys
 from pathlib import Path
 
 from topox_core.errors import InputError
-from topox_ui.runs.limits import ServerLimits, server_limits
+from topox_ui.runs.limits import ServerLimits, only_this_machine, server_limits
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 BAD_INPUT = 2
@@ -29,7 +28,8 @@ def announcement(limits: ServerLimits) -> str:
     line = (
         f"Serving on {limits.address}, port {limits.port}: {limits.solver_places} solver places, "
         f"at most {limits.longest_s:g} s a solve, {limits.most_tasks:,} tasks a graph, "
-        f"{limits.session_mb:,} MB of results a session."
+        f"{limits.session_mb:,} MB of results a session. "
+        + ("Runs are kept in one library for all." if limits.keeps_runs else "No run is kept.")
     )
     if not only_this_machine(limits.address):
         line += (
@@ -37,14 +37,6 @@ def announcement(limits: ServerLimits) -> str:
             "docs/serving.md says what to put in front."
         )
     return line
-
-
-def only_this_machine(address: str) -> bool:
-    """Return whether nobody on another machine reaches an address."""
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def main() -> None:

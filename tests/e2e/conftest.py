@@ -99,8 +99,11 @@ def start_server(port: int, log: Path, **environment: str) -> subprocess.Popen[b
         return subprocess.Popen(
             [*command, "--server.fileWatcherType", "none"],
             cwd=ROOT,
-            # A tab that is closed in a test ends what it started while the test still looks.
-            env=os.environ | {"TOPOX_REJOIN_S": "20"} | environment,
+            # A tab that is closed in a test ends what it started while the test still looks; the
+            # library of whoever runs the tests is not theirs.
+            env=os.environ
+            | {"TOPOX_REJOIN_S": "20", "TOPOX_LIBRARY": str(log.with_name("runs.sqlite"))}
+            | environment,
             stdout=out,
             stderr=subprocess.STDOUT,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
 
 
 @pytest.fixture(autouse=True)
-def fresh_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep tests from answering each other's questions, and from computing maps that they do not look at."""
+def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Keep tests from answering each other's questions, from computing maps that they do not look at, and off the user's runs."""
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
+    monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))
     yield
     st.cache_data.clear()
     st.cache_resource.clear()

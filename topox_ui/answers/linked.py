@@ -28,16 +28,21 @@ CHECKED_HERE = (
     "Opened from a file: this page has checked the schedule. That no schedule is shorter than the lower bound was "
     "proved where the file was made."
 )
+CHECKED_KEPT = (
+    "Opened from the run library: this page has checked the schedule. That no schedule is shorter than the lower bound "
+    "was proved when the run was kept."
+)
 UPLOAD = "up_linked"
 
 
 @dataclass(frozen=True)
 class Linked:
-    """A file that was opened, until the page has its task graph."""
+    """A file (or a kept run) that was opened, until the page has its task graph."""
 
     file: str
     graph_digest: str
     record: Mapping[str, Any]
+    kept: bool = False
 
 
 _OPENED = Lasting[Linked]("linked")
@@ -75,6 +80,11 @@ def open_linked(label: str) -> None:
     st.file_uploader(label, key=UPLOAD, on_change=_uploaded)
 
 
+def open_with_result(linked: Linked) -> None:
+    """Let the page Schedule take a kept result when it is drawn next."""
+    _OPENED.set(linked)
+
+
 def is_opened() -> bool:
     """Return whether a file was opened whose result waits for the page Schedule."""
     return _OPENED.there
@@ -109,7 +119,8 @@ def take_linked(case: Case) -> None:
         return
     keep(run_owner().results(PROOF), case.key, result)
     best = time(result.makespan_ms or 0.0)
-    notify("info", f"{linked.file} is open: a schedule of {best}, found on another machine.")
+    where = "from the run library" if linked.kept else "found on another machine"
+    notify("info", f"{linked.file} is open: a schedule of {best}, {where}.")
 
 
 def _checked(case: Case, linked: Linked) -> Result:
@@ -137,7 +148,7 @@ def _checked(case: Case, linked: Linked) -> Result:
     if own.makespan_ms is not None and result.bound_ms > own.makespan_ms * (1 + 1e-9):
         problem = f"says that no schedule is shorter than {result.bound_ms:g} ms, but this page has one of {own.makespan_ms:g} ms"
         raise InputError(problem, file=file, field="bound_ms")
-    return replace(joined(own, result), message=CHECKED_HERE)
+    return replace(joined(own, result), message=CHECKED_KEPT if linked.kept else CHECKED_HERE)
 
 
 def _refuse_faults(case: Case, record: Mapping[str, Any], file: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 from collections.abc import Mapping
@@ -22,8 +23,10 @@ def _cores() -> int:
 CORES = _cores()
 
 
-def _from(variable: str, least: float = 0, most: float = math.inf) -> dict[str, object]:
-    return {"variable": variable, "least": least, "most": most}
+def _from(
+    variable: str, least: float = 0, most: float = math.inf, words: tuple[str, ...] = ()
+) -> dict[str, object]:
+    return {"variable": variable, "least": least, "most": most, "words": words}
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class ServerLimits:
     rejoin_s
         How long what a tab has is kept after it was left, so that a reload finds it again
         (``TOPOX_REJOIN_S``).
+    run_library
+        Whether runs are kept in one library for everybody who uses this server
+        (``TOPOX_RUN_LIBRARY``, ``yes`` or ``no``); by default where only this machine reaches it.
     """
 
     address: str = field(default="127.0.0.1", metadata=_from("TOPOX_ADDRESS"))
@@ -65,6 +71,7 @@ class ServerLimits:
     schedule_workers: int = field(default=CORES, metadata=_from("TOPOX_SCHEDULE_WORKERS", 0, 1_024))
     shared_mb: int = field(default=400, metadata=_from("TOPOX_SHARED_MB", 10, 1_000_000))
     rejoin_s: float = field(default=60.0, metadata=_from("TOPOX_REJOIN_S", 0, 3_600))
+    run_library: str = field(default="", metadata=_from("TOPOX_RUN_LIBRARY", words=("yes", "no")))
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ServerLimits:
@@ -76,6 +83,13 @@ class ServerLimits:
                 assert one.default is not MISSING
                 values[one.name] = _value(type(one.default), text, **one.metadata)
         return cls(**values)  # type: ignore[arg-type]
+
+    @property
+    def keeps_runs(self) -> bool:
+        """Whether there is a run library on this server."""
+        return self.run_library == "yes" or (
+            not self.run_library and only_this_machine(self.address)
+        )
 
     def allowed_s(self, time_limit_s: float) -> float:
         """Return a time limit, cut to the longest one."""
@@ -99,10 +113,28 @@ class ServerLimits:
             )
 
 
+def only_this_machine(address: str) -> bool:
+    """Return whether nobody on another machine reaches an address."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
 def _value(
-    kind: type[str | int | float], text: str, *, variable: str, least: float, most: float
+    kind: type[str | int | float],
+    text: str,
+    *,
+    variable: str,
+    least: float,
+    most: float,
+    words: tuple[str, ...],
 ) -> str | int | float:
     """Return what a variable's text says; raises InputError."""
+    if words:
+        if text in words:
+            return text
+        raise _wrong(variable, " or ".join(words), text)
     if kind is str:
         if len(text) <= 255 and text.isprintable() and " " not in text:
             return text

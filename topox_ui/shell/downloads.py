@@ -152,6 +152,7 @@ def take_away(
     figures: Figures,
     kept_here: str = "",
     besides: Callable[[], None] | None = None,
+    keep: Callable[[], None] | None = None,
 ) -> None:
     """Draw the two menus, files and the link, and the pictures under them.
 
@@ -161,10 +162,14 @@ def take_away(
         Why there is no link, where a file of the reader's own is shown.
     besides
         Draws what else the menu of the link offers.
+    keep
+        Draws the way into the run library.
     """
     with st.container(horizontal=True, key="take_away"):
         download_menu(name, [*files, figures_file(name, figures)])
         link_menu(kept_here, besides=besides)
+        if keep is not None:
+            keep()
     picture_menu(name, figures)
 
 
@@ -173,8 +178,9 @@ def result_files(
     result: Result,
     figures: Figures,
     besides: Callable[[], None] | None = None,
+    keep: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the two menus of a schedule, and its pictures."""
+    """Draw the two menus of a schedule, the way into the run library, and its pictures."""
     execution, exclusive = result.execution, result.settings.exclusive_devices
     assert execution is not None
     record = (
@@ -189,6 +195,7 @@ def result_files(
         figures,
         graph_kept_here(),
         besides,
+        keep,
     )
 
 

@@ -80,6 +80,13 @@ PAGES = (
         group=JOBS_RAILS_COST,
     ),
     Page(
+        "pages/14_Runs.py",
+        "Runs",
+        ("library.state.RunsState", "answers.keeping.KeepState"),
+        "runs.",
+        group=RESULTS,
+    ),
+    Page(
         "pages/9_Gallery.py",
         "Published results",
         ("gallery.state.GalleryState",),

@@ -1,0 +1,36 @@
+"""Runs: what is kept of runs, found again, opened, and set side by side."""
+
+import streamlit as st
+
+from topox_ui.answers.run_library import existing_library, keeps_runs
+from topox_ui.library.actions import actions, leave_where_asked
+from topox_ui.library.first_screen import headline_of, nothing_yet, switched_off, where_it_lies
+from topox_ui.library.listing import compared_runs, controls, listed, table
+from topox_ui.library.side_by_side import side_by_side
+from topox_ui.shell.charts import show_input_errors
+from topox_ui.shell.downloads import link_menu
+from topox_ui.shell.page import frame, size_switch
+
+theme = frame("Runs")
+if not keeps_runs():
+    switched_off()
+    size_switch()
+    st.stop()
+with show_input_errors("Runs", "The run library <b>cannot be read</b>.", reset=None):
+    library = existing_library()
+    if library is None or not library.count():
+        nothing_yet()
+        size_switch()
+        st.stop()
+    leave_where_asked(library)
+    controls(library)
+    size_switch()
+    now = listed(library)
+    compared = compared_runs(now)
+    headline_of(library, now, compared)
+    table(now)
+    actions(now)
+    if compared is not None:
+        side_by_side(library, compared, theme)
+link_menu()
+where_it_lies(library)

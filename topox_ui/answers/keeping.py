@@ -1,0 +1,169 @@
+"""Runs of pages put into the run library: at a click, or every one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from topox_core.economics.price_sets import SET_BY_SPEED
+from topox_core.errors import InputError
+from topox_core.fabrics.run import FabricOptions
+from topox_core.library.record import RunRecord
+from topox_core.schedule.result import Result
+from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
+from topox_core.studies.subject import Resolved, Subject, resolved_of
+from topox_core.text.numbers import plural
+from topox_core.workloads.catalogue import workload_of
+from topox_ui.answers.case import Case
+from topox_ui.answers.contest import Contest
+from topox_ui.answers.run_library import OFF, keeps_runs, open_library
+from topox_ui.answers.running import Runs
+from topox_ui.answers.solving import token
+from topox_ui.shell.page import button
+from topox_ui.state.loading import Loaded, scenario
+from topox_ui.state.notices import notify
+from topox_ui.state.page_state import PageState
+from topox_ui.state.prices import Prices, cluster_catalogue
+from topox_ui.state.session import Passing
+from topox_ui.state.store import link_query, state_of
+
+# What of a link is no part of what a run shows: how pages look, and what they list.
+_NOT_OF_RUNS = re.compile(r"runs\.|keep\.|study\.|buy\.|large$")
+MOST_SEEN = 500
+
+
+class KeepState(PageState):
+    """Whether every solve that Schedule shows goes into the library; a link does not say so."""
+
+    prefix = "keep."
+
+    every_solve: bool = False
+
+    def local(self) -> Collection[str]:
+        """Return the choice: whoever follows a link keeps only what they want to."""
+        return ("every_solve",)
+
+    @classmethod
+    def owns(cls, key: str) -> bool:  # noqa: ARG003
+        """Return False: no link may switch this on."""
+        return False
+
+
+# Solves that this session has put into the library, so that drawing a page again does not ask it.
+_SEEN = Passing[dict[str, None]]("kept_solves")
+
+
+def keep_every(opened: Loaded, case: Case, result: Result) -> None:
+    """Put a solve that a page shows into the library, where the reader wants all of them there."""
+    if not (keeps_runs() and state_of(KeepState).every_solve):
+        return
+    seen, key = _SEEN.get_or(dict), token(case, result)
+    if key in seen:
+        return
+    seen[key] = None
+    while len(seen) > MOST_SEEN:
+        del seen[next(iter(seen))]
+    try:
+        _put(_kept(opened, case), lambda kept: [record_of_solve(result, kept)])
+    except InputError as error:
+        st.warning(str(error))
+
+
+def keep_solve_button(opened: Loaded, case: Case, result: Result) -> None:
+    """Offer to keep the solve that Schedule shows."""
+    _button(_keep, opened, case, FabricOptions(), lambda kept: [record_of_solve(result, kept)])
+
+
+def keep_contest_button(opened: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
+    """Offer to keep the runs that Compare shows, one a fabric."""
+    _button(
+        _keep,
+        opened,
+        case,
+        contest.options,
+        lambda kept: [record_of_fabric_run(run, kept) for run in runs.values()],
+        several=True,
+    )
+
+
+def _button(on_click: Callable[..., object], *given: object, several: bool = False) -> None:
+    on = keeps_runs()
+    words = "Keep these runs" if several else "Keep this run"
+    where = (
+        "In the run library: the page Runs lists it, opens it again and compares it with others."
+    )
+    button(
+        words,
+        "keep_run",
+        "bookmark_add",
+        on_click,
+        *given,
+        disabled=not on,
+        help=where if on else OFF,
+    )
+
+
+Records = Callable[[Kept], Iterable[RunRecord]]
+
+
+def _keep(opened: Loaded, case: Case, options: FabricOptions, records: Records) -> None:
+    """Put runs into the library and say which numbers they have there."""
+    try:
+        kept = _kept(opened, case, options)
+        new = _put(kept, records)
+    except InputError as error:
+        notify("error", str(error))
+        return
+    numbers = ", ".join(map(str, new))
+    added = sum(new.values())
+    if added:
+        notify("info", f"Kept: {plural(added, 'run')}, in the page Runs number {numbers}.")
+    else:
+        notify("info", f"Kept before: in the page Runs number {numbers}.")
+
+
+def _put(kept: Kept, records: Records) -> dict[int, bool]:
+    """Put runs and the files that they need into the library; return by number whether each is new there."""
+    library = open_library()
+    new = dict(library.add_each(records(kept)))
+    if any(new.values()):
+        for one in kept.resolved.files:
+            library.keep_input(one.digest, one.kind, one.name, one.content)
+    return new
+
+
+def _kept(opened: Loaded, case: Case, options: FabricOptions | None = None) -> Kept:
+    state = state_of(Prices)
+    return Kept(
+        _resolved(opened),
+        case.cluster,
+        case.settings,
+        options or FabricOptions(),
+        cluster_catalogue(),
+        state.prices if state.choices() else SET_BY_SPEED,
+        run_link(),
+    )
+
+
+def _resolved(opened: Loaded) -> Resolved:
+    now, subject = scenario(), None
+    if now.source == "sample":
+        subject = Subject("sample", {"name": now.name})
+    elif now.source == "workload":
+        known = {one.key: one for one in workload_of(now.name).parameters}
+        given = {key: known[key].value(text, now.name) for key, text in now.parameters}
+        subject = Subject("workload", {"generator": now.name, "parameters": given})
+    return resolved_of(subject, opened.graph, opened.cluster)
+
+
+def run_link() -> str:
+    """Return the state of this session that shows its runs, as the query of a link; of own files the what-ifs on them."""
+    query = {k: text for k, text in link_query().items() if not _NOT_OF_RUNS.match(k)}
+    now = scenario()
+    if now.source == "upload":
+        what_ifs = now.model_copy(update={"source": "sample", "name": ""})
+        query |= {k: text for k, text in what_ifs.to_query().items() if k != "sample"}
+    return urlencode(query)

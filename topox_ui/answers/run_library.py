@@ -1,0 +1,65 @@
+"""The run library of this server, opened once for all sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from topox_core.library.location import default_path
+from topox_core.library.run_library import RunLibrary
+from topox_ui.runs.limits import server_limits
+
+OFF = "This server keeps no runs."
+HOW_ON = (
+    "It is switched off where several people share one server, because all of them would see the same runs. Whoever "
+    "serves can switch it on: TOPOX_RUN_LIBRARY=yes."
+)
+
+
+def keeps_runs() -> bool:
+    """Return whether there is a run library on this server."""
+    return server_limits().keeps_runs
+
+
+def library_path() -> Path:
+    """Return the file of the run library."""
+    return default_path()
+
+
+@st.cache_resource(show_spinner=False)
+def _opened(path: str) -> RunLibrary:
+    return RunLibrary.open(Path(path))
+
+
+def open_library() -> RunLibrary:
+    """Return the run library; the first use of it begins its file.
+
+    Raises
+    ------
+    InputError
+        If its file cannot be used.
+    """
+    return _opened(str(library_path()))
+
+
+def existing_library() -> RunLibrary | None:
+    """Return the run library if its file is there: who only looks begins none.
+
+    Raises
+    ------
+    InputError
+        If its file cannot be used.
+    """
+    return open_library() if library_path().exists() else None
+
+
+def kept_input(library: RunLibrary) -> Callable[[str], bytes | None]:
+    """Return what finds the content of an input file by its digest."""
+
+    def content(digest: str) -> bytes | None:
+        found = library.input(digest)
+        return None if found is None else found.content
+
+    return content

@@ -1,0 +1,249 @@
+"""What can be done with kept runs: opened, named, deleted and put back, taken away and brought in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import load_graph
+from topox_core.library.exports import runs_csv, runs_parquet
+from topox_core.library.filters import RunFilter
+from topox_core.library.merging import export_library, merge
+from topox_core.library.rows import StoredRun
+from topox_core.library.run_library import RunLibrary
+from topox_core.library.writing import Deleted
+from topox_core.text.numbers import plural
+from topox_ui.answers.linked import Linked, open_with_result
+from topox_ui.answers.run_library import open_library
+from topox_ui.library.executions import result_record
+from topox_ui.library.listing import LETTERS, Listed, asked
+from topox_ui.library.state import RunsState
+from topox_ui.runs.limits import server_limits
+from topox_ui.shell.page import button, quiet
+from topox_ui.shell.pages import page_of
+from topox_ui.state.loading import Loaded, adopt
+from topox_ui.state.notices import notify
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import Passing
+from topox_ui.state.store import choose, put
+
+# Which page shows a run of a kind.
+PAGE_OF_KIND = {
+    "schedule": "Schedule",
+    "fabric": "Compare",
+    "rail": "Rails",
+    "round": "Jobs",
+    "bill": "Cost",
+}
+# What was deleted last in this session, whole, until something else is deleted.
+_DELETED = Passing[Deleted]("deleted_runs")
+# The run that a button asked to open: only the script may leave its page, a callback may not.
+_OPENING = Passing[int]("opening_run")
+
+
+def leave_where_asked(library: RunLibrary) -> None:
+    """Open the run that a button asked for, on the page that shows it."""
+    run = _OPENING.pop()
+    if run is None:
+        return
+    try:
+        one = library.get(run)
+        title = PAGE_OF_KIND[one.record.kind]
+        query = _query_of(library, one)
+    except (InputError, KeyError) as error:
+        notify("error", str(error))
+        return
+    st.switch_page(page_of(title).path, query_params=query)
+
+
+def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
+    """Return the address of a run's state; its own files are loaded from the library, its result is kept for the page.
+
+    Raises
+    ------
+    InputError
+        If the library keeps neither a link nor the files.
+    """
+    record, query = one.record, dict(parse_qsl(one.record.link))
+    own = record.settings.get("subject", {})
+    own = own if isinstance(own, dict) else {}
+    if not {"sample", "workload"} & query.keys() and own.get("kind") == "files":
+        graph, cluster = (_input(library, own, part) for part in ("graph", "cluster"))
+        loaded = Loaded(load_graph(*graph), load_cluster(*cluster), record.subject)
+        server_limits().check_tasks(len(loaded.graph.tasks), graph[1])
+        adopt(loaded)
+        what_ifs, _ = Scenario.of_query({k: v for k, v in query.items() if Scenario.owns(k)})
+        put(what_ifs.model_copy(update={"source": "upload", "name": loaded.title}))
+        query = {key: text for key, text in query.items() if not Scenario.owns(key)}
+    elif not record.link:
+        raise InputError("has no page that shows it; its numbers are here", file=f"run {one.id}")
+    if record.kind == "schedule" and (result := result_record(library, one)) is not None:
+        open_with_result(Linked(f"run {one.id}", record.graph, result, kept=True))
+    return query
+
+
+def _input(library: RunLibrary, own: dict[str, object], part: str) -> tuple[bytes, str]:
+    digests = own.get("digests")
+    digest = digests.get(part) if isinstance(digests, dict) else None
+    found = library.input(digest) if isinstance(digest, str) else None
+    if found is None:
+        raise InputError("is not kept in the library", file=str(own.get(part, part)))
+    return found.content, found.name
+
+
+def actions(now: Listed) -> None:
+    """Draw what can be done with the chosen runs, the most wanted first."""
+    chosen = now.chosen
+    with st.container(horizontal=True, vertical_alignment="center", key="runs_actions"):
+        for letter, one in zip(LETTERS, chosen, strict=False):
+            words = f"Open {letter}" if len(chosen) > 1 else "Open"
+            shown = bool(one.record.link) or one.has_result
+            help_text = f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the very state that was kept."
+            button(
+                words,
+                f"open_{letter}",
+                "open_in_new",
+                _OPENING.set,
+                one.id,
+                disabled=not shown,
+                help=help_text if shown else "No page shows it; its numbers are here.",
+            )
+        if chosen:
+            _naming(chosen)
+            button(
+                "Delete",
+                "delete_runs",
+                "delete",
+                _delete,
+                [one.id for one in chosen],
+                help=f"Takes {plural(len(chosen), 'run')} out of the library. It can be undone until something else is deleted.",
+            )
+        _taking_away()
+        undo_button()
+
+
+def undo_button() -> None:
+    """Offer to put back what was deleted last in this session."""
+    deleted = _DELETED.get()
+    if deleted is not None and len(deleted):
+        words = f"Put {plural(len(deleted), 'deleted run')} back"
+        button(words, "undo_delete", "undo", _undo)
+
+
+def _naming(chosen: Sequence[StoredRun]) -> None:
+    with st.popover("Name", icon=":material/edit:"):
+        for letter, one in zip(LETTERS, chosen, strict=False):
+            key = f"name_{one.id}"
+            st.text_input(
+                f"Name of {letter}, run {one.id}",
+                one.record.name,
+                key=key,
+                max_chars=120,
+                on_change=_rename,
+                args=(one.id, key),
+            )
+
+
+def _rename(run: int, key: str) -> None:
+    try:
+        open_library().rename(run, str(st.session_state[key]).strip())
+    except InputError as error:
+        notify("error", str(error))
+
+
+def _delete(runs: list[int]) -> None:
+    try:
+        deleted = open_library().delete(runs)
+    except InputError as error:
+        notify("error", str(error))
+        return
+    _DELETED.set(deleted)
+    choose(RunsState, chosen=None)
+    notify("info", f"Deleted: {plural(len(deleted), 'run')}.")
+
+
+def _undo() -> None:
+    deleted = _DELETED.pop()
+    if deleted is None:
+        return
+    try:
+        back = open_library().restore(deleted)
+    except InputError as error:
+        _DELETED.set(deleted)
+        notify("error", str(error))
+        return
+    notify("info", f"Back again: {plural(back, 'run')}.")
+
+
+def _taking_away() -> None:
+    """Offer the listed runs as tables and as a library of their own, and take in another library."""
+    with st.popover("Export", icon=":material/download:"):
+        st.caption("What the list shows with its filters, all pages of it.")
+        which = asked()
+        for label, end, mime, build in (
+            ("Table (CSV)", ".csv", "text/csv", lambda: runs_csv(open_library(), which)),
+            (
+                "Table (Parquet)",
+                ".parquet",
+                "application/octet-stream",
+                lambda: runs_parquet(open_library(), which),
+            ),
+            (
+                "Library (SQLite), with results and inputs",
+                ".sqlite",
+                "application/octet-stream",
+                lambda: _library_bytes(open_library(), which),
+            ),
+        ):
+            st.download_button(
+                label,
+                data=build,
+                file_name=f"runs{end}",
+                mime=mime,
+                on_click="ignore",
+                key=f"get_{end[1:]}",
+                width="stretch",
+                type="tertiary",
+                icon=":material/download:",
+            )
+    with st.popover("Import", icon=":material/upload:"):
+        import_box()
+
+
+def import_box() -> None:
+    """Draw the box for another library's file."""
+    st.file_uploader("A run library: .sqlite", key="up_library", on_change=_import)
+    quiet("Runs that are here already stay as they are.")
+
+
+def _import() -> None:
+    file = st.session_state["up_library"]
+    if file is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "library.sqlite"
+        path.write_bytes(file.getvalue())
+        try:
+            with RunLibrary.open(path, create=False, read_only=True) as source:
+                merged = merge(source, open_library())
+        except InputError as error:
+            # The name that the reader gave, not that of our copy.
+            notify("error", str(error).replace(str(path), file.name))
+            return
+    notify(
+        "info",
+        f"{file.name}: {plural(merged.new, 'run')} taken in, {merged.there:,} were here before.",
+    )
+
+
+def _library_bytes(library: RunLibrary, which: RunFilter) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.sqlite"
+        export_library(library, path, which)
+        return path.read_bytes()

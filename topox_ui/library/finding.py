@@ -1,0 +1,189 @@
+"""What two or more runs say side by side: the finding in a sentence, and what differs in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from topox_core.fabrics.compare import EQUAL
+from topox_core.figures.cost import money, power
+from topox_core.library.comparison import ComparedValue, RunComparison
+from topox_core.library.rows import StoredRun
+from topox_core.studies.keys import GRAPH_KEYS, NETWORK_KEYS, RAIL_KEYS, ROUND_KEYS, by_name
+from topox_core.studies.measures import MEASURES
+from topox_core.text.numbers import apart, count, percent, plural, short, time
+from topox_ui.library.listing import LETTERS
+from topox_ui.shell.page import escape
+
+KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))
+# What of the record stands beside the settings, in words.
+RECORD_WORDS = {
+    "kind": "Kind of run",
+    "subject": "Subject",
+    "graph": "Task graph",
+    "cluster": "Cluster",
+    "version": "Version of the workbench",
+    "status": "Outcome",
+    "stopped_by": "Stopped by",
+    "message": "Remark",
+    "settings.engine": "Engine",
+    "settings.tick": "Clock of tasks",
+}
+# They follow from others, or say nothing to a reader.
+_FOLLOWS = ("graph", "cluster", "kind", "status", "stopped_by", "message")
+_MONEY = ("dollars", "watts", "iterations_per_dollar", "joules_per_iteration")
+
+
+def key_words(name: str) -> str:
+    """Return what a setting is called."""
+    if name in KEYS:
+        return KEYS[name].words
+    if name in MEASURES:
+        return MEASURES[name].words
+    return RECORD_WORDS.get(name, name.replace(".", ", ").replace("_", " "))
+
+
+def value_words(name: str, value: Any) -> str:
+    """Return a setting's or a measure's value as people read it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in ("graph", "cluster"):
+        return str(value)[:12]
+    if not isinstance(value, int | float):
+        return str(value).replace("_", " ")
+    if name in MEASURES:
+        return measure_words(name, float(value))
+    unit = KEYS[name].unit if name in KEYS else ""
+    if unit == "ms":
+        return time(float(value))
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return f"{number}\u00a0{unit}" if unit else number
+
+
+def measure_words(name: str, value: float) -> str:
+    """Return a measure's value with its unit: 32.2 ms, 43 %, $1.29 M."""
+    one = MEASURES[name]
+    if one.share:
+        return percent(value)
+    if one.unit == "ms":
+        return time(value)
+    if one.unit == "s":
+        return time(1000 * value)
+    if one.unit == "$":
+        return money(value)
+    if one.unit == "W":
+        return power(value)
+    if name in ("changes", "windows"):
+        return count(round(value))
+    return f"{short(value)}\u00a0{one.unit}" if one.unit else short(value)
+
+
+def finding(compared: RunComparison) -> str:
+    """Return what the runs say, as HTML: who is faster and by how much, what was set differently, what it costs."""
+    runs = compared.runs
+    times = [one.record.measures.get("iteration_ms") for one in runs]
+    if any(value is None for value in times):
+        known = [LETTERS[k] for k, value in enumerate(times) if value is not None]
+        has = f"only {', '.join(known)} has" if known else "none of them has"
+        return f"{plural(len(runs), 'run')} side by side; {has} an iteration time."
+    ms = [float(value) for value in times if value is not None]
+    names = [f"{LETTERS[k]}{_named(one)}" for k, one in enumerate(runs)]
+    subjects = {(one.record.subject, one.record.graph) for one in runs}
+    words = apart(ms)
+    if len(runs) > 2:
+        fast, slow = ms.index(min(ms)), ms.index(max(ms))
+        if ms[slow] <= ms[fast] * (1 + EQUAL):
+            return f"All {count(len(runs))} runs take the same time, <b>{words[fast]}</b>."
+        return (
+            f"{names[fast]} is the fastest of {count(len(runs))} runs: <b>{words[fast]}</b>. "
+            f"{names[slow]} is the slowest: <b>{words[slow]}</b>."
+        )
+    fast, slow = (0, 1) if ms[0] <= ms[1] else (1, 0)
+    if len(subjects) > 1:
+        titles = [f"{LETTERS[k]}, {escape(one.record.subject)}," for k, one in enumerate(runs)]
+        return f"Two different jobs: {titles[0]} takes <b>{words[0]}</b>, {titles[1]} <b>{words[1]}</b>."
+    lead = _difference(compared, fast, slow)
+    if ms[slow] <= ms[fast] * (1 + EQUAL):
+        return f"{lead or 'Both runs take'} <b>{_same(words)}</b>: there is no difference in time.{_price(runs, fast, slow)}"
+    less = percent((ms[slow] - ms[fast]) / ms[slow])
+    what = lead or f"{names[fast]} takes"
+    than = "instead of" if lead else f"{names[slow]}"
+    return f"{what} <b>{words[fast]}</b> {than} <b>{words[slow]}</b>, {less} less.{_price(runs, fast, slow)}"
+
+
+def _same(words: Sequence[str]) -> str:
+    return words[0] if words[0] == words[1] else f"{words[0]} and {words[1]}"
+
+
+def _named(one: StoredRun) -> str:
+    return f" ({escape(one.record.name)})" if one.record.name else ""
+
+
+def _difference(compared: RunComparison, fast: int, slow: int) -> str:
+    """Return what one setting does, where it is the only one that differs."""
+    different = _different_settings(compared)
+    if len(different) != 1:
+        return ""
+    (one,) = different
+    if one.name == "version":
+        return "By another version of the workbench the job takes"
+    ours, theirs = (escape(value_words(one.name, one.values[k])) for k in (fast, slow))
+    return f"With {_lower(key_words(one.name))} {ours} instead of {theirs} an iteration takes"
+
+
+def _different_settings(compared: RunComparison) -> list[ComparedValue]:
+    """Return what was set differently, without what follows from it: a subject is said once, by its name."""
+    return [
+        one
+        for one in compared.different_settings
+        if one.name not in _FOLLOWS
+        and (not one.name.startswith("subject.") or one.name.startswith("subject.parameters."))
+    ]
+
+
+def _lower(words: str) -> str:
+    """Return words for the middle of a sentence: abbreviations keep their capitals."""
+    return words if words[:2].isupper() else words[:1].lower() + words[1:]
+
+
+def _price(runs: Sequence[StoredRun], fast: int, slow: int) -> str:
+    """Return what the faster network costs beside the slower one, if anything."""
+    ours, theirs = (runs[k].record.measures.get("dollars") for k in (fast, slow))
+    if ours is None or theirs is None or abs(ours - theirs) < 0.005 * max(ours, theirs, 1.0):
+        return ""
+    words = "more" if ours > theirs else "less"
+    return f" The network costs <b>{money(abs(ours - theirs))}</b> {words}."
+
+
+def differing_rows(compared: RunComparison) -> list[dict[str, str]]:
+    """Return what differs, a row a setting or measure: settings, then the result, then cost and power."""
+    outcome = compared.different_outcome
+    blocks = (
+        ("Settings", _different_settings(compared)),
+        ("Result", [one for one in outcome if one.name not in _MONEY and one.name != "message"]),
+        ("Cost and power", [one for one in outcome if one.name in _MONEY]),
+    )
+    return [
+        {"": block, "What": key_words(one.name), **_values(one)}
+        for block, several in blocks
+        for one in several
+    ]
+
+
+def setting_rows(compared: RunComparison) -> list[dict[str, str]]:
+    """Return every setting, a row each."""
+    return [{"Setting": key_words(one.name), **_values(one)} for one in compared.settings]
+
+
+def _values(one: ComparedValue) -> dict[str, str]:
+    return {LETTERS[k]: value_words(one.name, value) for k, value in enumerate(one.values)}
+
+
+def equal_words(equal: Mapping[str, Any], most: int = 8) -> str:
+    """Return in a line what is alike."""
+    names = [_lower(key_words(name)) for name in equal if not name.startswith("subject.")]
+    listed = ", ".join(dict.fromkeys(names[:most]))
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"Equal: {listed}{more}." if names else ""

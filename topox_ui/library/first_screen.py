@@ -1,0 +1,88 @@
+"""The first lines of the page Runs: the finding, or what to do where no run is kept."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.library.comparison import RunComparison
+from topox_core.library.run_library import RunLibrary
+from topox_core.text.numbers import count, plural, size
+from topox_ui.answers.run_library import HOW_ON, OFF, library_path
+from topox_ui.library.actions import import_box, undo_button
+from topox_ui.library.finding import finding, measure_words
+from topox_ui.library.listing import Listed, keep_switch
+from topox_ui.shell.links import page_link
+from topox_ui.shell.page import escape, headline, quiet, write_html
+
+
+def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None) -> None:
+    """Write how many runs there are and what the chosen ones say."""
+    kicker = f"Runs · {count(now.total)} kept on this machine"
+    if now.matching != now.total:
+        kicker += f" · {count(now.matching)} match"
+    if now.chosen:
+        kicker += f" · {count(len(now.chosen))} chosen"
+    for line in library.notices:
+        st.warning(line)
+    if compared is not None:
+        headline(kicker, finding(compared))
+    elif now.chosen:
+        headline(kicker, f"{_one(now)} Choose another run to see what differs.")
+    elif now.matching:
+        headline(
+            kicker,
+            f"<b>{plural(now.matching, 'run')}</b> to open again. Choose two of them to see what differs.",
+        )
+    else:
+        headline(kicker, "<b>No run matches.</b> Take a filter away on the left.")
+
+
+def _one(now: Listed) -> str:
+    record = now.chosen[0].record
+    name = escape(record.name or record.subject)
+    for measure in ("iteration_ms", "round_s", "dollars"):
+        value = record.measures.get(measure)
+        if value is not None:
+            what = {"iteration_ms": "an iteration takes", "round_s": "a round takes"}.get(
+                measure, "the network costs"
+            )
+            return f"{name}: {what} <b>{measure_words(measure, value)}</b>."
+    return f"{name}: {escape(record.message or record.status)}."
+
+
+def nothing_yet() -> None:
+    """Say what a kept run is good for and where the first one comes from."""
+    headline("Runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare, or run a study.")
+    write_html(
+        '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
+        "</li><li>A study keeps each of its points the moment it is done.</li>"
+        "<li>Here kept runs are found again, opened in the very state they were kept in, and set side by side.</li></ul>"
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        page_link("Schedule", "Go to Schedule", icon=":material/arrow_forward:")
+        page_link("Compare", "Go to Compare", icon=":material/arrow_forward:")
+    undo_button()
+    with st.sidebar:
+        st.divider()
+        keep_switch()
+    import_box()
+    where_it_lies()
+
+
+def switched_off() -> None:
+    """Say that this server keeps no runs, and who can change that."""
+    headline("Runs", f"<b>{OFF[:-1]}</b>, so there is nothing to list.")
+    quiet(HOW_ON)
+    quiet("A link or a download keeps what a page shows: both are under its figures.")
+
+
+def where_it_lies(library: RunLibrary | None = None) -> None:
+    """Say which file the library is, and what may not be done to it now."""
+    path = library_path()
+    words = f"The library is one file on the machine that serves this page: {escape(str(path))}"
+    if library is None or not path.exists():
+        quiet(f"{words}. It is made when the first run is kept.")
+        return
+    quiet(f"{words}, {size(path.stat().st_size)}.")
+    if library.read_only:
+        quiet(f"It can only be read: {escape(library.read_only)}.")

@@ -1,0 +1,266 @@
+"""The list of kept runs: which of them are meant, a page of the list, and which are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.library.comparison import RunComparison, compare_runs
+from topox_core.library.filters import RunFilter
+from topox_core.library.record import FAILED, RunRecord
+from topox_core.library.rows import StoredRun
+from topox_core.library.run_library import RunLibrary
+from topox_core.runs.identity import code_version
+from topox_core.text.numbers import delay_label, percent, seconds, time
+from topox_ui.answers.keeping import KeepState
+from topox_ui.library.state import KINDS, MOST_COMPARED, RunsState
+from topox_ui.shell.charts import without_formulas
+from topox_ui.shell.page import button
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, menu, switch
+
+PAGE = 50  # runs of one page of the list
+LETTERS = "ABCDEFGHIJ"
+STATUS_WORDS = {
+    "optimal": "proved",
+    "feasible": "feasible",
+    "simulated": "simulated",
+    "counted": "counted",
+    FAILED: "failed",
+}
+STOPPED_WORDS = {"proof": "proof", "time_limit": "time limit", "cancelled": "cancelled"}
+EDITOR = "runs_table"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A page of the list: its runs, the chosen ones (which may lie elsewhere), and how many there are.
+
+    Attributes
+    ----------
+    runs
+        Of this page, newest first.
+    chosen
+        In the order of their letters.
+    total, matching
+        Of the whole library, and of those that are meant.
+    """
+
+    runs: tuple[StoredRun, ...]
+    chosen: tuple[StoredRun, ...]
+    total: int
+    matching: int
+
+    def letter(self, run: int) -> str:
+        """Return the letter of a chosen run; empty for another one."""
+        ids = [one.id for one in self.chosen]
+        return LETTERS[ids.index(run)] if run in ids else ""
+
+
+def asked() -> RunFilter:
+    """Return which runs the page lists."""
+    now = state_of(RunsState)
+    return RunFilter(
+        subject=now.subject,
+        status=now.status,
+        kind=now.kind,
+        version=code_version() if now.mine else "",
+        study=now.study,
+        text=now.text,
+    )
+
+
+def listed(library: RunLibrary) -> Listed:
+    """Return the page of the list that is asked for; a chosen run that is gone is no longer chosen.
+
+    Raises
+    ------
+    InputError
+        If the library cannot be read.
+    """
+    now, which = state_of(RunsState), asked()
+    runs = tuple(library.runs(which, now.place, PAGE))
+    chosen = tuple(one for run in now.chosen if (one := _found(library, run)) is not None)
+    if len(chosen) < len(now.chosen):
+        choose(RunsState, chosen=tuple(one.id for one in chosen) or None)
+    return Listed(runs, chosen, library.count(), library.count(which))
+
+
+def compared_runs(now: Listed) -> RunComparison | None:
+    """Return the chosen runs side by side; None where fewer than two are chosen."""
+    return compare_runs(now.chosen) if len(now.chosen) > 1 else None
+
+
+def _found(library: RunLibrary, run: int) -> StoredRun | None:
+    try:
+        return library.get(run)
+    except InputError:
+        return None
+
+
+def controls(library: RunLibrary) -> None:
+    """Draw the sidebar: which runs are listed, and whether every solve is kept."""
+    with st.sidebar:
+        st.divider()
+        st.html('<p class="side">Show only</p>')
+        subjects = {one.name: one.name or "no name" for one in library.subjects()[:200]}
+        menu("Subject", RunsState, "subject", {"": "all subjects"} | subjects)
+        statuses = {word: STATUS_WORDS.get(word, word) for word in library.values("status")}
+        menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
+        menu("Kind", RunsState, "kind", KINDS)
+        studies = {one.id: one.name or f"study {one.id}" for one in library.studies()[:100]}
+        if studies or state_of(RunsState).study is not None:
+            options: dict[Any, str] = {None: "any study, or none"}
+            now = state_of(RunsState).study
+            if now is not None:
+                options[now] = f"study {now}"
+            menu("Study", RunsState, "study", options | studies)
+        control("text_input", "Name or subject holds", RunsState, "text", max_chars=200)
+        switch(
+            "Made by this version",
+            RunsState,
+            "mine",
+            help="Another version of the workbench may compute another result for the same setting.",
+        )
+        st.divider()
+        keep_switch()
+
+
+def keep_switch() -> None:
+    """Offer to keep every solve of this session."""
+    switch(
+        "Keep every solve",
+        KeepState,
+        "every_solve",
+        help="Every schedule that the page Schedule shows in this tab goes into the library. A run can be kept there "
+        "one by one as well.",
+    )
+
+
+def table(now: Listed) -> None:
+    """Draw the page of the list, with a box to tick before each run, and what leads to the pages before and behind."""
+    rows = [_row(one, now.letter(one.id)) for one in now.runs]
+    st.data_editor(
+        without_formulas(pd.DataFrame(rows)),
+        hide_index=True,
+        height="content" if len(rows) <= 8 else 330,
+        num_rows="fixed",
+        key=_editor_key(now),
+        disabled=[name for name in rows[0] if name != "Choose"] if rows else True,
+        column_config={
+            "Choose": st.column_config.CheckboxColumn(width=70),
+            " ": st.column_config.TextColumn(width=30),
+        },
+        on_change=_ticked,
+        args=(_editor_key(now), [one.id for one in now.runs]),
+        alt=f"{len(rows)} kept runs, newest first",
+    )
+    _pages(now)
+    _choice(now)
+
+
+def _editor_key(now: Listed) -> str:
+    """Return a key that changes with what the table shows: what was ticked in another one does not count in it."""
+    shown = "-".join(str(one.id) for one in now.runs[:1]) + f"-{len(now.runs)}"
+    return f"{EDITOR}_{shown}_{'-'.join(str(one.id) for one in now.chosen)}"
+
+
+def _ticked(key: str, ids: Sequence[int]) -> None:
+    """Take what was ticked or unticked."""
+    edited = (st.session_state[key] or {}).get("edited_rows", {})
+    chosen = list(state_of(RunsState).chosen)
+    for row, cells in edited.items():
+        run = ids[int(row)]
+        if cells.get("Choose") and run not in chosen:
+            chosen.append(run)
+        elif cells.get("Choose") is False and run in chosen:
+            chosen.remove(run)
+    # The oldest choice gives way where there would be too many.
+    choose(RunsState, chosen=tuple(chosen[-MOST_COMPARED:]) or None)
+
+
+def _pages(now: Listed) -> None:
+    """Draw the ways to older and to the newest runs, where there are any."""
+    older, newer = len(now.runs) == PAGE, bool(state_of(RunsState).before)
+    if not older and not newer:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if newer:
+            button("Newest runs", "runs_newest", "first_page", _from, "")
+        if older:
+            started, run = now.runs[-1].place
+            place = f"{started:.9f}".rstrip("0").rstrip(".") + f":{run}"
+            button("Older runs", "runs_older", "chevron_right", _from, place)
+
+
+def _from(place: str) -> None:
+    choose(RunsState, before=place or None)
+
+
+def _choice(now: Listed) -> None:
+    """Draw the choice of runs by name, which does by keyboard what the boxes do, and reaches other pages of the list."""
+    known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
+    control(
+        "multiselect",
+        f"Runs side by side (at most {MOST_COMPARED})",
+        RunsState,
+        "chosen",
+        options=known,
+        words=known.__getitem__,
+        max_selections=MOST_COMPARED,
+        take=lambda runs: choose(RunsState, chosen=tuple(runs) or None),
+        placeholder="Tick runs above, or choose them here",
+    )
+
+
+def run_words(one: StoredRun) -> str:
+    """Return a run in a few words that no other run has."""
+    record = one.record
+    value = record.measures.get("iteration_ms")
+    length = f", {time(value)}" if value is not None else ""
+    return f"{one.id}: {record.name or record.subject}{length}"
+
+
+def _row(one: StoredRun, letter: str) -> dict[str, object]:
+    record, settings = one.record, one.record.settings
+    iteration, gap = record.measures.get("iteration_ms"), record.measures.get("gap")
+    delay = settings.get("cluster.reconfiguration_ms", settings.get("rails.reconfiguration_ms"))
+    speed, ports = settings.get("cluster.port_gbps"), settings.get("cluster.ports_per_server")
+    return {
+        "Choose": bool(letter),
+        " ": letter,
+        "Run": one.id,
+        "Name": record.name,
+        "Subject": record.subject,
+        "Fabric": str(settings.get("fabric", "")).replace("_", " "),
+        "Delay": delay_label(delay) if isinstance(delay, int | float) else "",
+        "Port speed": f"{speed:g}G" if isinstance(speed, int | float) else "",
+        "Ports": ports if isinstance(ports, int) else None,
+        "Iteration": time(iteration) if iteration is not None else "",
+        "Gap": percent(gap) if gap is not None else "",
+        "Outcome": STATUS_WORDS.get(record.status, record.status),
+        "Stopped by": stopped_words(record),
+        "When": when(record.started),
+        "Version": "" if record.version == code_version() else "another one",
+    }
+
+
+def stopped_words(record: RunRecord) -> str:
+    """Return what ended a run and when, in a few words."""
+    words = STOPPED_WORDS.get(record.stopped_by, record.stopped_by.replace("_", " "))
+    return f"{words}, {seconds(record.wall_s)}" if words else ""
+
+
+def when(started: float) -> str:
+    """Return a time since the epoch as a list has it, in the server's time zone: 22 Nov 2026, 10:14."""
+    try:
+        moment = datetime.fromtimestamp(started)
+    except (OverflowError, OSError, ValueError):  # a year that no calendar has
+        return ""
+    return f"{moment:%d %b %Y, %H:%M}".lstrip("0")
