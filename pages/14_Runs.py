@@ -8,7 +8,6 @@ from topox_ui.library.first_screen import headline_of, nothing_yet, switched_off
 from topox_ui.library.listing import compared_runs, controls, listed, table
 from topox_ui.library.side_by_side import side_by_side
 from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import frame, size_switch
 
 theme = frame("Runs")
@@ -32,5 +31,4 @@ with show_input_errors("Runs", "The run library <b>cannot be read</b>.", reset=N
     actions(now)
     if compared is not None:
         side_by_side(library, compared, theme)
-link_menu()
 where_it_lies(library)

@@ -67,6 +67,7 @@ CONTROLS = (
     "toggle",
     "checkbox",
     "number_input",
+    "text_input",
 )
 
 

@@ -15,13 +15,12 @@ from topox_core.figures.marks import DOTS, line, note, upright
 from topox_core.figures.overview import overview_height, overview_trace, server_axis
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_windows import log_length_axis
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, time_axis
+from topox_core.figures.template import LANE_LEFT, axis, frame, margins, time_axis
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.window_lengths import cdf
 from topox_core.text.numbers import time
 
-# Room behind the longest run for its length.
-BEHIND = 1.14
+BEHIND_PX = 84  # room behind the longest run for its length
 # Of the runs in their order: which fabric's colour, and the dash.
 _LOOKS = (
     ("scheduled", "solid"),
@@ -47,7 +46,7 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
     One figure a run, all with the same clock and the same margins, so that they stand under one
     another like one chart.
     """
-    until = max(longest_ms, 1e-9) * BEHIND
+    until = max(longest_ms, 1e-9)
     figure = go.Figure(overview_trace(run.image, run.makespan_ms, theme))
     beside = {"xanchor": "left", "xshift": 7, "yref": "paper"}
     # The run's own length, and its letter where the page has no room beside the figure.
@@ -58,7 +57,7 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
         overview_height(run.lanes, theme) + 26,
         shapes=[upright(shortest_ms, line(theme.ink, 1.5, DOTS))],
         annotations=[note(words, run.makespan_ms, 0.5, 12.5 * theme.scale, theme.ink, **beside)],
-        margin=margins(LANE_LEFT, LANE_RIGHT, 2, 24),
+        margin=margins(LANE_LEFT, BEHIND_PX * theme.scale, 2, 24),
         xaxis=time_axis(theme, until),
         yaxis=server_axis(len(run.image), run.lanes, theme),
     )
@@ -90,13 +89,13 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
         )
         half = float(np.median(lengths))
         at = min(max(half, low), high)
-        # Left and right of the lines in turn, at heights of their own.
-        side = -1 if number % 2 else 1
+        # On the side that has more room, each at a height of its own.
+        side = 1 if math.log10(at / low) < 0.45 * math.log10(high / low) else -1
         marks.append(
             note(
                 f'<span style="color:{colour}"><b>{letter}</b></span>, half longer than {time(half)}',
                 math.log10(at),
-                50 - 12 * side - 6 * (number // 2),
+                30 + 14 * number,
                 11.5 * theme.scale,
                 theme.ink,
                 xanchor="left" if side > 0 else "right",

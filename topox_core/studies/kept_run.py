@@ -115,7 +115,11 @@ def record_of_solve(result: Result, kept: Kept, seconds: float = 0.0) -> RunReco
         what += [result.makespan_ms, result.bound_ms]
     values = kept.values("scheduled")
     measures = measures_of_run(planned_run(result), kept.case("scheduled"), values)
-    shown = {"settings.engine": made["engine"], "settings.tick": made["tick"]}
+    shown = {
+        "settings.effort": result.settings.effort,
+        "settings.engine": made["engine"],
+        "settings.tick": made["tick"],
+    }
     return _record(
         SCHEDULE,
         digest_of(what),

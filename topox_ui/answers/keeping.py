@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -15,14 +16,14 @@ from topox_core.library.record import RunRecord
 from topox_core.schedule.result import Result
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
 from topox_core.studies.subject import Resolved, Subject, resolved_of
-from topox_core.text.numbers import plural
+from topox_core.text.sentences import enumeration
 from topox_core.workloads.catalogue import workload_of
-from topox_ui.answers.case import Case
+from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.run_library import OFF, keeps_runs, open_library
 from topox_ui.answers.running import Runs
 from topox_ui.answers.solving import token
-from topox_ui.shell.page import button
+from topox_ui.shell.page import button, quiet
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState
@@ -52,6 +53,8 @@ class KeepState(PageState):
         return False
 
 
+# What became of the last click, said beside the button, which may be far below the headline.
+_SAID = Passing[str]("kept_said")
 # Solves that this session has put into the library, so that drawing a page again does not ask it.
 _SEEN = Passing[dict[str, None]]("kept_solves")
 
@@ -78,11 +81,11 @@ def keep_solve_button(opened: Loaded, case: Case, result: Result) -> None:
 
 
 def keep_contest_button(opened: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
-    """Offer to keep the runs that Compare shows, one a fabric."""
+    """Offer to keep the runs that Compare shows, one a fabric; they are made by list scheduling."""
     _button(
         _keep,
         opened,
-        case,
+        replace(case, settings=listing(case.settings)),
         contest.options,
         lambda kept: [record_of_fabric_run(run, kept) for run in runs.values()],
         several=True,
@@ -104,6 +107,8 @@ def _button(on_click: Callable[..., object], *given: object, several: bool = Fal
         disabled=not on,
         help=where if on else OFF,
     )
+    if said := _SAID.pop():
+        quiet(said)
 
 
 Records = Callable[[Kept], Iterable[RunRecord]]
@@ -117,12 +122,11 @@ def _keep(opened: Loaded, case: Case, options: FabricOptions, records: Records) 
     except InputError as error:
         notify("error", str(error))
         return
-    numbers = ", ".join(map(str, new))
-    added = sum(new.values())
-    if added:
-        notify("info", f"Kept: {plural(added, 'run')}, in the page Runs number {numbers}.")
-    else:
-        notify("info", f"Kept before: in the page Runs number {numbers}.")
+    added = [run for run, is_new in new.items() if is_new]
+    before = [run for run, is_new in new.items() if not is_new]
+    words = [f"Kept as run {enumeration(added)}."] if added else []
+    words += [f"Kept before as run {enumeration(before)}."] if before else []
+    _SAID.set(" ".join(words))
 
 
 def _put(kept: Kept, records: Records) -> dict[int, bool]:

@@ -25,6 +25,7 @@ from topox_ui.library.executions import result_record
 from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
+from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, quiet
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, adopt
@@ -125,6 +126,7 @@ def actions(now: Listed) -> None:
                 help=f"Takes {plural(len(chosen), 'run')} out of the library. It can be undone until something else is deleted.",
             )
         _taking_away()
+        link_menu()
         undo_button()
 
 

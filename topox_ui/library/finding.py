@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.cost import money, power
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
@@ -45,12 +46,22 @@ def key_words(name: str) -> str:
 
 def value_words(name: str, value: Any) -> str:
     """Return a setting's or a measure's value as people read it."""
+    return _words(name, value).replace("-", "−") if _is_number(value) else _words(name, value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _words(name: str, value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in ("graph", "cluster"):
         return str(value)[:12]
+    if name == "fabric":
+        return FABRICS.get(value, str(value))
     if not isinstance(value, int | float):
         return str(value).replace("_", " ")
     if name in MEASURES:
@@ -157,19 +168,15 @@ def _price(runs: Sequence[StoredRun], fast: int, slow: int) -> str:
     return f" The network costs <b>{money(abs(ours - theirs))}</b> {words}."
 
 
-def differing_rows(compared: RunComparison) -> list[dict[str, str]]:
-    """Return what differs, a row a setting or measure: settings, then the result, then cost and power."""
-    outcome = compared.different_outcome
-    blocks = (
+def differing(compared: RunComparison) -> list[tuple[str, list[ComparedValue]]]:
+    """Return what differs in blocks: settings, then the result, then cost and power; none without rows."""
+    outcome = [one for one in compared.different_outcome if one.name != "message"]
+    blocks = [
         ("Settings", _different_settings(compared)),
-        ("Result", [one for one in outcome if one.name not in _MONEY and one.name != "message"]),
+        ("Result", [one for one in outcome if one.name not in _MONEY]),
         ("Cost and power", [one for one in outcome if one.name in _MONEY]),
-    )
-    return [
-        {"": block, "What": key_words(one.name), **_values(one)}
-        for block, several in blocks
-        for one in several
     ]
+    return [(title, several) for title, several in blocks if several]
 
 
 def setting_rows(compared: RunComparison) -> list[dict[str, str]]:

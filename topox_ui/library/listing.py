@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.registry import FABRICS
 from topox_core.library.comparison import RunComparison, compare_runs
 from topox_core.library.filters import RunFilter
 from topox_core.library.record import FAILED, RunRecord
@@ -22,6 +23,7 @@ from topox_ui.answers.keeping import KeepState
 from topox_ui.library.state import KINDS, MOST_COMPARED, RunsState
 from topox_ui.shell.charts import without_formulas
 from topox_ui.shell.page import button
+from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu, switch
 
@@ -89,6 +91,7 @@ def listed(library: RunLibrary) -> Listed:
     chosen = tuple(one for run in now.chosen if (one := _found(library, run)) is not None)
     if len(chosen) < len(now.chosen):
         choose(RunsState, chosen=tuple(one.id for one in chosen) or None)
+        keep_address()
     return Listed(runs, chosen, library.count(), library.count(which))
 
 
@@ -145,7 +148,8 @@ def keep_switch() -> None:
 
 def table(now: Listed) -> None:
     """Draw the page of the list, with a box to tick before each run, and what leads to the pages before and behind."""
-    rows = [_row(one, now.letter(one.id)) for one in now.runs]
+    others = any(one.record.version != code_version() for one in now.runs)
+    rows = [_row(one, now.letter(one.id), others) for one in now.runs]
     st.data_editor(
         without_formulas(pd.DataFrame(rows)),
         hide_index=True,
@@ -156,6 +160,7 @@ def table(now: Listed) -> None:
         column_config={
             "Choose": st.column_config.CheckboxColumn(width=70),
             " ": st.column_config.TextColumn(width=30),
+            "Stopped by": st.column_config.TextColumn(width=140),
         },
         on_change=_ticked,
         args=(_editor_key(now), [one.id for one in now.runs]),
@@ -227,7 +232,7 @@ def run_words(one: StoredRun) -> str:
     return f"{one.id}: {record.name or record.subject}{length}"
 
 
-def _row(one: StoredRun, letter: str) -> dict[str, object]:
+def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, object]:
     record, settings = one.record, one.record.settings
     iteration, gap = record.measures.get("iteration_ms"), record.measures.get("gap")
     delay = settings.get("cluster.reconfiguration_ms", settings.get("rails.reconfiguration_ms"))
@@ -238,7 +243,7 @@ def _row(one: StoredRun, letter: str) -> dict[str, object]:
         "Run": one.id,
         "Name": record.name,
         "Subject": record.subject,
-        "Fabric": str(settings.get("fabric", "")).replace("_", " "),
+        "Fabric": FABRICS.get(str(settings.get("fabric", "")), ""),
         "Delay": delay_label(delay) if isinstance(delay, int | float) else "",
         "Port speed": f"{speed:g}G" if isinstance(speed, int | float) else "",
         "Ports": ports if isinstance(ports, int) else None,
@@ -247,8 +252,12 @@ def _row(one: StoredRun, letter: str) -> dict[str, object]:
         "Outcome": STATUS_WORDS.get(record.status, record.status),
         "Stopped by": stopped_words(record),
         "When": when(record.started),
-        "Version": "" if record.version == code_version() else "another one",
+        **({"Version": _version_words(record)} if several_versions else {}),
     }
+
+
+def _version_words(record: RunRecord) -> str:
+    return "this one" if record.version == code_version() else "another one"
 
 
 def stopped_words(record: RunRecord) -> str:

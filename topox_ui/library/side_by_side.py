@@ -11,16 +11,16 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
 from topox_core.figures.runs_compared import RunPicture, on_one_clock, windows_side_by_side
-from topox_core.library.comparison import RunComparison
+from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.text.numbers import percent, plural, time
 from topox_ui.library.executions import RunDrawn, drawn_run
-from topox_ui.library.finding import differing_rows, equal_words, setting_rows
+from topox_ui.library.finding import differing, equal_words, key_words, setting_rows, value_words
 from topox_ui.library.listing import LETTERS
 from topox_ui.library.state import RunsState
 from topox_ui.shell.charts import chart, frame, legend_line
-from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import switch
 
 Drawn = dict[str, RunDrawn]
@@ -107,17 +107,24 @@ def _windows(drawn: Drawn, theme: Theme) -> None:
 
 def _what_differs(compared: RunComparison) -> None:
     chart_title("What differs", "only what is not the same")
-    rows = differing_rows(compared)
-    if rows:
-        frame(
-            rows,
-            column_config={
-                letter: st.column_config.TextColumn(alignment="right")
-                for letter in LETTERS[: len(compared.runs)]
-            },
-        )
+    blocks = differing(compared)
+    if blocks:
+        write_html(_table(compared, blocks))
     else:
         quiet("Nothing: these runs are alike in every setting and every measure.")
     quiet(escape(equal_words(compared.equal_settings)))
     if switch("Every setting", RunsState, "settings"):
         frame(setting_rows(compared))
+
+
+def _table(compared: RunComparison, blocks: Sequence[tuple[str, list[ComparedValue]]]) -> str:
+    """Return what differs as a table of HTML, which is narrow where the page is."""
+    letters = LETTERS[: len(compared.runs)]
+    head = "".join(f'<th scope="col">{letter}</th>' for letter in letters)
+    rows = ""
+    for title, several in blocks:
+        rows += f'<tr><th scope="colgroup" colspan="{1 + len(letters)}">{title}</th></tr>'
+        for one in several:
+            cells = "".join(f"<td>{escape(value_words(one.name, v))}</td>" for v in one.values)
+            rows += f'<tr><th scope="row">{escape(key_words(one.name))}</th>{cells}</tr>'
+    return f'<table class="differs"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'

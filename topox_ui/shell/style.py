@@ -105,6 +105,11 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   .st-key-claims [data-testid="stColumn"]:first-child {{ min-width: 100% !important; }} }}
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}
+.differs {{ border-collapse: collapse; width: 100%; font-size: .85rem; color: {theme.ink}; margin: 0 !important; }}
+.differs td, .differs th {{ border: 0 !important; border-bottom: 1px solid {theme.grid} !important; padding: .3rem .25rem !important;
+  text-align: right; font-weight: 400; overflow-wrap: anywhere; }}
+.differs thead th {{ color: {theme.muted}; }} .differs [scope="row"] {{ text-align: left; }}
+.differs [scope="colgroup"] {{ text-align: left; font-weight: 650; padding-top: .6rem !important; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
 /* Whole pixels: for a fraction, which is measured in two ways, a chart would be drawn twice. */
 [data-testid="stPlotlyChart"], .stElementContainer:has(> [data-testid="stFullScreenFrame"]) {{ max-width: round(down, 100%, 1px); }}

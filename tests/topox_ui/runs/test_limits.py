@@ -28,7 +28,11 @@ def test_every_limit_is_an_environment_variable_and_has_a_safe_default() -> None
     assert (plain.address, plain.solver_places, plain.longest_s) == ("127.0.0.1", CORES, 3600.0)
     variables = [one.metadata["variable"] for one in fields(ServerLimits)]
     given = dict(
-        zip(variables, (" ::1", "9000", " 3 ", "90.5", "1000", "64", "0", "300", "5"), strict=True)
+        zip(
+            variables,
+            (" ::1", "9000", " 3 ", "90.5", "1000", "64", "0", "300", "5", "no"),
+            strict=True,
+        )
     )
     assert tuple(vars(ServerLimits.of(given)).values()) == (
         "::1",
@@ -40,6 +44,7 @@ def test_every_limit_is_an_environment_variable_and_has_a_safe_default() -> None
         0,
         300,
         5.0,
+        "no",
     )
 
 
@@ -47,6 +52,26 @@ def test_every_limit_is_an_environment_variable_and_has_a_safe_default() -> None
 def test_a_limit_that_is_no_number_of_its_range_is_a_line(text: str) -> None:
     with pytest.raises(InputError, match="environment, field TOPOX_SOLVER_PLACES: must be a whole"):
         ServerLimits.of({"TOPOX_SOLVER_PLACES": text})
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "kept"),
+    [
+        ("127.0.0.1", "", True),
+        ("localhost", "", True),
+        ("0.0.0.0", "", False),
+        ("class.example", "", False),
+        ("0.0.0.0", "yes", True),
+        ("127.0.0.1", "no", False),
+    ],
+)
+def test_runs_are_kept_by_default_only_where_nobody_else_reaches_the_server(
+    address: str, said: str, kept: bool
+) -> None:
+    limits = ServerLimits.of({"TOPOX_ADDRESS": address, "TOPOX_RUN_LIBRARY": said})
+    assert limits.keeps_runs is kept
+    with pytest.raises(InputError, match="TOPOX_RUN_LIBRARY: must be yes or no"):
+        ServerLimits.of({"TOPOX_RUN_LIBRARY": "perhaps"})
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a b", "x" * 300])
