@@ -11,12 +11,15 @@ from topox_core.cli.fabric_options import add_fabric_options, fabric_options
 from topox_core.cli.figure_option import FIGURE, check_figure, write_figure
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.keep_option import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRun
+    from topox_core.library.record import RunRecord
+    from topox_core.studies.kept_run import Kept
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -42,6 +45,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     JSON.add_to(command)
     FIGURE.add_to(command)
+    add_keep(command)
     add_fabric_options(command)
     given.add_solve(command)
 
@@ -53,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.fabrics.verdict import sentence
 
     check_figure(options)
+    check_keep(options)
     settings = given.settings(options)
     if options.engine is None:
         settings = replace(settings, engine="list")
@@ -61,10 +66,9 @@ def run(options: argparse.Namespace) -> int:
     graph, cluster = read_graph_and_cluster(
         options.graph, options.cluster, given.cluster_overrides(options)
     )
+    fabric = fabric_options(options, cluster)
     with ctrl_c_stops() as stop:
-        runs = compare(
-            graph, cluster, settings, names, fabric_options(options, cluster), stop, _note_run
-        )
+        runs = compare(graph, cluster, settings, names, fabric, stop, _note_run)
     if options.json:
         as_json(
             {
@@ -77,7 +81,14 @@ def run(options: argparse.Namespace) -> int:
         _print(runs)
         print(sentence(runs))
     write_figure(options, runs)
+    keep(options, cluster, settings, fabric, lambda kept: _records(runs, kept))
     return 0 if len(runs) == len(names) else 1
+
+
+def _records(runs: dict[str, FabricRun], kept: Kept) -> list[RunRecord]:
+    from topox_core.studies.kept_run import record_of_fabric_run
+
+    return [record_of_fabric_run(run, kept) for run in runs.values()]
 
 
 def _note_run(run: FabricRun) -> None:

@@ -124,6 +124,8 @@ class Option(NamedTuple):
         How the value is read; a tuple lists the words that it may be; ``bool`` takes no value.
     repeated
         Whether it may be given several times; its values are a list.
+    const
+        What stands for a value that may be left out (``nargs="?"``).
     """
 
     usage: str
@@ -132,6 +134,7 @@ class Option(NamedTuple):
     default: object = None
     dest: str | None = None
     nargs: str | None = None
+    const: object = None
     required: bool = False
     repeated: bool = False
 
@@ -145,6 +148,8 @@ class Option(NamedTuple):
             keys |= {"choices": self.read, "metavar": "|".join(self.read)}
         else:
             keys |= {"type": self.read, "metavar": metavar}
+        if self.const is not None:
+            keys["const"] = self.const
         if self.repeated:
             keys["action"] = "append"
         keys |= {key: one for key in ("dest", "nargs", "required") if (one := getattr(self, key))}

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.figure_option import FIGURE, check_figure, write_figure
 from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.keep_option import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option, add_options
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
+    from topox_core.library.record import RunRecord
     from topox_core.schedule.result import Result, TracePoint
+    from topox_core.studies.kept_run import Kept
 
 DETAILS = ("tasks", "transfers", "circuits")
 
@@ -40,12 +44,14 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         FIGURE,
         JSON,
     )
+    add_keep(command)
     given.add_solve(command)
 
 
 def run(options: argparse.Namespace) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule."""
     from topox_core.check.checker import check
+    from topox_core.fabrics.run import FabricOptions
     from topox_core.fabrics.scheduled import schedule
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
@@ -54,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         must_be_writable(options.output, (options.graph, options.cluster))
     check_figure(options)
+    check_keep(options)
     overrides = given.cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
     if settings.engine != "list":
@@ -76,7 +83,17 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(summary, result)
     write_figure(options, result)
+    if result.execution is not None:
+        keep(options, cluster, settings, FabricOptions(), partial(_records, result))
+    elif options.keep is not None:
+        note("not kept: there is no schedule")
     return 0 if summary.get("checked", False) else 1
+
+
+def _records(result: Result, kept: Kept) -> list[RunRecord]:
+    from topox_core.studies.kept_run import record_of_solve
+
+    return [record_of_solve(result, kept)]
 
 
 def _print_point(line: TracePoint) -> None:

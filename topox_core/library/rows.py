@@ -127,7 +127,7 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
 
 def _object(row: sqlite3.Row, column: str, file: str, item: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(row[column], parse_constant=_refuse)
+        value = _DECODER.decode(row[column])
     except (TypeError, ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -137,3 +137,6 @@ def _object(row: sqlite3.Row, column: str, file: str, item: str) -> Mapping[str,
 
 def _refuse(word: str) -> None:
     raise ValueError(word)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -42,7 +42,7 @@ _VERSION_1 = (
         study INTEGER NOT NULL REFERENCES studies (id) ON DELETE CASCADE, point INTEGER NOT NULL,
         run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE, PRIMARY KEY (study, point)) WITHOUT ROWID""",
     "CREATE INDEX runs_started ON runs (started)",
-    "CREATE INDEX runs_subject ON runs (subject, started)",
+    "CREATE INDEX runs_subject ON runs (subject, graph, started)",
     "CREATE INDEX runs_graph ON runs (graph, started)",
     "CREATE INDEX runs_iteration ON runs (iteration_ms)",
     "CREATE INDEX points_run ON study_points (run)",

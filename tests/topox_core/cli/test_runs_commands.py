@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.topox_core.cli.test_command_line import CLUSTER, GRAPH
 from tests.topox_core.library.records import key, packed, record
 from tests.topox_core.library.test_safety import zero_the_head
 from topox_core.cli.main import main
@@ -166,6 +167,67 @@ def test_a_damaged_library_is_said_and_rescued(run: Any, filled: Path, folder: P
     assert json.loads(out)["runs"] == 4 and json.loads(out)["lost"] == 0
     assert json.loads(run("list", "--json")[1])["in_all"] == 4
     assert "4\u00a0runs read, 0 of them new" in run("rescue", aside.name)[1]
+
+
+# answers of other commands that are kept
+
+
+@pytest.fixture
+def job(folder: Path) -> Path:
+    (folder / "g.json").write_text(json.dumps(GRAPH))
+    (folder / "c.json").write_text(json.dumps(CLUSTER))
+    return folder
+
+
+def test_a_kept_schedule_is_the_one_printed_with_its_files(
+    run: Any, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    solve = ["schedule", "g.json", "c.json", "--engine", "list", "--port-gbps", "50", "--json"]
+    assert main([*solve, "--keep", "the slow one"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1] == f"kept in {job / 'runs.sqlite'}: 1\u00a0run (1)"
+    one = json.loads(run("show", "1", "--json", "--output", "r.json", "--inputs", ".")[1])
+    assert (one["kind"], one["name"], one["this_version"]) == ("schedule", "the slow one", True)
+    assert one["measures"]["iteration_ms"] == json.loads(printed.out)["makespan_ms"] == 17.0
+    assert one["settings"]["cluster.port_gbps"] == 50.0
+    digests = one["settings"]["subject"]["digests"]
+    for part in ("graph", "cluster"):
+        (kept,) = job.glob(f"{digests[part][:12]}.*")
+        assert kept.read_bytes() == (job / f"{part[0]}.json").read_bytes()
+    assert main(["check", "g.json", "c.json", "r.json", "--port-gbps", "50"]) == 0
+    assert main([*solve, "--keep"]) == 0
+    capsys.readouterr()
+    listed = json.loads(run("list", "--json")[1])["runs"]
+    assert [one["name"] for one in listed] == ["the slow one"]
+
+
+def test_a_kept_comparison_is_a_run_for_each_fabric(
+    run: Any, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(
+        [
+            *("compare", "g.json", "c.json", "--fabrics", "ideal,reactive,scheduled", "--json"),
+            *("--keep", "all", "--library", "mine.sqlite"),
+        ]
+    )
+    printed = json.loads(capsys.readouterr().out)["fabrics"]
+    listed = json.loads(run("list", "--library", "mine.sqlite", "--text", "all", "--json")[1])
+    assert status == 0
+    assert {
+        one["settings"]["fabric"]: one["measures"]["iteration_ms"] for one in listed["runs"]
+    } == {name: one["iteration_ms"] for name, one in printed.items()}
+
+
+def test_a_library_that_cannot_keep_is_refused_before_anything_is_computed(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more, words in (
+        (["--keep", "--library", "g.json"], "g.json: is no run library"),
+        (["--library", "x.sqlite"], "field --library: says where to keep the answer"),
+    ):
+        assert main(["schedule", "g.json", "c.json", *more]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == "" and printed.err.count("\n") == 1 and words in printed.err
 
 
 def test_an_empty_library_is_no_error(run: Any) -> None:
