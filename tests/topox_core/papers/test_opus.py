@@ -15,6 +15,7 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail
 from topox_core.rails.jitter import jittered, pass_factors
 from topox_core.rails.presets import PRESETS
+from topox_core.rails.tenants import together
 from topox_core.runs.stopping import never
 
 
@@ -151,3 +152,57 @@ def test_the_calls_of_table_2_are_counted():
     assert value("opus-practices", "calls", "FSDP, AG") == 17 / 16
     assert value("opus-practices", "calls", "CP, AG") == 1
     assert value("opus-practices", "calls", "TP & SP") == 4
+
+
+# --- constraints, rails, jobs
+
+
+def test_a_3d_parallel_job_needs_six_neighbours_and_context_parallelism_two_more():
+    name = "opus-constraints"
+    assert value(name, "degree", "3D parallel") == 6
+    assert value(name, "degree", "the paper's own job") == 4
+    assert value(name, "c2", "context parallelism") == 6  # on the rail, 4 without
+    eight = run(name, nic_ports=8)
+    assert eight.of("c2")[0].verdict == "differs"
+
+
+def test_a_fixed_split_halves_the_nic_and_costs_what_the_rails_document_says():
+    name = "opus-constraints"
+    assert [row.ours for row in answer_of(name).of("c3")] == [0.5, 0.5]
+    assert answer_of(name).of("cost")[0].ours == pytest.approx(2.56, abs=0.01)
+
+
+def test_jobs_side_by_side_run_as_they_do_alone():
+    preset = PRESETS["llama3-8b-perlmutter"]
+    jobs = [jittered(build(preset), 0.05, seed) for seed in (1, 2)]
+    jobs.append(build(PRESETS["toy"]))
+    for rail in (Rail(reconfiguration_ms=25.0), Rail(reconfiguration_ms=25.0, provisioned=False)):
+        alone = [simulate(job, rail) for job in jobs]
+        shared = simulate(together(jobs), rail)
+        at = 0
+        for own in alone:
+            part = slice(at, at + len(own.iteration))
+            assert shared.end_ms[part] - own.end_ms == pytest.approx(0, abs=1e-6)
+            at += len(own.iteration)
+        assert at == len(shared.iteration)
+        assert shared.reconfigurations == sum(own.reconfigurations for own in alone)
+        assert len(shared.windows) == sum(len(own.windows) for own in alone)
+
+
+def test_no_jobs_are_refused_in_one_line():
+    with pytest.raises(InputError, match="field jobs: at least one job is needed"):
+        together([])
+
+
+def test_rails_drift_apart_with_the_spread_of_their_passes():
+    name = "opus-rails"
+    drift = value(name, "diverge", "each rail for itself")
+    even = run(name, spread=0.0).of("diverge")
+    wide = run(name, spread=0.05).of("diverge")
+    assert even[0].ours == 0 < drift < wide[0].ours
+    assert value(name, "diverge", "coupled over slowest rail alone") >= 1
+
+
+def test_turning_all_links_at_once_would_cut_traffic_of_other_groups():
+    shares = [row.ours for row in answer_of("opus-rails").of("groups")]
+    assert 0 < shares[-1] < 1

@@ -1,0 +1,187 @@
+"""Opus's constraints C1 to C3 (section 3): ports that a 3D-parallel job needs, and what a fixed split leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from topox_core.errors import InputError
+from topox_core.papers.card import Card, Choice, Row, Settings, stated
+from topox_core.papers.claim import Claim, Reading
+from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
+from topox_core.rails.builder import build
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.iteration import SEND, Rail, RailIteration
+from topox_core.rails.ports import static_ports
+from topox_core.rails.presets import PRESETS, Preset
+
+NAME = "opus-constraints"
+# Section 3: ports of a GPU in a 3D-parallel job with rings, and the share of the NIC under C3.
+PRINTED_DEGREE, PRINTED_SHARE = 6, 0.5
+JOB, WITH_CP, OWN = "llama3.1-405b-8192", "llama3.1-405b-16384-cp", "llama3-8b-perlmutter"
+SERIES = {
+    "degree": "Neighbours of a GPU",
+    "c1": "C1: steps of a ring over those of a tree",
+    "c2": "C2: neighbours on the rail, parallelism added",
+    "c3": "C3: share of the NIC under a fixed split",
+    "cost": "C3: longer iteration",
+}
+CHOICES = (
+    Choice(
+        "nic_ports",
+        "Ports of a NIC",
+        "The paper's example splits it into four.",
+        ((4, "four"), (2, "two"), (8, "eight")),
+        4,
+    ),
+)
+
+
+def neighbours(preset: Preset, iteration: RailIteration) -> tuple[int, int]:
+    """Return of a rank of a middle stage the neighbours on the rail, and with the tensor ring in its server."""
+    middle = int(iteration.stage.max() + 1) // 2
+    rank = int((iteration.stage == middle).argmax())
+    sends = set(iteration.group[iteration.kind == SEND].tolist())
+    rings: dict[tuple[int, ...], int] = {}
+    pairs = 0
+    for number, group in enumerate(iteration.groups):
+        if rank not in group.ranks or group.size < 2:
+            continue
+        if number in sends:
+            pairs += 1
+        else:
+            rings[*group.ranks, group.size] = min(2, group.size - 1)
+    on_rail = pairs + sum(rings.values())
+    return on_rail, on_rail + min(2, preset.tensor - 1)
+
+
+def _rows(settings: Settings) -> Iterator[Row]:
+    ports = int(settings["nic_ports"])
+    yield from _degrees(ports)
+    for name in (JOB, WITH_CP):
+        replicas = PRESETS[name].replicas
+        steps, tree = replicas - 1, math.ceil(math.log2(replicas))
+        yield directed(
+            "c1",
+            f"{replicas} replicas",
+            PRESETS[name].title,
+            stated(steps / tree) == "trend",
+            steps / tree,
+            f"“Bandwidth-efficient but incur high latency”: {steps:,} of a ring, {tree} of recursive doubling.",
+            unit="×",
+        )
+    preset = PRESETS[OWN]
+    iteration = build(preset)
+    try:
+        dealt = static_ports(iteration, Rail(nic_ports=ports))
+    except InputError:
+        dealt = {}
+    for parallelism in ("fsdp", "pp"):
+        yield printed(
+            "c3",
+            {"fsdp": "data parallel", "pp": "pipeline"}[parallelism],
+            f"{ports} ports",
+            PRINTED_SHARE,
+            dealt.get(parallelism, 0) / ports,
+            f"{dealt.get(parallelism, 0)} of {ports} ports: “two ports must be allocated to each parallelism dimension, "
+            "effectively halving the available bandwidth”.",
+        )
+    whole, split = (
+        simulate(
+            iteration, Rail(nic_gbps=preset.nic_gbps, nic_ports=ports, static_split=fixed)
+        ).iteration_ms
+        for fixed in (False, True)
+    )
+    yield unprinted(
+        "cost",
+        "fixed split",
+        preset.title,
+        100 * (split / whole - 1),
+        f"{split:,.1f} ms with ports dealt for good, {whole:,.1f} ms with circuits that change at once.",
+        unit="%",
+    )
+
+
+def _degrees(ports: int) -> Iterator[Row]:
+    known = {}
+    for name in (JOB, WITH_CP, OWN):
+        preset = PRESETS[name]
+        known[name] = neighbours(preset, build(preset, fold=True))
+    rail, every = known[JOB]
+    yield printed(
+        "degree",
+        "3D parallel",
+        PRESETS[JOB].title,
+        PRINTED_DEGREE,
+        every,
+        f"{rail} on the rail (a ring, and the stages before and after), two on the ring inside the server.",
+        unit="neighbours",
+    )
+    yield unprinted(
+        "degree",
+        "the paper's own job",
+        PRESETS[OWN].title,
+        known[OWN][1],
+        "Rings of two have one neighbour.",
+        unit="neighbours",
+    )
+    with_cp = known[WITH_CP][0]
+    refused = False
+    try:
+        static_ports(build(PRESETS[WITH_CP], fold=True), Rail(nic_ports=ports))
+    except InputError:
+        refused = True
+    yield directed(
+        "c2",
+        "context parallelism",
+        f"{PRESETS[WITH_CP].title}, {ports} ports",
+        refused,
+        with_cp,
+        f"“Adding CP would be infeasible without additional NICs”: {with_cp} neighbours at once on the rail, {rail} without.",
+        unit="neighbours",
+    )
+
+
+def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
+    degree = row_of(rows, "degree", "3D parallel").ours
+    share, cost = rows[-2].ours, rows[-1].ours
+    refused = (
+        "does not fit" if row_of(rows, "c2", "context parallelism").verdict == "trend" else "fits"
+    )
+    return (
+        f"A 3D-parallel job has {degree:.0f} neighbours a GPU (printed: 6); a fixed split leaves each parallelism "
+        f"{share:.0%} of the NIC, which costs {cost:.1f} % of an iteration; context parallelism beside it {refused}.",
+        (
+            "Where data and context parallelism use the same ranks they share a ring; the published configuration has rings of "
+            "their own.",
+        ),
+    )
+
+
+CARD = Card(
+    name=NAME,
+    title="Ports and constraints",
+    source="Photonic Rails (arXiv 2507.08119), section 3, constraints C1 to C3",
+    shows="A 3D-parallel job needs six neighbours a GPU: a NIC of four ports leaves each parallelism half of its bandwidth, "
+    "only rings, and no room for another parallelism.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=2 + 1 + 2 + 2 + 1,
+    play=direct(NAME, _rows, _words),
+)
+CLAIMS = (
+    Claim(
+        NAME,
+        "A 3D-parallel job with rings needs a degree of 6",
+        PRINTED_DEGREE,
+        Reading("degree", lambda rows: rows[0].ours, 6),
+        unit="",
+    ),
+    Claim(
+        NAME,
+        "A NIC of four ports, split for good, leaves each parallelism half of its bandwidth",
+        PRINTED_SHARE,
+        Reading("c3", lambda rows: rows[0].ours, 0.5),
+        unit="",
+    ),
+)

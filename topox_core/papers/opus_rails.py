@@ -1,0 +1,215 @@
+"""Opus's sections 4 and 5: several rails that must not diverge, several jobs on a switch, and changes by group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from topox_core.papers.card import LEVEL, Card, Choice, Row, Settings
+from topox_core.papers.claim import Claim, Reading
+from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
+from topox_core.rails.builder import build
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.iteration import COMPUTE, Rail, RailIteration, RailRun
+from topox_core.rails.jitter import pass_factors
+from topox_core.rails.presets import PRESETS
+from topox_core.rails.tenants import together
+from topox_core.rails.window_lengths import share_above
+
+NAME = "opus-rails"
+RAILS = 4  # GPUs of a server in section 3.1
+TENANTS = (2, 4)
+SERIES = {
+    "tenants": "Jobs on one switch: iteration over alone",
+    "diverge": "Rails of a server",
+    "groups": "Changes while other groups send",
+    "small": "Changes of circuits",
+}
+CHOICES = (
+    Choice(
+        "spread",
+        "Spread of a pass",
+        "Of its computing time, rail by rail.",
+        ((0.01, "1 %"), (0.0, "none"), (0.05, "5 %")),
+        0.01,
+    ),
+    Choice(
+        "delay_ms",
+        "Reconfiguration delay",
+        "Of every switch.",
+        ((25.0, "25 ms"), (1.0, "1 ms"), (100.0, "100 ms")),
+        25.0,
+    ),
+    Choice("seed", "Seed", "Of the passes.", tuple((i, str(i)) for i in range(5)), 0),
+)
+
+
+def _rows(settings: Settings) -> Iterator[Row]:
+    preset = PRESETS["llama3-8b-perlmutter"]
+    iteration = build(preset)
+    rail = Rail(nic_gbps=preset.nic_gbps, reconfiguration_ms=float(settings["delay_ms"]))
+    alone = simulate(iteration, rail)
+    yield from _tenants(iteration, rail, alone.iteration_ms, settings)
+    yield from _rails(iteration, rail, settings)
+    for microbatches in (2, 4):
+        job = preset.changed(pipeline=3, gpus=24, microbatches=microbatches)
+        yield _beside(simulate(build(job), rail), f"three stages, {microbatches} micro-batches")
+    sent = int((iteration.kind != COMPUTE).sum())
+    yield directed(
+        "small",
+        "changes a communication",
+        f"{alone.reconfigurations} changes, {sent} communications",
+        alone.reconfigurations < sent / 2,
+        alone.reconfigurations / sent,
+        "“Since Opus only reconfigures if the traffic pattern changes across parallelisms, the number of reconfiguration is "
+        "kept small.”",
+    )
+
+
+def _tenants(
+    iteration: RailIteration, rail: Rail, alone_ms: float, settings: Settings
+) -> Iterator[Row]:
+    """Yield the longest iteration of jobs that share a rail's switch, passes drawn for each."""
+    for count in TENANTS:
+        jobs = [
+            _with(iteration, pass_factors(iteration, float(settings["spread"]), 100 + number))
+            for number in range(count)
+        ]
+        single = [simulate(job, rail).iteration_ms for job in jobs]
+        run = simulate(together(jobs), rail)
+        ends = [
+            float(run.end_ms[number * len(iteration) : (number + 1) * len(iteration)].max())
+            for number in range(count)
+        ]
+        worst = max(end / own for end, own in zip(ends, single, strict=True))
+        yield printed(
+            "tenants",
+            f"{count} jobs",
+            f"Llama 3 8B each, {rail.reconfiguration_ms:g} ms",
+            1.0,
+            worst,
+            "“The bandwidth resource is not shared across jobs”: each has ports of its own and changes circuits by group. "
+            f"Alone {alone_ms:,.0f} ms without spread.",
+            unit="×",
+        )
+
+
+def _with(iteration: RailIteration, factors: np.ndarray) -> RailIteration:
+    return replace(iteration, duration_ms=iteration.duration_ms * factors)
+
+
+def _rails(iteration: RailIteration, rail: Rail, settings: Settings) -> Iterator[Row]:
+    """Yield how far the rails of a server drift apart when each asks for itself, and when asked for together."""
+    first = RAILS * int(settings["seed"])
+    factors = [
+        pass_factors(iteration, float(settings["spread"]), seed)
+        for seed in range(first, first + RAILS)
+    ]
+    apart = [simulate(_with(iteration, one), rail) for one in factors]
+    # Tensor-parallel ranks wait for each other in every layer, so a pass takes what its slowest rail does.
+    coupled = simulate(_with(iteration, np.max(factors, axis=0)), rail)
+    drift = _drift_ms(apart)
+    about = f"{RAILS} rails, {rail.reconfiguration_ms:g} ms"
+    yield directed(
+        "diverge",
+        "each rail for itself",
+        f"{about}, largest spread of a change, ms",
+        drift > 0 or not settings["spread"],
+        drift,
+        "“Prevent undesired control divergence across rails when collectives span multiple rails”: the same change comes at "
+        "different times on the rails of one server.",
+    )
+    yield unprinted(
+        "diverge",
+        "coupled over slowest rail alone",
+        f"{about}, iteration",
+        coupled.iteration_ms / max(run.iteration_ms for run in apart),
+        "The shim's manager asks once for all rails of a server, and a pass is over when its slowest rail's is: what that "
+        "costs.",
+    )
+    shares = [100 * share_above(run.windows, 1.0) for run in apart]
+    yield directed(
+        "diverge",
+        "windows above 1 ms, spread",
+        f"{about}, points",
+        max(shares) - min(shares) <= 10,
+        max(shares) - min(shares),
+        "“Similar in size across rails” (section 3.1), within ten points of a hundred.",
+    )
+
+
+def _drift_ms(runs: Sequence[RailRun]) -> float:
+    """Return how far apart the same change comes on several rails, at most: the k-th of each group."""
+    times: dict[tuple[int, int], list[float]] = {}
+    for run in runs:
+        seen: Counter[int] = Counter()
+        for one in run.circuits:
+            if one.changed:
+                times.setdefault((one.group, seen[one.group]), []).append(one.start_ms)
+                seen[one.group] += 1
+    return max((max(at) - min(at) for at in times.values()), default=0.0)
+
+
+def _beside(run: RailRun, words: str) -> Row:
+    """Return how many changes of a group come while other groups' traffic is on the way."""
+    iteration = run.iteration
+    sends = np.flatnonzero(iteration.kind != COMPUTE)
+    changes = [one for one in run.circuits if one.changed]
+    cut = sum(
+        bool(
+            (
+                (iteration.group[sends] != one.group)
+                & (run.start_ms[sends] < one.start_ms)
+                & (run.end_ms[sends] > one.setup_ms)
+            ).any()
+        )
+        for one in changes
+    )
+    share = cut / len(changes)
+    return directed(
+        "groups",
+        words,
+        f"{len(changes)} changes",
+        share > LEVEL,
+        share,
+        "Section 5: “course-grained reconfiguration would introduce conflicts”: turning all links at once would cut traffic "
+        "that another group has on the way.",
+    )
+
+
+def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
+    worst = max(row.ours for row in rows if row.series == "tenants")
+    drift = row_of(rows, "diverge", "each rail for itself").ours
+    long = [row.ours for row in rows if row.series == "groups"][-1]
+    return (
+        f"Jobs that share a switch take {worst:.3f}× as long as alone; rails that ask for themselves drift {drift:,.0f} ms "
+        f"apart; {long:.0%} of the changes of a longer pipeline come while another group sends.",
+        (
+            "Forwarding through the scale-up domain and sending small messages over a packet network are not modelled.",
+            "A change counts as in conflict if any other group's communication overlaps its dark time.",
+        ),
+    )
+
+
+CARD = Card(
+    name=NAME,
+    title="Rails, jobs and groups",
+    source="Photonic Rails (arXiv 2507.08119), sections 3.1, 4 and 5, beside Figure 6",
+    shows="Rails of one server must not diverge, jobs on a switch do not share bandwidth, and circuits change by group, for "
+    "turning all at once would cut traffic.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=len(TENANTS) + 3 + 2 + 1,
+    play=direct(NAME, _rows, _words),
+)
+CLAIMS = (
+    Claim(
+        NAME,
+        "Jobs on one switch do not share bandwidth: iteration over alone, four jobs",
+        1.0,
+        Reading("tenants", lambda rows: row_of(rows, "tenants", "4 jobs").ours, 1.0),
+    ),
+)
