@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from topox_core.model.transfer_graph import TransferGraph
     from topox_core.rails.delay import DelayStudy
     from topox_core.schedule.result import Result
+    from topox_core.studies.study import Study
+    from topox_core.studies.study_run import StudyResult
     from topox_core.tdm.model.jobs import Jobs
     from topox_core.tdm.model.round import Round
 
@@ -37,6 +39,7 @@ __all__ = [
     "load_sample",
     "lower_collectives",
     "price_networks",
+    "run_study",
     "schedule_iteration",
     "share_fabric",
     "study_rail_delay",
@@ -355,6 +358,55 @@ def price_networks(
 
     chosen = Counting(gpus_per_server=gpus_per_server, **counting)
     return bills(gpus, price_set(DEFAULT_SET if prices is None else prices), chosen)
+
+
+def run_study(
+    study: Study | Mapping[str, Any] | str | Path,
+    *,
+    library: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> StudyResult:
+    """Compute many points of one question, on all cores or on a cluster; what is kept is not computed again.
+
+    Parameters
+    ----------
+    study
+        A study file's path or what is in one (docs/studies.md), the name of a ready study
+        (``topox study ready``), or a :class:`topox_core.studies.study.Study`.
+    library
+        The run library in which every point is kept as soon as it is there; None keeps nothing.
+    workers, scheduler
+        Processes on this machine (default: one a core), or the address of a Dask scheduler.
+
+    Returns
+    -------
+    StudyResult
+        ``rows`` in the order of the design, each with its ``point`` and ``measures``;
+        :func:`topox_core.studies.table.records` makes a flat table of them.
+
+    Raises
+    ------
+    InputError
+        If the study cannot be used, a subject is gone, or the scheduler cannot be reached.
+    """
+    from contextlib import ExitStack
+
+    from topox_core.library.run_library import RunLibrary
+    from topox_core.runs.choose import executor_for
+    from topox_core.runs.run import finish
+    from topox_core.studies.ready import study_given
+    from topox_core.studies.study_run import StudyRun, plan_of
+
+    with ExitStack() as stack:
+        kept = None if library is None else stack.enter_context(RunLibrary.open(Path(library)))
+        chosen, folder = study_given(study, kept)
+        plan = plan_of(chosen, kept, folder)
+        executor = executor_for(scheduler, workers)
+        stack.callback(executor.kill)
+        result = finish(StudyRun(plan, kept, executor))
+        assert result is not None  # a study has a table from its start
+        return result
 
 
 def draw(subject: Any, theme: str = "light") -> go.Figure:

@@ -73,3 +73,17 @@ def test_mistakes_are_one_line_that_names_the_place(tmp_path: Path) -> None:
         topox_core.schedule_iteration(graph, cluster, colour="red")
     with pytest.raises(topox_core.InputError, match="engine"):
         topox_core.schedule_iteration(graph, cluster, engine="oracle")
+
+
+def test_a_study_is_one_call(tmp_path: Path) -> None:
+    question = {
+        "subject": {"kind": "sample", "name": "blackboard"},
+        "axes": [{"key": "fabric", "values": ["static", "scheduled"]}],
+    }
+    library = tmp_path / "runs.sqlite"
+    first = topox_core.run_study(question, library=library, workers=1)
+    assert [row.measures["iteration_ms"] for row in first.rows if row.measures][1] == 10.0
+    again = topox_core.run_study(question, library=library, workers=1)
+    assert again == first
+    with pytest.raises(topox_core.InputError, match="fabrik"):
+        topox_core.run_study({**question, "axes": [{"key": "fabrik", "values": [1]}]})

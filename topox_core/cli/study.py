@@ -6,11 +6,10 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, read, write
+from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.options import JSON, Option, add_options, positive, wrong_option
@@ -18,7 +17,6 @@ from topox_core.cli.printing import as_json, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.library.run_library import RunLibrary
-    from topox_core.studies.study import Study
     from topox_core.studies.study_run import StudyPlan, StudyResult
 
 PROGRESS_EVERY_S = 2.0
@@ -85,18 +83,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
 
 
-def study_named(name: str, library: RunLibrary | None = None) -> Study:
-    """Return the study of a file, or the ready one of that name."""
-    from topox_core.studies.ready import READY
-    from topox_core.studies.study_file import load_study
-    from topox_core.studies.study_run import kept_by
-
-    if name in READY and not Path(name).exists():
-        return READY[name].study()
-    path = Path(name)
-    return load_study(read(name), path.name, path.parent, kept_by(library))
-
-
 @contextmanager
 def _library(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunLibrary | None]:
     """Open the library that a command names, None with ``--no-library``."""
@@ -110,10 +96,11 @@ def _library(options: argparse.Namespace, to_write: bool = False) -> Iterator[Ru
 
 
 def _plan(options: argparse.Namespace, library: RunLibrary | None) -> StudyPlan:
+    from topox_core.studies.ready import study_given
     from topox_core.studies.study_run import plan_of
 
-    study = study_named(options.study, library)
-    return plan_of(study, library, Path(options.study).parent)
+    study, folder = study_given(options.study, library)
+    return plan_of(study, library, folder)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from topox_core.economics.comparison import MOVED_PARTS
@@ -12,10 +13,13 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.fabrics.registry import MAPPED
 from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS
+from topox_core.io.files import read
+from topox_core.library.run_library import RunLibrary
 from topox_core.rails import delay as rail_delay
 from topox_core.studies.keys import RAIL_CONTROLS, SEED
 from topox_core.studies.study import FORMAT, VERSION, Study
-from topox_core.studies.study_file import study_of
+from topox_core.studies.study_file import load_study, study_of
+from topox_core.studies.study_run import kept_by
 from topox_core.studies.values import GPUS
 from topox_core.tdm.study import DEFAULT_ALGORITHMS, StudyAxes
 
@@ -185,3 +189,24 @@ READY: Mapping[str, Ready] = {
         lambda subject: tornado_record(subject, price_set(DEFAULT_SET)),
     ),
 }
+
+
+def study_given(
+    study: Study | JsonRecord | str | Path, library: RunLibrary | None = None
+) -> tuple[Study, Path | None]:
+    """Return a study by its file, its record or its name among the ready ones, and where its own paths begin.
+
+    Raises
+    ------
+    InputError
+        If it cannot be used.
+    """
+    if isinstance(study, Study):
+        return study, None
+    kept = kept_by(library)
+    if isinstance(study, Mapping):
+        return study_of(study, "study", kept=kept), None
+    path = Path(study)
+    if str(study) in READY and not path.exists():
+        return READY[str(study)].study(), None
+    return load_study(read(path), path.name, path.parent, kept), path.parent
