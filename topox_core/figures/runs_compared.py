@@ -93,7 +93,7 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
         side = 1 if math.log10(at / low) < 0.45 * math.log10(high / low) else -1
         marks.append(
             note(
-                f'<span style="color:{colour}"><b>{letter}</b></span>, half longer than {time(half)}',
+                f'<span style="color:{colour}"><b>{letter}</b></span>, {_half_words(half)}',
                 math.log10(at),
                 30 + 14 * number,
                 11.5 * theme.scale,
@@ -125,3 +125,8 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
             ticktext=[f"{v} %" for v in (0, 25, 50, 75, 100)],
         ),
     )
+
+
+def _half_words(half_ms: float) -> str:
+    """Return what half of the windows are: longer than a time, or no window at all but an overlap."""
+    return f"half longer than {time(half_ms)}" if half_ms > 0 else "half of them overlaps"

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from urllib.parse import urlencode
 
-import streamlit as st
-
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.run import FabricOptions
@@ -23,6 +21,7 @@ from topox_ui.answers.contest import Contest
 from topox_ui.answers.run_library import OFF, keeps_runs, open_library
 from topox_ui.answers.running import Runs
 from topox_ui.answers.solving import token
+from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import button, quiet
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.notices import notify
@@ -72,7 +71,7 @@ def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     try:
         _put(_kept(opened, case), lambda kept: [record_of_solve(result, kept)])
     except InputError as error:
-        st.warning(str(error))
+        show_error(error)
 
 
 def keep_solve_button(opened: Loaded, case: Case, result: Result) -> None:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, plural, size
 from topox_ui.answers.run_library import HOW_ON, OFF, library_path
 from topox_ui.library.actions import import_box, undo_button
@@ -23,7 +24,7 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
     if now.chosen:
         kicker += f" · {count(len(now.chosen))} chosen"
     for line in library.notices:
-        st.warning(line)
+        st.warning(as_text(line, "markdown"))
     if compared is not None:
         headline(kicker, finding(compared))
     elif now.chosen:

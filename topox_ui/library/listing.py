@@ -21,7 +21,7 @@ from topox_core.runs.identity import code_version
 from topox_core.text.numbers import delay_label, percent, seconds, time
 from topox_ui.answers.keeping import KeepState
 from topox_ui.library.state import KINDS, MOST_COMPARED, RunsState
-from topox_ui.shell.charts import without_formulas
+from topox_ui.shell.charts import editor
 from topox_ui.shell.page import button
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
@@ -150,11 +150,9 @@ def table(now: Listed) -> None:
     """Draw the page of the list, with a box to tick before each run, and what leads to the pages before and behind."""
     others = any(one.record.version != code_version() for one in now.runs)
     rows = [_row(one, now.letter(one.id), others) for one in now.runs]
-    st.data_editor(
-        without_formulas(pd.DataFrame(rows)),
-        hide_index=True,
+    editor(
+        pd.DataFrame(rows),
         height="content" if len(rows) <= 8 else 330,
-        num_rows="fixed",
         key=_editor_key(now),
         disabled=[name for name in rows[0] if name != "Choose"] if rows else True,
         column_config={

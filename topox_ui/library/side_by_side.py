@@ -94,7 +94,7 @@ def _windows(drawn: Drawn, theme: Theme) -> None:
         "windows_compared",
         "Lengths of windows: "
         + "; ".join(
-            f"{letter}: {plural(len(ms), 'window')}, half longer than {time(float(np.median(ms)))}"
+            f"{letter}: {plural(len(ms), 'window')}, the middle one {time(float(np.median(ms))).replace('-', '−')}"
             for letter, ms in there
         ),
         lambda: pd.DataFrame(

@@ -129,9 +129,8 @@ def frame(
 
 def editor(table: pd.DataFrame, **options: Any) -> None:
     """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed."""
-    st.data_editor(
-        without_formulas(table), hide_index=True, height="content", num_rows="fixed", **options
-    )
+    options = {"height": "content"} | options
+    st.data_editor(without_formulas(table), hide_index=True, num_rows="fixed", **options)
 
 
 def _explained(
