@@ -1,6 +1,6 @@
 """How fast the run library is with 100,000 runs in it: written, opened, filtered, read.
 
-Run it with `.venv/bin/python benchmarks/run_library.py [--runs 100000]`.
+python -m benchmarks.run_library [--runs 100000]
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from topox_core.library.filters import RunFilter
 from topox_core.library.record import RunRecord
 from topox_core.library.rescue import rescue
 from topox_core.library.run_library import RunLibrary
 
+ROOT = Path(__file__).resolve().parents[1]
+ITSELF = [sys.executable, "-m", "benchmarks.run_library"]
 GRAPHS, STUDY = 20, 4_000
 
 
@@ -93,7 +93,8 @@ def two_writers(folder: Path, count: int) -> None:
     path = folder / "two.sqlite"
     writers = [
         subprocess.Popen(
-            [sys.executable, __file__, "--write", str(path), "--as", who, "--runs", str(count)],
+            [*ITSELF, "--write", str(path), "--as", who, "--runs", str(count)],
+            cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
         )

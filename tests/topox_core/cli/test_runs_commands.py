@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.topox_core.cli.test_command_line import CLUSTER, GRAPH
 from tests.topox_core.library.records import key, packed, record
 from tests.topox_core.library.test_safety import zero_the_head
@@ -216,6 +219,21 @@ def test_a_kept_comparison_is_a_run_for_each_fabric(
     assert {
         one["settings"]["fabric"]: one["measures"]["iteration_ms"] for one in listed["runs"]
     } == {name: one["iteration_ms"] for name, one in printed.items()}
+
+
+def test_the_page_on_the_library_shows_commands_and_code_that_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
+    (folder / "sample_data").symlink_to(ROOT / "sample_data")
+    (commands,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in commands.splitlines():
+        assert main(shlex.split(line)[1:]) == 0, capsys.readouterr().err
+    assert len((folder / "first.csv").read_text().splitlines()) == 2
+    capsys.readouterr()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "docs/runs.md", "exec"), {})
+    assert "race" in capsys.readouterr().out.lower()
 
 
 def test_a_library_that_cannot_keep_is_refused_before_anything_is_computed(
