@@ -247,10 +247,10 @@ def compare_fabrics(
         If a name is no fabric, or a fabric cannot run the graph; the fabric is named.
     """
     from topox_core.fabrics.compare import compare
-    from topox_core.fabrics.registry import FABRICS
+    from topox_core.fabrics.registry import USUAL
 
     chosen = _settings(engine, time_limit_s, "physical", lowering, settings)
-    return compare(graph, cluster, chosen, tuple(FABRICS) if fabrics is None else tuple(fabrics))
+    return compare(graph, cluster, chosen, USUAL if fabrics is None else tuple(fabrics))
 
 
 def study_rail_delay(

@@ -35,7 +35,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     Option(
         "--fabrics LIST",
         str,
-        "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled)",
+        "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled; also reevaluated)",
     ).add_to(command)
     given.add_planner(
         command,
@@ -53,7 +53,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the fabrics one after the other and print them; 1 if it was stopped before the last."""
     from topox_core.fabrics.compare import chosen, compare, fastest
-    from topox_core.fabrics.registry import FABRICS
+    from topox_core.fabrics.registry import USUAL
     from topox_core.fabrics.verdict import sentence
 
     check_figure(options)
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     settings = given.settings(options)
     if options.engine is None:
         settings = replace(settings, engine="list")
-    listed = ",".join(FABRICS) if options.fabrics is None else options.fabrics
+    listed = ",".join(USUAL) if options.fabrics is None else options.fabrics
     names = chosen(name.strip() for name in listed.split(",") if name.strip())
     graph, cluster = read_graph_and_cluster(
         options.graph, options.cluster, given.cluster_overrides(options)

@@ -43,6 +43,21 @@ def add_fabric_options(command: argparse.ArgumentParser) -> None:
             ("published", "released"),
             "how TopologyFinder lays out the static circuits (default published)",
         ),
+        Option(
+            "--reevaluate-ms X",
+            number,
+            "reevaluated: circuits are chosen anew so often (default 50)",
+        ),
+        Option(
+            "--pause",
+            ("all", "changed"),
+            "reevaluated: a change darkens all circuits (default), or those that change",
+        ),
+        Option(
+            "--forwarding",
+            ("yes", "no"),
+            "reevaluated: servers forward for pairs without a circuit (default yes)",
+        ),
     )
 
 
@@ -59,9 +74,11 @@ def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptio
 
     chosen = {
         key: value
-        for key in (*_SHAPE, "topology_variant")
+        for key in (*_SHAPE, "topology_variant", "reevaluate_ms", "pause")
         if (value := getattr(options, key)) is not None
     }
+    if options.forwarding is not None:
+        chosen["forwarding"] = options.forwarding == "yes"
     if options.fat_tree is not None and not chosen.keys().isdisjoint(_SHAPE):
         raise wrong_option(
             "--fat-tree",

@@ -10,7 +10,7 @@ from topox_core.cli.files import write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import Option, number, wrong_option
 from topox_core.cli.printing import figure, note, table
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def names_of(options: argparse.Namespace) -> tuple[str, ...]:
     if options.method == "plans":
         raise wrong_option("--fabric", "judges a search over operators: --method search")
     beside = options.beside or ""
-    listed = FABRICS if beside.strip() == "all" else [name.strip() for name in beside.split(",")]
+    listed = USUAL if beside.strip() == "all" else [name.strip() for name in beside.split(",")]
     return chosen([options.fabric, *(name for name in listed if name)])
 
 

@@ -11,7 +11,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run
-from topox_core.fabrics.registry import FABRICS, fabric
+from topox_core.fabrics.registry import FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.io.task_graph_file import check_fits
@@ -32,7 +32,7 @@ def compare(
     task_graph: TaskGraph,
     cluster: Cluster,
     settings: Settings,
-    fabrics: Iterable[str] = tuple(FABRICS),
+    fabrics: Iterable[str] = USUAL,
     options: FabricOptions | None = None,
     stop: Stop = never,
     on_run: OnRun | None = None,
@@ -48,7 +48,7 @@ def compare(
         How collectives are lowered and how the scheduled model is read; its engine plans
         ``scheduled``.
     fabrics
-        Names of :data:`FABRICS`.
+        Names of :data:`FABRICS`; the usual ones by default.
     options
         Of the fabrics; by default :func:`default_options`. Without a layout, ``static`` gets
         TopologyFinder's, and its all-reduces run on the rings of that layout (TopoOpt: all-reduce

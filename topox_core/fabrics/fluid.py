@@ -8,13 +8,15 @@ readiness, written down in :mod:`topox_core.fabrics.kernels.order` and shared by
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.events import advance, begin
-from topox_core.fabrics.kernels.state import NOW, State, TaskTables, fresh
+from topox_core.fabrics.kernels.resume import resume, unsent
+from topox_core.fabrics.kernels.state import ENDED, NOW, State, TaskTables, fresh
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened, pointer_of, row_pointer
 from topox_core.model.durations import latency_ms, work_bytes
@@ -136,14 +138,22 @@ def plan_of(
     pairs: Pairs,
     network: FluidNetwork,
     exclusive_devices: bool,
+    left_bytes: FloatArray | None = None,
 ) -> TaskTables:
-    """Return what the compiled loops run: transfers cut into one part for each of their paths."""
-    n, work = len(graph), work_bytes(graph, cluster)
+    """Return what the compiled loops run: transfers cut into one part for each of their paths.
+
+    ``left_bytes`` are what the nodes still have to send, if not all they have; a transfer whose
+    pair has no path waits for ever.
+    """
+    n = len(graph)
+    work = work_bytes(graph, cluster) if left_bytes is None else left_bytes
     moving = np.flatnonzero(work > 0)
     pair = pairs.of_node[moving]
     split = network.paths_of_pair[pair]
     counts = np.zeros(n, np.int64)
     counts[moving] = split
+    length_ms = np.where(graph.kind == COMPUTE, graph.duration_ms, latency_ms(graph, cluster))
+    length_ms[moving[split == 0]] = np.inf
     part_ptr = row_pointer(counts)
     part_node = np.repeat(moving, split).astype(np.int32)
     within = np.arange(len(part_node)) - part_ptr[part_node]
@@ -162,7 +172,7 @@ def plan_of(
         succ_ptr=succ_ptr,
         succ_idx=succ_idx,
         device=device,
-        length_ms=np.where(compute, graph.duration_ms, latency_ms(graph, cluster)),
+        length_ms=length_ms,
         part_ptr=part_ptr,
         part_class=part_class,
         part_bytes=work[part_node] / counts[part_node],
@@ -197,6 +207,8 @@ class Simulation:
         network: FluidNetwork,
         exclusive_devices: bool = True,
     ) -> None:
+        self.graph, self.cluster, self.exclusive = graph, cluster, exclusive_devices
+        self.pairs, self.left_bytes = pairs, work_bytes(graph, cluster)
         self.plan: TaskTables = plan_of(graph, cluster, pairs, network, exclusive_devices)
         self.state: State = fresh(self.plan, np.diff(graph.pred_ptr))
         begin(self.plan, self.state)
@@ -216,9 +228,35 @@ class Simulation:
         """Transfers (or parts of them) under way on each path."""
         return self.state.active.copy()
 
-    def advance(self, batches: int) -> bool:
-        """Run up to ``batches`` batches of simultaneous events; return whether more remain."""
-        return advance(self.plan, self.state, batches)
+    @property
+    def over(self) -> bool:
+        """Whether every task has ended."""
+        return int(self.state.counts[ENDED]) == len(self.plan.kind)
+
+    def advance(self, batches: int, latest_ms: float = np.inf) -> bool:
+        """Run up to ``batches`` batches of simultaneous events; return whether more remain by ``latest_ms``."""
+        return advance(self.plan, self.state, batches, latest_ms)
+
+    def unsent(self, now_ms: float) -> FloatArray:
+        """Return the bytes of every part of the plan that are not sent by ``now_ms``."""
+        return np.asarray(unsent(self.plan, self.state, now_ms))
+
+    def unsent_of_tasks(self, now_ms: float) -> FloatArray:
+        """Return the bytes of every task that are not sent by ``now_ms``."""
+        has_parts = np.diff(self.plan.part_ptr) > 0
+        in_parts = np.bincount(self.plan.part_node, self.unsent(now_ms), len(has_parts))
+        return np.where(has_parts, in_parts, self.left_bytes)
+
+    def moved_to(self, network: FluidNetwork, now_ms: float) -> Simulation:
+        """Return the run as it goes on from ``now_ms`` on other links; pairs without a path wait."""
+        left = self.unsent_of_tasks(now_ms)
+        moved = copy(self)
+        moved.left_bytes = left
+        moved.plan = plan_of(self.graph, self.cluster, self.pairs, network, self.exclusive, left)
+        moved.state = fresh(moved.plan, self.state.waiting)
+        old = self.state
+        resume(moved.plan, moved.state, now_ms, old.waiting, old.start, old.end)
+        return moved
 
 
 def simulate(

@@ -33,6 +33,8 @@ class FabricEntry:
         delay.
     mapped
         Whether the crossover map shows it unless other fabrics are chosen.
+    usual
+        Whether a comparison runs it unless fabrics are named.
     """
 
     label: str
@@ -41,6 +43,7 @@ class FabricEntry:
     built_as: str
     pays_delay: bool = False
     mapped: bool = True
+    usual: bool = True
 
 
 # In the order of every list, legend and table.
@@ -65,6 +68,15 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "fixed circuits",
             "topox_core.fabrics.static:run_static",
             "topoopt_patch_panel",
+        ),
+        "reevaluated": FabricEntry(
+            "Re-evaluated circuits",
+            "circuits re-evaluated at intervals",
+            "topox_core.fabrics.reevaluated:run_reevaluated",
+            "topoopt_ocs",
+            pays_delay=True,
+            mapped=False,
+            usual=False,
         ),
         "reactive": FabricEntry(
             "Circuits on demand",
@@ -92,6 +104,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
 FABRICS: Mapping[str, str] = MappingProxyType({name: one.label for name, one in ENTRIES.items()})
 SPOKEN: Mapping[str, str] = MappingProxyType({name: one.spoken for name, one in ENTRIES.items()})
 PAYS_DELAY = frozenset(name for name, one in ENTRIES.items() if one.pays_delay)
+USUAL = tuple(name for name, one in ENTRIES.items() if one.usual)
 MAPPED = tuple(name for name, one in ENTRIES.items() if one.mapped)
 
 

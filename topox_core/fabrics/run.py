@@ -37,6 +37,10 @@ class FabricOptions:
         Circuits of the static fabric; None lets TopologyFinder compute them.
     topology_variant
         TopologyFinder ``published`` or ``released``.
+    reevaluate_ms, pause, forwarding
+        Of the re-evaluated fabric: how often circuits are chosen anew; whether a change darkens
+        ``all`` circuits or only those ``changed``; whether servers forward for pairs without a
+        circuit.
     """
 
     oversubscription: float = 1.0
@@ -44,6 +48,9 @@ class FabricOptions:
     equivalent_gbps: float | None = None
     layout: Layout | None = None
     topology_variant: str = "published"
+    reevaluate_ms: float = 50.0
+    pause: str = "all"
+    forwarding: bool = True
 
 
 @dataclass(frozen=True)

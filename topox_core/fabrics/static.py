@@ -81,8 +81,13 @@ def static_layout(
     return result, graph if graph.lowering.strides else on_rings(graph, result)
 
 
-def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> LinkRoutes:
+def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False) -> LinkRoutes:
     """Return the links of a layout, and the routes of every pair that talks.
+
+    Parameters
+    ----------
+    partial
+        Whether a pair may have no route: what it sends waits.
 
     Raises
     ------
@@ -108,7 +113,7 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> LinkRoutes:
     sender: list[int] = []
     for pair in zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True):
         of_pair = []
-        for route in _routes(layout, pair):
+        for route in layout.routes.get(pair, ()) if partial else _routes(layout, pair):
             crossed = [number[hop] for hop in _hops(route, pair, number)]
             of_pair.append([resource for link in crossed for resource in shared[link]])
             sender += route[:-1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from topox_core.fabrics.run import FabricOptions
+from topox_core.model.cluster import Cluster
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     NOT_PRINTED,
@@ -19,7 +21,12 @@ from topox_core.papers.card import (
     stated,
 )
 from topox_core.papers.switches import BYTES, SHARE, SPEED, VARIANT
-from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network, rival_fabrics
+from topox_core.papers.topoopt_jobs import (
+    bandwidth_taxes,
+    iterations_ms,
+    network,
+    rival_fabrics,
+)
 from topox_core.runs.stopping import Stop
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)
@@ -41,17 +48,17 @@ def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     rows: list[Row] = []
     variant = settings["variant"]
     calls = [
-        Call((batch, degree), bandwidth_tax, (_model(batch, settings), SERVERS, degree, variant))
+        Call(batch, bandwidth_taxes, (_model(batch, settings), SERVERS, DEGREES, variant))
         for batch in BATCHES
-        for degree in DEGREES
     ]
-    for key, answer in answers(calls, stop, lost):
-        points[key] = answer
-        rows.append(_tax_row(key[0], key[1], answer[0]))
-        on_row(rows[-1])
-        if key == (2048, 4):
-            rows.append(_share_row(answer[1]))
+    for batch, answer in answers(calls, stop, lost):
+        for degree, (tax, share) in zip(DEGREES, answer, strict=True):
+            points[batch, degree] = tax, share
+            rows.append(_tax_row(batch, degree, tax))
             on_row(rows[-1])
+            if (batch, degree) == (2048, 4):
+                rows.append(_share_row(share))
+                on_row(rows[-1])
     rows = _in_order(rows, dict.fromkeys(TAX.series, True))
     return TAX.answer(settings, rows, _tax_finding(points), _tax_remarks(points, rows), lost)
 
@@ -149,40 +156,42 @@ def _all_to_all(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     lost: list[str] = []
     times: dict[tuple[int, int], dict[str, float]] = {}
     rows: list[Row] = []
-    for (batch, degree, fabric), time in answers(_fabric_calls(settings), stop, lost):
-        point = times.setdefault((batch, degree), {})
-        point[fabric] = time
-        if len(point) == 3:
-            for row in _point_rows(batch, degree, point, settings):
+    for batch, answer in answers(_fabric_calls(settings), stop, lost):
+        for (degree, fabric, _, _), time in zip(_cases(settings), answer, strict=True):
+            times.setdefault((batch, degree), {})[fabric] = time
+        for degree in DEGREES:
+            for row in _point_rows(batch, degree, times[batch, degree], settings):
                 rows.append(row)
                 on_row(row)
-        if (batch, degree) in MITIGATED and all(len(times.get(one, ())) == 3 for one in MITIGATED):
+        if batch == MITIGATED[0][0]:
             rows.append(_degree_row(times, settings))
             on_row(rows[-1])
     falling = {f"fat_tree_d{degree}": False for degree in DEGREES}
     rising = {f"ideal_d{degree}": True for degree in DEGREES}
     degree_rows = [row for row in rows if row.series == "degree"]
     rows = [*_in_order(rows, falling | rising), *degree_rows]
-    full = {key: point for key, point in times.items() if len(point) == 3}
     return ALL_TO_ALL.answer(
-        settings, rows, _all_to_all_finding(full), _all_to_all_remarks(full, rows, settings), lost
+        settings, rows, _all_to_all_finding(times), _all_to_all_remarks(times, rows, settings), lost
     )
 
 
+def _cases(settings: Settings) -> list[tuple[int, str, Cluster, FabricOptions]]:
+    """Return what every batch is run on: degree, fabric, cluster, options."""
+    found = []
+    for degree in DEGREES:
+        cluster = network(SERVERS, degree, float(settings["port_gbps"]))
+        found += [
+            (degree, fabric, cluster, chosen)
+            for fabric, chosen in rival_fabrics(settings, cluster).items()
+        ]
+    return found
+
+
 def _fabric_calls(settings: Settings) -> list[Call]:
-    calls = []
-    for batch in BATCHES:
-        for degree in DEGREES:
-            cluster = network(SERVERS, degree, float(settings["port_gbps"]))
-            calls += [
-                Call(
-                    (batch, degree, fabric),
-                    iteration_ms,
-                    (_model(batch, settings), cluster, fabric, chosen),
-                )
-                for fabric, chosen in rival_fabrics(settings, cluster).items()
-            ]
-    return calls
+    cases = tuple((cluster, fabric, chosen) for _, fabric, cluster, chosen in _cases(settings))
+    return [
+        Call(batch, iterations_ms, (_model(batch, settings), cases)) for batch in reversed(BATCHES)
+    ]
 
 
 def _point_rows(batch: int, degree: int, point: dict[str, float], settings: Settings) -> list[Row]:

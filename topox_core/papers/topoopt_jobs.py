@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.reevaluated import mean_ms, reevaluated
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -18,6 +19,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, Lowering, TransferGraph
 from topox_core.papers.card import Settings
+from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings as PlannerSettings
 from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.costs import A100
@@ -82,9 +84,9 @@ def job(model: str, servers: int) -> TaskGraph:
 
 
 @lru_cache(maxsize=2)
-def lowered(model: str, servers: int) -> TransferGraph:
-    """Return a job as transfers."""
-    return lower(job(model, servers), Lowering())
+def lowered(model: str, servers: int, rings: int = 1) -> TransferGraph:
+    """Return a job as transfers, its all-reduces on so many rings."""
+    return lower(job(model, servers), Lowering(rings=rings))
 
 
 def network(servers: int, degree: int, port_gbps: float, delay_ms: float = 0.0) -> Cluster:
@@ -109,11 +111,30 @@ def rival_fabrics(settings: Settings, cluster: Cluster) -> dict[str, FabricOptio
     }
 
 
-def iteration_ms(model: str, cluster: Cluster, fabric: str, options: FabricOptions) -> float:
-    """Return the iteration time of a job on a fabric; the paper's ideal switch shares its links fairly."""
+def iteration_ms(
+    model: str, cluster: Cluster, fabric: str, options: FabricOptions, rings: int = 1
+) -> float:
+    """Return the iteration time of a job on a fabric; the paper's ideal switch shares its links fairly.
+
+    Of circuits that are re-evaluated, the mean over the iterations that are run.
+    """
     fabric = "fat_tree" if fabric == "ideal" else fabric  # the options say how fast its links are
-    request = FabricRequest(lowered(model, cluster.servers), cluster, PLANNER, options)
+    request = FabricRequest(lowered(model, cluster.servers, rings), cluster, PLANNER, options)
+    if fabric == "reevaluated":
+        return mean_ms(reevaluated(request, never))
     return run_one(fabric, request).iteration_ms
+
+
+def iterations_ms(model: str, cases: tuple[tuple[Cluster, str, FabricOptions], ...]) -> list[float]:
+    """Return :func:`iteration_ms` of several cases of one job, which is built once."""
+    return [iteration_ms(model, *case) for case in cases]
+
+
+def bandwidth_taxes(
+    model: str, servers: int, degrees: tuple[int, ...], variant: str
+) -> list[tuple[float, float]]:
+    """Return :func:`bandwidth_tax` of several degrees; the job is built once."""
+    return [bandwidth_tax(model, servers, degree, variant) for degree in degrees]
 
 
 def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[float, float]:

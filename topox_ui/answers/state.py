@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_ui.state.page_state import Count, PageState, Ratio, some_of
 
 # 1 microsecond to 100 ms, a decade in three steps, and none at all.
@@ -20,7 +20,7 @@ class ContestState(PageState):
 
     of_graph = True
 
-    fabrics: Annotated[tuple[str, ...], *some_of(FABRICS), Field(min_length=1)] = tuple(FABRICS)
+    fabrics: Annotated[tuple[str, ...], *some_of(FABRICS), Field(min_length=1)] = USUAL
     fat_tree: Literal["cost", "racks", "full"] = "cost"
     cost_ratio: Ratio | None = None
     oversubscription: Ratio = 4.0

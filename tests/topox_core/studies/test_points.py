@@ -39,7 +39,7 @@ def run(record: dict[str, Any]) -> list[RunRecord]:
 @pytest.mark.parametrize("delay_ms", [0.0, 5.0])
 def test_a_point_of_a_sample_is_the_row_of_the_comparison(delay_ms: float) -> None:
     graph, cluster = load_sample("race")
-    rows = compare(graph, cluster.changed(reconfiguration_ms=delay_ms), LIST)
+    rows = compare(graph, cluster.changed(reconfiguration_ms=delay_ms), LIST, FABRICS)
     records = run(
         {
             "subject": {"kind": "sample", "name": "race"},

@@ -88,7 +88,7 @@ MISTAKES = {
     "no value": (with_axis(3, {"key": "fabric", "values": []}), "axis 3, field values: is empty"),
     "a value of another kind": (
         with_axis(3, {"key": "fabric", "values": ["copper"]}),
-        "axis 3, field values: must be one of ideal, fat_tree, static, reactive, provisioned, scheduled",
+        "axis 3, field values: must be one of ideal, fat_tree, static, reevaluated, reactive, provisioned, scheduled",
     ),
     "fixed and varied": (
         changed(fixed={"cluster.port_gbps": 100}),

@@ -197,11 +197,11 @@ def next_time(state: State) -> float:
 
 
 @compiled
-def advance(plan: TaskTables, state: State, batches: int) -> bool:
-    """Run up to ``batches`` batches of simultaneous ends; return whether there is more to do."""
+def advance(plan: TaskTables, state: State, batches: int, latest: float) -> bool:
+    """Run up to ``batches`` batches of simultaneous ends, none after ``latest``; return whether there is more to do."""
     for _ in range(batches):
         first = next_time(state)
-        if first == np.inf:
+        if first == np.inf or first > latest:
             return False
         until = first * (1.0 + TIE)
         # Everything that ends within the tie ends together, at the last of these times.
@@ -226,4 +226,5 @@ def advance(plan: TaskTables, state: State, batches: int) -> bool:
             finish_parts(plan, state, state.region_classes[i])
         settle(plan, state)
         state.counts[BATCHES] += 1
-    return next_time(state) < np.inf
+    first = next_time(state)
+    return first < np.inf and first <= latest

@@ -1,0 +1,216 @@
+"""Circuits that are re-evaluated at intervals: by hand, against fixed ones, and as a contender."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import examples
+from tests.past import load_past
+from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from topox_core.api import load_sample
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import compare, run_one
+from topox_core.fabrics.fluid import Pairs, Simulation
+from topox_core.fabrics.reevaluated import mean_ms, reevaluated
+from topox_core.fabrics.registry import FABRICS, USUAL
+from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.static import static_layout, wired
+from topox_core.model.layout import Layout
+from topox_core.model.lowering import Lowering, lower
+from topox_core.runs.stopping import never
+from topox_core.schedule.settings import Settings
+from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
+from topox_core.topology.routing import RoutedNetwork
+
+SETTINGS = Settings.of(engine="list")
+
+
+def ring(circuits: int) -> Layout:
+    """Servers 0 -> 1 -> 2 -> 0, with the routes over it."""
+    matrix = np.zeros((3, 3), np.int32)
+    for a in range(3):
+        matrix[a, (a + 1) % 3] = circuits
+    routes = {(a, (a + 1) % 3): ((a, (a + 1) % 3),) for a in range(3)}
+    routes |= {(a, (a + 2) % 3): ((a, (a + 1) % 3, (a + 2) % 3),) for a in range(3)}
+    return Layout(matrix, routes)
+
+
+def far(delay_ms: float = 0.0, **options: object) -> FabricRequest:
+    """8 ms from server 0 to 2, which no circuit joins at first; two ports a server."""
+    return FabricRequest(
+        lower(graph(transfer("far", 0, 2, 8.0))),
+        cluster(3, ports_per_server=2, switches=2, reconfiguration_ms=delay_ms),
+        SETTINGS,
+        FabricOptions(layout=ring(2), **options),  # type: ignore[arg-type]
+    )
+
+
+def lengths(order: FabricRequest) -> list[float]:
+    return [
+        one.execution.makespan_ms for one in reevaluated(order, never) for _ in range(one.times)
+    ]
+
+
+def test_without_forwarding_a_transfer_waits_for_its_circuits() -> None:
+    """Evaluated at 5 ms, up at 6, then 8 ms on two circuits; the next iterations find them there."""
+    assert lengths(far(1.0, reevaluate_ms=5.0, forwarding=False)) == pytest.approx([10, 4, 4])
+
+
+def test_with_forwarding_bytes_go_on_meanwhile() -> None:
+    """At 1 ms 6 of 8 ms are left; two new circuits carry them, forwarded or not, as fast."""
+    order = far(0.0, reevaluate_ms=1.0)
+    assert lengths(order)[0] == pytest.approx(4)
+    assert reevaluated(order, never)[0].traffic.bandwidth_tax == pytest.approx((2 * 2 + 6) / 8)
+
+
+@pytest.mark.parametrize(("pause", "first"), [("all", 4.5), ("changed", 4.5)])
+def test_a_change_costs_the_delay_where_nothing_else_leads_there(pause: str, first: float) -> None:
+    """Both circuits of the way are given up for the direct ones, so either pause stops the transfer for 0.5 ms."""
+    assert lengths(far(0.5, reevaluate_ms=1.0, pause=pause))[0] == pytest.approx(first)
+
+
+def test_a_pause_of_all_also_stops_what_does_not_change() -> None:
+    """A transfer on circuits that stay goes on if only those that change are dark."""
+    both = graph(transfer("far", 0, 2, 9.0), transfer("near", 1, 2, 4.0))
+    times = {}
+    for pause in ("all", "changed"):
+        order = far(2.0, reevaluate_ms=1.0, pause=pause)
+        order = replace(order, graph=lower(both))
+        times[pause] = reevaluated(order, never)[0].execution.makespan_ms
+    assert times["changed"] < times["all"]
+
+
+@pytest.mark.parametrize("name", ["race", "moe", "dlrm-16", "patience"])
+def test_until_the_first_interval_ends_it_is_the_fabric_of_fixed_circuits(name: str) -> None:
+    task_graph, one = load_past(name) if name == "moe" else load_sample(name)
+    order = FabricRequest(
+        lower(task_graph, Lowering()), one, SETTINGS, FabricOptions(reevaluate_ms=1e9)
+    )
+    fixed, run = run_one("static", order), reevaluated(order, never)[0]
+    assert run.execution.makespan_ms == pytest.approx(fixed.iteration_ms, rel=1e-12)
+    assert run.changed == 0 and run.dark_ms == 0
+    assert run.traffic.bandwidth_tax == pytest.approx(fixed.traffic.bandwidth_tax)
+    assert run.traffic.port_busy == pytest.approx(fixed.traffic.port_busy)
+
+
+@pytest.mark.parametrize(("name", "variant"), [("race", "published"), ("dlrm-16", "released")])
+def test_a_run_that_is_carried_over_goes_on_as_if_nothing_happened(name: str, variant: str) -> None:
+    """Between any two events, several times over, onto the same links; over several paths bytes are dealt anew."""
+    task_graph, one = load_sample(name)
+    layout, moved = static_layout(lower(task_graph, Lowering()), one, variant, 0)
+    pairs = Pairs.of(moved, one)
+    network = wired(layout.layout, pairs, one).network
+    whole = Simulation(moved, one, pairs, network)
+    while whole.advance(100):
+        pass
+    cut = Simulation(moved, one, pairs, network)
+    for share in np.linspace(0.05, 0.95, 9):
+        now_ms = float(share) * whole.now_ms
+        while cut.advance(100, now_ms):
+            pass
+        cut = cut.moved_to(network, now_ms)
+    while cut.advance(100):
+        pass
+    assert cut.over
+    assert cut.state.end == pytest.approx(whole.state.end, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["race", "moe"])
+@pytest.mark.parametrize("delay_ms", [0.0, 1.0])
+def test_it_is_a_contender_between_its_bound_and_nobody_beats_the_ideal_switch(
+    name: str, delay_ms: float
+) -> None:
+    task_graph, one = load_past(name) if name == "moe" else load_sample(name)
+    one = one.changed(reconfiguration_ms=delay_ms)
+    options = FabricOptions(reevaluate_ms=5.0)
+    runs = compare(task_graph, one, SETTINGS, ("ideal", "static", "reevaluated"), options)
+    run = runs["reevaluated"]
+    assert run.bound_ms <= run.iteration_ms * (1 + 1e-9)
+    assert runs["ideal"].iteration_ms <= run.iteration_ms * (1 + 1e-9)
+    assert 0 <= run.dark_share < 1
+    assert (run.traffic.port_busy <= 1 + 1e-9).all() and (run.traffic.link_busy <= 1 + 1e-9).all()
+
+
+def test_a_comparison_runs_it_only_where_it_is_named() -> None:
+    assert "reevaluated" in FABRICS and "reevaluated" not in USUAL
+    task_graph, one = load_sample("patience")
+    assert "reevaluated" not in compare(task_graph, one, SETTINGS)
+
+
+def test_the_typical_iteration_is_near_the_mean() -> None:
+    task_graph, one = load_sample("race")
+    order = FabricRequest(
+        lower(task_graph, Lowering()),
+        one.changed(reconfiguration_ms=0.1),
+        SETTINGS,
+        FabricOptions(reevaluate_ms=20.0),
+    )
+    iterations = reevaluated(order, never)
+    mean = mean_ms(iterations)
+    nearest = min(abs(one.execution.makespan_ms - mean) for one in iterations)
+    assert abs(run_one("reevaluated", order).iteration_ms - mean) == pytest.approx(nearest)
+    assert sum(one.execution.makespan_ms * one.times for one in iterations) >= 60
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reevaluate_ms": 0.0}, "field reevaluate_ms: must be at least 0.001"),
+        ({"reevaluate_ms": float("nan")}, "field reevaluate_ms: must be at least"),
+        ({"pause": "some"}, "field pause: must be one of all, changed"),
+        ({"reevaluate_ms": 0.001}, "more than 5,000 times"),
+    ],
+)
+def test_bad_options_are_one_line(options: dict[str, object], words: str) -> None:
+    order = far(0.0)
+    long = lower(graph(transfer("far", 0, 2, 8.0), compute("long", 0, 50.0)))
+    with pytest.raises(InputError, match=words):
+        run_one(
+            "reevaluated",
+            replace(order, graph=long, options=replace(order.options, **options)),  # type: ignore[arg-type]
+        )
+
+
+# --- circuits dealt greedily
+
+
+def test_circuits_go_to_most_bytes_a_circuit() -> None:
+    wanted = np.zeros((3, 3))
+    wanted[0, 1], wanted[0, 2], wanted[1, 2] = 9.0, 4.0, 1.0
+    circuits = greedy_circuits(wanted, 3)
+    assert (circuits[0, 1], circuits[0, 2], circuits[1, 2]) == (2, 1, 2)
+
+
+@st.composite
+def demands(draw: st.DrawFn) -> tuple[np.ndarray, int]:
+    n = draw(st.integers(2, 7))
+    values = draw(
+        st.lists(st.sampled_from([0.0, 0.0, 1.0, 5.0, 30.0]), min_size=n * n, max_size=n * n)
+    )
+    wanted = np.array(values).reshape(n, n)
+    np.fill_diagonal(wanted, 0.0)
+    return wanted, draw(st.integers(1, 4))
+
+
+@examples(60)
+@given(demands(), st.integers(0, 5))
+def test_repaired_circuits_keep_to_the_ports_and_reach_everybody_who_talks(
+    drawn: tuple[np.ndarray, int], seed: int
+) -> None:
+    wanted, ports = drawn
+    before = greedy_circuits(np.random.default_rng(seed).random(wanted.shape), ports)
+    pairs = [(int(a), int(b)) for a, b in zip(*np.nonzero(wanted), strict=True)]
+    dealt = greedy_circuits(wanted, ports)
+    kept = with_kept(dealt, before, ports)
+    mended = repaired(kept, pairs, wanted, ports)
+    for circuits in (dealt, kept, mended):
+        assert (circuits >= 0).all() and not np.diagonal(circuits).any()
+        assert circuits.sum(axis=0).max() <= ports and circuits.sum(axis=1).max() <= ports
+    assert (kept >= dealt).all()
+    network = RoutedNetwork(mended)
+    assert all(network.connected(a, b) for a, b in pairs)

@@ -1,0 +1,301 @@
+"""Circuits that are re-evaluated at intervals from what is not sent yet (TopoOpt, Figure 17).
+
+The job begins on the circuits that TopologyFinder fixed. At every interval the unsent bytes of the
+transfers under way are dealt circuits greedily; what changes is dark for the reconfiguration delay.
+Circuits and the clock of the intervals go on from iteration to iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, Stopped
+from topox_core.fabrics.links import LinkRoutes
+from topox_core.fabrics.packet import ideal_bound
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
+from topox_core.fabrics.static import static_layout, wired
+from topox_core.io.ranges import check_one_of
+from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import critical_path
+from topox_core.model.durations import bytes_per_ms
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.layout import Layout
+from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.runs.stopping import Stop
+from topox_core.topology.greedy import Circuits as Matrix
+from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
+from topox_core.topology.routing import RoutedNetwork
+
+PAUSES = ("all", "changed")
+# Iterations are repeated until so many intervals are covered.
+INTERVALS = 3
+MAX_EVALUATIONS = 5_000
+SHORTEST_MS = 0.001
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration among several: its execution, what was changed in it, and where its bytes went.
+
+    ``times`` iterations in a row are alike, because no interval ended in them.
+    """
+
+    execution: Execution
+    traffic: Traffic
+    changed: int
+    dark_ms: float
+    times: int = 1
+
+
+def run_reevaluated(order: FabricRequest, stop: Stop) -> FabricRun:
+    """Run iterations until three intervals are covered; return the one nearest to their mean.
+
+    Raises
+    ------
+    InputError
+        If an option is out of range, or as :func:`~topox_core.fabrics.static.run_static`.
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    iterations = reevaluated(order, stop)
+    mean = mean_ms(iterations)
+    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean))
+    execution, exclusive = typical.execution, order.settings.exclusive_devices
+    bound = ideal_bound(replace(order, graph=execution.graph))
+    path = critical_path(execution, exclusive)
+    count, options = sum(one.times for one in iterations), order.options
+    how = "servers forward" if options.forwarding else "nothing is forwarded"
+    return FabricRun(
+        fabric="reevaluated",
+        execution=execution,
+        bound_ms=min(bound.ms, execution.makespan_ms),
+        bound_by=bound.text,
+        traffic=typical.traffic,
+        path=path,
+        breakdown=Breakdown.of(execution.graph, path),
+        circuits_changed=typical.changed,
+        dark_ms=typical.dark_ms,
+        message=f"re-evaluated every {options.reevaluate_ms:g} ms, {how}; mean of {count} iterations {mean:.6g} ms",
+    )
+
+
+def mean_ms(iterations: Sequence[Iteration]) -> float:
+    """Return the mean length of an iteration."""
+    whole = sum(one.execution.makespan_ms * one.times for one in iterations)
+    return whole / sum(one.times for one in iterations)
+
+
+def reevaluated(order: FabricRequest, stop: Stop) -> list[Iteration]:
+    """Return the iterations that cover three intervals, in their order; raises as :func:`run_reevaluated`."""
+    _check(order)
+    layout, graph = order.options.layout, order.graph
+    if layout is None:
+        result, graph = static_layout(
+            graph, order.cluster, order.options.topology_variant, order.settings.seed
+        )
+        layout = result.layout
+    controller = _Controller(replace(order, graph=graph), layout)
+    covered = INTERVALS * order.options.reevaluate_ms
+    found: list[Iteration] = []
+    while not found or controller.since_ms < covered:
+        found.append(controller.iteration(stop))
+    return found
+
+
+def _check(order: FabricRequest) -> None:
+    interval = order.options.reevaluate_ms
+    if not (math.isfinite(interval) and interval >= SHORTEST_MS):
+        raise InputError(
+            f"must be at least {SHORTEST_MS:g} (got {interval:g})",
+            file="settings",
+            field="reevaluate_ms",
+        )
+    check_one_of(order.options.pause, PAUSES, file="settings", field="pause")
+
+
+@dataclass
+class _Used:
+    """What links carried in an iteration so far."""
+
+    most: Matrix
+    carried: FloatArray
+    sent: FloatArray
+    moved_bytes: float = 0.0
+    hop_bytes: float = 0.0
+    longest: int = 0
+    changed: int = 0
+    dark_ms: float = 0.0
+
+
+@dataclass
+class _Controller:
+    """Circuits that are up, those that come, and the clock over all iterations."""
+
+    order: FabricRequest
+    first: Layout
+    since_ms: float = 0.0
+    evaluations: int = 0
+    next_ms: float = 0.0
+    coming: Matrix | None = None
+    up_ms: float = 0.0
+    up: Matrix = field(init=False)
+    wirings: dict[bytes, LinkRoutes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.up = self.first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
+        self.pairs = Pairs.of(self.graph, self.cluster)
+        self.next_ms = self.order.options.reevaluate_ms
+        # A layout that cannot carry the job is refused as on fixed circuits.
+        self.one_shot = wired(self.first, self.pairs, self.cluster)
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.order.cluster
+
+    @property
+    def graph(self) -> TransferGraph:
+        return self.order.graph
+
+    def iteration(self, stop: Stop) -> Iteration:
+        """Run one iteration from where the last one left the circuits."""
+        n = self.cluster.servers
+        used = _Used(np.zeros((n, n), np.int32), np.zeros((n, n)), np.zeros(n))
+        wiring, evaluations = self._wiring(), self.evaluations
+        exclusive = self.order.settings.exclusive_devices
+        run = Simulation(self.graph, self.cluster, self.pairs, wiring.network, exclusive)
+        left = run.plan.part_bytes
+        moved = self.coming is not None
+        while True:
+            boundary = self.up_ms if self.coming is not None else self.next_ms
+            latest = max(boundary - self.since_ms, run.now_ms)
+            while run.advance(BATCHES_BETWEEN_STOPS, latest):
+                if stop():
+                    raise Stopped
+            now_left = run.unsent(run.now_ms if run.over else latest)
+            paths = len(wiring.network.path_ptr) - 1
+            moved_bytes = np.bincount(run.plan.part_class, left - now_left, paths)
+            self._note(used, wiring, np.asarray(moved_bytes, np.float64))
+            left = now_left
+            if run.over:
+                break
+            if self.coming is not None:
+                self.up, self.coming = self.coming, None
+                interval = self.order.options.reevaluate_ms
+                self.next_ms = interval * (math.floor(boundary / interval * (1 + 1e-12)) + 1)
+            elif not self._evaluate(run, latest, used):
+                continue
+            moved = True
+            wiring = self._wiring()
+            run = run.moved_to(wiring.network, latest)
+            left = run.plan.part_bytes
+        execution = Execution(
+            self.graph, self.cluster, run.state.start, run.state.end, Circuits.none()
+        )
+        length = execution.makespan_ms
+        times = 1
+        if not moved and evaluations == self.evaluations and length > 0:
+            # Nothing happens until the next interval ends, so all iterations until then are alike.
+            times = max(1, math.floor((self.next_ms - self.since_ms) / length))
+        self.since_ms += times * length if length > 0 else math.inf
+        traffic = self._traffic(used, length)
+        return Iteration(execution, traffic, used.changed, used.dark_ms, times)
+
+    def _evaluate(self, run: Simulation, now_ms: float, used: _Used) -> bool:
+        """Choose circuits for what is not sent; return whether any change."""
+        self.evaluations += 1
+        if self.evaluations > MAX_EVALUATIONS:
+            raise InputError(
+                f"is so short that circuits would be re-evaluated more than {MAX_EVALUATIONS:,} times",
+                file="settings",
+                field="reevaluate_ms",
+            )
+        interval, delay_ms = self.order.options.reevaluate_ms, self.cluster.reconfiguration_ms
+        boundary = self.next_ms
+        self.next_ms += interval
+        wanted = self._unsent(run, now_ms)
+        if not wanted.any():
+            return False
+        ports = self.cluster.ports_per_server
+        chosen = with_kept(greedy_circuits(wanted, ports), self.up, ports)
+        if self.order.options.forwarding:
+            chosen = repaired(chosen, self._talking(), wanted, ports)
+        if np.array_equal(chosen, self.up):
+            return False
+        new = int(np.maximum(chosen - self.up, 0).sum())
+        used.changed += new
+        if delay_ms <= 0:
+            self.up = chosen
+            return True
+        pause_all = self.order.options.pause == "all"
+        used.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
+        self.up = np.zeros_like(chosen) if pause_all else np.minimum(self.up, chosen)
+        self.coming, self.up_ms = chosen, boundary + delay_ms
+        return True
+
+    def _unsent(self, run: Simulation, now_ms: float) -> FloatArray:
+        """Return the bytes not sent of transfers under way, by pair."""
+        state = run.state
+        left = run.unsent_of_tasks(now_ms)
+        waiting = np.isnan(state.end) | np.isinf(state.end)
+        node = np.flatnonzero(
+            (state.waiting == 0) & waiting & (self.pairs.of_node >= 0) & (left > 0)
+        )
+        wanted = np.zeros((self.cluster.servers, self.cluster.servers))
+        np.add.at(wanted, (self.graph.source[node], self.graph.destination[node]), left[node])
+        return wanted
+
+    def _talking(self) -> list[tuple[int, int]]:
+        return list(zip(self.pairs.source.tolist(), self.pairs.destination.tolist(), strict=True))
+
+    def _wiring(self) -> LinkRoutes:
+        """Return the links that are up, with one shortest path a pair, or direct circuits alone."""
+        one_shot = np.array_equal(self.up, self.first.circuits)
+        if one_shot and self.order.options.forwarding:
+            return self.one_shot
+        key = self.up.tobytes()
+        if key not in self.wirings:
+            network = RoutedNetwork(self.up)
+            routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
+            for a, b in self._talking():
+                if self.up[a, b]:
+                    routes[a, b] = ((a, b),)
+                elif self.order.options.forwarding and network.connected(a, b):
+                    routes[a, b] = network.shortest_paths(a, b)
+            self.wirings[key] = wired(Layout(self.up, routes), self.pairs, self.cluster, True)
+        return self.wirings[key]
+
+    def _note(self, used: _Used, wiring: LinkRoutes, moved: FloatArray) -> None:
+        """Add what was sent on each path since the last look."""
+        used.most = np.maximum(used.most, self.up)
+        network, (path, sender) = wiring.network, wiring.path_sender
+        used.sent += np.bincount(sender, moved[path], len(used.sent))
+        used.moved_bytes += float(moved.sum())
+        used.hop_bytes += float((moved * wiring.path_hops).sum())
+        used.longest = max(used.longest, int(wiring.path_hops[moved > 0].max(initial=0)))
+        hops = np.diff(network.path_ptr)
+        carried = np.bincount(network.path_link, np.repeat(moved, hops), len(network.capacity))
+        shown = (wiring.source, wiring.destination)
+        used.carried[shown] += carried[: len(wiring.source)]
+
+    def _traffic(self, used: _Used, length_ms: float) -> Traffic:
+        """Return where an iteration's bytes went; a link's speed is that of most circuits it had."""
+        source, destination = np.nonzero(used.most)
+        speed = used.most[source, destination].astype(np.float64) * self.cluster.port_gbps
+        time = length_ms or 1.0
+        mean = used.hop_bytes / used.moved_bytes if used.moved_bytes else 1.0
+        per_port = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
+        return Traffic(
+            bandwidth_tax=mean,
+            mean_hops=mean,
+            longest_hops=used.longest,
+            link_source=source.astype(np.int32),
+            link_destination=destination.astype(np.int32),
+            link_gbps=speed,
+            link_busy=used.carried[source, destination] / (speed * bytes_per_ms(1.0) * time),
+            port_busy=used.sent / (per_port * time),
+        )

@@ -1,0 +1,90 @@
+"""Circuits dealt out greedily to a matrix of bytes, directed, one at a time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.topology.routing import RoutedNetwork
+
+Circuits = NDArray[np.int32]
+
+
+def greedy_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
+    """Return circuits, each to the pair with most bytes a circuit it would then have, while both ends have ports.
+
+    Parameters
+    ----------
+    bytes_between
+        Matrix servers x servers; ties go to the lower source, then the lower destination.
+    ports
+        Of every server, each way.
+    """
+    n = len(bytes_between)
+    circuits = np.zeros((n, n), np.int32)
+    out, into = [ports] * n, [ports] * n
+    waiting = [
+        (-float(bytes_between[a, b]), int(a), int(b))
+        for a, b in zip(*np.nonzero(bytes_between), strict=True)
+        if a != b
+    ]
+    heapq.heapify(waiting)
+    while waiting:
+        _, a, b = heapq.heappop(waiting)
+        if not (out[a] and into[b]):
+            continue
+        circuits[a, b] += 1
+        out[a] -= 1
+        into[b] -= 1
+        heapq.heappush(waiting, (-float(bytes_between[a, b]) / (int(circuits[a, b]) + 1), a, b))
+    return circuits
+
+
+def with_kept(circuits: Circuits, before: Circuits, ports: int) -> Circuits:
+    """Return the circuits and, on ports that they leave over, those of ``before`` that still fit."""
+    kept = circuits.copy()
+    out, into = ports - kept.sum(axis=1), ports - kept.sum(axis=0)
+    for a, b in zip(*np.nonzero(before > kept), strict=True):
+        more = int(min(before[a, b] - kept[a, b], out[a], into[b]))
+        kept[a, b] += more
+        out[a] -= more
+        into[b] -= more
+    return kept
+
+
+def repaired(
+    circuits: Circuits,
+    pairs: Iterable[tuple[int, int]],
+    bytes_between: NDArray[np.float64],
+    ports: int,
+) -> Circuits:
+    """Return the circuits, with a ring through all servers that talk if one cannot reach whom it talks to.
+
+    Where a server has no port left for the ring, the circuit of its that carries least gives way.
+    """
+    talking = sorted(pairs)
+    network = RoutedNetwork(circuits)
+    if all(network.connected(a, b) for a, b in talking):
+        return circuits
+    ring = sorted({server for pair in talking for server in pair})
+    mended = circuits.copy()
+    hops = list(zip(ring, ring[1:] + ring[:1], strict=True))
+    held = np.zeros_like(mended)
+    for a, b in hops:
+        held[a, b] = min(1, mended[a, b])
+    for a, b in hops:
+        if held[a, b]:
+            continue
+        for full, line, free in (
+            (mended[a].sum() >= ports, np.s_[a, :], mended[a] - held[a]),
+            (mended[:, b].sum() >= ports, np.s_[:, b], mended[:, b] - held[:, b]),
+        ):
+            if full:
+                load = np.where(free > 0, bytes_between[line] / np.maximum(mended[line], 1), np.inf)
+                mended[line][int(np.argmin(load))] -= 1
+        mended[a, b] += 1
+        held[a, b] = 1
+    return mended
