@@ -35,8 +35,11 @@ SCATTERED_BYTES = 100_000  # a larger shared value goes to the workers before th
 POLL_S = 0.5
 COUNT_S = 5.0  # between two counts of the workers
 AWAY = "the scheduler is away"
-_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+NOBODY = "the scheduler has no workers"
+UNREACHABLE = "cannot be reached"
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/:]+:\d{1,5}|(tcp|tls)://\[[0-9a-fA-F:]+\]:\d{1,5}")
+# Of an error that a worker sends, whose kind may be lost on the way.
+_MISSING = re.compile(r"No module named '([\w.]+)'")
 
 _Call = tuple[Any, "concurrent.futures.Future[Any]"]  # of Dask, of ours
 
@@ -161,7 +164,8 @@ class DaskExecutor(Executor):
             elif time.monotonic() - counted_s > COUNT_S:
                 counted_s = time.monotonic()
                 with contextlib.suppress(Exception):  # then the next look finds it lost
-                    self.workers = sum(self._client.nthreads().values()) or self.workers
+                    threads = sum(self._client.nthreads().values())
+                    self.workers, self.away = threads or self.workers, "" if threads else NOBODY
 
     def _take(self, done: Iterable[Any]) -> None:
         """Pass answers on. A future of a lost scheduler looks done and is cancelled: only ``finished`` counts."""
@@ -205,7 +209,7 @@ class DaskExecutor(Executor):
         kind = type(error).__name__
         if kind == "KilledWorker":
             future.set_exception(WorkerDied(tries=error.allowed_failures + 1))  # type: ignore[attr-defined]
-        elif isinstance(error, ModuleNotFoundError) and str(error.name).startswith("topox_core"):
+        elif _MISSING.search(str(error)):
             future.set_exception(self._without_package() or error)
         elif kind in ("FutureCancelledError", "CancelledError", "LostWorkerError"):
             future.set_exception(AnswerLost(AWAY))
@@ -235,7 +239,7 @@ class DaskExecutor(Executor):
         for worker, theirs in self._client.run(identity, on_error="return").items():
             if isinstance(theirs, Identity):
                 problem = identity().difference(theirs)
-            elif missing := _NO_MODULE.search(str(theirs)):  # its class may be lost on the way
+            elif missing := _MISSING.search(str(theirs)):
                 problem = f"has no {missing[1]}"
             else:
                 problem = f"does not say what it runs ({type(theirs).__name__}: {theirs})"
@@ -260,13 +264,14 @@ class DaskExecutor(Executor):
                     self._meet()
                     break
             except InputError as error:
-                if "runs" in error.problem or "has no topox" in error.problem:
-                    self.away = str(error)
+                self.away = AWAY if UNREACHABLE in error.problem else str(error)
             except Exception:
-                self._lost = True  # gone again; asked once more below
+                self.away = AWAY  # gone again while it was asked
             time.sleep(POLL_S)
         with self._lock:
             self._lost, self.away = False, ""
+        if self._closed:
+            _end(self._client)
 
 
 # -- in a worker -----------------------------------------------------------------------------------
@@ -299,7 +304,7 @@ def _connected(address: str) -> Any:
     try:
         return Client(address, timeout=CONNECT_S, set_as_default=False, name="topox")
     except (OSError, TimeoutError):
-        problem = f"cannot be reached ({CONNECT_S:g} s)"
+        problem = f"{UNREACHABLE} ({CONNECT_S:g} s)"
         raise InputError(problem, file=f"scheduler {address}") from None
 
 

@@ -113,6 +113,20 @@ def test_of_a_killed_worker_only_what_it_held_is_computed_again(machines: Machin
 
 
 @pytest.mark.long
+def test_a_run_waits_for_workers_when_all_are_gone(machines: Machines) -> None:
+    machines.scheduler()
+    worker = machines.worker()
+    executor = machines.executor(1)
+    run = run_of(machines.folder, range(200), executor)
+    wait_until(lambda: run.progress.done >= 20)
+    os.killpg(worker.pid, signal.SIGKILL)
+    wait_until(lambda: run.progress.words.startswith("the scheduler has no workers; "))
+    machines.worker()
+    assert finish(run).results == expected(range(200))
+    executor.kill()
+
+
+@pytest.mark.long
 def test_a_cell_that_ends_its_workers_fails_alone(machines: Machines) -> None:
     machines.scheduler()
     machines.worker()
