@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
+from topox_core.cli import study_buy
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
@@ -81,10 +82,11 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         Option("--output FILE", str, "the study file (.study.json)"),
         JSON,
     )
+    study_buy.add(parts)
 
 
 @contextmanager
-def _library(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunLibrary | None]:
+def library_of(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunLibrary | None]:
     """Open the library that a command names, None with ``--no-library``."""
     if not getattr(options, "no_library", False):
         with opened(options, to_write) as library:
@@ -107,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
     """Compute a study; 1 if points are missing at the end."""
     if options.csv:
         must_be_writable(options.csv, (options.study,))
-    with _library(options, to_write=True) as library:
+    with library_of(options, to_write=True) as library:
         result = _computed(options, library)
     for line in result.lost:
         note(line)
@@ -133,7 +135,7 @@ def _computed(options: argparse.Namespace, library: RunLibrary | None) -> StudyR
         with ctrl_c_stops(KEPT) as stop:
             run = StudyRun(plan, library, executor)
             try:
-                _watch(run, stop)
+                watch(run, stop)
             finally:
                 run.close()
             return run.result()
@@ -144,7 +146,8 @@ def _computed(options: argparse.Namespace, library: RunLibrary | None) -> StudyR
 KEPT = "what is done is kept"
 
 
-def _watch(run: Any, stop: Any) -> None:
+def watch(run: Any, stop: Any) -> None:
+    """Wait for the end of a run and say now and then how far it is; ``stop`` cancels it."""
     said = time.monotonic()
     while run.running:
         run.poll()
@@ -206,7 +209,7 @@ def _cell(value: object) -> str:
 
 def _status(options: argparse.Namespace) -> int:
     """Print how far studies are."""
-    with _library(options) as library:
+    with library_of(options) as library:
         assert library is not None
         if options.study is None:
             return _list(options, library)
@@ -278,7 +281,7 @@ def _show(options: argparse.Namespace) -> int:
 
     if options.csv:
         must_be_writable(options.csv, (options.study,))
-    with _library(options) as library:
+    with library_of(options) as library:
         plan = _plan(options, library)
         rows = plan.rows(known_rows(plan, library, options.any_version))
     result = StudyResult(plan.study, rows)

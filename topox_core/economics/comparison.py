@@ -223,8 +223,13 @@ class Year:
 
 def year_of(bill: Bill, running: Running) -> Year:
     """Return a year of a network: listed watts all year times PUE, price over its years."""
-    energy = bill.power_w / 1000 * running.pue * HOURS_PER_YEAR
-    return Year(bill.cost_usd / running.years, energy * running.usd_per_kwh, energy)
+    return year_at(bill.cost_usd, bill.power_w, running)
+
+
+def year_at(cost_usd: float, power_w: float, running: Running) -> Year:
+    """Return a year of what costs ``cost_usd`` and draws ``power_w``, as :func:`year_of` counts it."""
+    energy = power_w / 1000 * running.pue * HOURS_PER_YEAR
+    return Year(cost_usd / running.years, energy * running.usd_per_kwh, energy)
 
 
 def per_dollar(iteration_ms: float, year: Year) -> float:

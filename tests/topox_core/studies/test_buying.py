@@ -1,0 +1,398 @@
+"""What to buy: dollars of an iteration by hand, the verdict, the questions turned round, the tornado."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.run import finish
+from topox_core.studies.buying import (
+    DELAY,
+    PRICE,
+    Assumptions,
+    Choice,
+    Question,
+    Row,
+    buying_study,
+    with_slower_plans,
+)
+from topox_core.studies.buying_answer import front_of_rows, lead, verdict
+from topox_core.studies.buying_run import Answer, BuyingRun, base_lead
+from topox_core.studies.buying_turned import (
+    Slowest,
+    at_price,
+    delays_between,
+    fewer_ports,
+    fewest_of,
+    first_delays,
+    slowest_of,
+)
+from topox_core.studies.buying_words import as_record, finding, network_rows, unfit_words
+from topox_core.studies.offers import OFFERS, Figure, Offer, offer_of, with_edit
+from topox_core.studies.study_file import dump_study, load_study
+from topox_core.studies.study_run import PointRow
+from topox_core.studies.subject import Resolved, Subject, resolve
+
+
+@pytest.fixture(scope="module")
+def race() -> Resolved:
+    return resolve(Subject("sample", {"name": "race"}))
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[LocalExecutor]:
+    executor = LocalExecutor(1)
+    yield executor
+    executor.kill()
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, PointRow]:
+    return {}
+
+
+def asked(
+    question: Question, executor: LocalExecutor, known: dict[str, PointRow] | None = None
+) -> Answer:
+    answer = finish(BuyingRun(question, executor=executor, known=known))
+    assert answer is not None
+    return answer
+
+
+@pytest.fixture(scope="module")
+def answered(race: Resolved, workers: LocalExecutor, known: dict[str, PointRow]) -> Answer:
+    return asked(Question(race), workers, known)
+
+
+def row(
+    question: Question, key: str, time_ms: float, usd: float, level: str = "usual", degree: int = 1
+) -> Row:
+    """Return a made-up row, so that every number below can be checked by hand."""
+    if key in ("fixed", "fat_tree", "same_cost"):
+        return Row(question.rival(key, degree), time_ms, usd, 0.0)
+    choice = question.offer(offer_of(question.offers, key), degree, level)
+    return Row(choice, time_ms, usd, 0.0)
+
+
+# Written off over 4 years of 8,760 h, $35,040 are $1 an hour; four servers of one GPU at $2 are $8.
+DOLLAR_AN_HOUR = 35_040.0
+
+
+def test_dollars_of_an_iteration_by_hand(race: Resolved) -> None:
+    question = Question(race)
+    assert question.gpus == 4
+    # ($1 + $8) an hour x 400 s.
+    assert question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, 0.0) == pytest.approx(1.0)
+    # 10 kW x 1.3 x $0.10 a kWh are $1.30 an hour more.
+    assert question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, 10_000.0) == pytest.approx(
+        10.3 / 9
+    )
+    eight = question.with_assumed(gpus_per_server=8)
+    assert eight.usd_per_iteration(3_600_000.0, 0.0, 0.0) == pytest.approx(64.0)
+
+
+def test_the_verdict_by_hand(race: Resolved) -> None:
+    question = Question(race)
+    rows = [
+        row(question, "fixed", 400_000.0, 0.0),  # $8 an hour: 8/9
+        row(question, "fat_tree", 400_000.0, DOLLAR_AN_HOUR),  # 1
+        row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR),  # $12 an hour: 2/3
+        row(question, "rotornet", 201_000.0, 4 * DOLLAR_AN_HOUR),  # half a percent more
+        row(question, "mems", 300_000.0, 4 * DOLLAR_AN_HOUR),  # 1
+        row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR, "low"),
+        row(question, "sip", 300_000.0, 8 * DOLLAR_AN_HOUR, "high"),  # $16 an hour: 4/3
+    ]
+    found = verdict(question, rows)
+    assert found is not None and found.wins
+    assert found.winner.choice.key == "sip"
+    assert found.rival is not None and found.rival.choice.key == "fixed"
+    assert found.lead == pytest.approx(1 - (2 / 3) / (8 / 9))
+    assert found.least_lead == pytest.approx(1 - (4 / 3) / (8 / 9))
+    assert [one.choice.key for one in found.as_good] == ["rotornet"]
+    assert found.turns
+    certain = verdict(question, rows[:6])
+    assert certain is not None and not certain.turns
+
+
+def test_by_time_and_by_price_others_win(race: Resolved) -> None:
+    rows = [
+        ("fixed", 400_000.0, 0.5 * DOLLAR_AN_HOUR),
+        ("fat_tree", 190_000.0, 90 * DOLLAR_AN_HOUR),
+        ("sip", 200_000.0, 4 * DOLLAR_AN_HOUR),
+    ]
+    winners = {}
+    for by in ("dollars", "time", "price"):
+        question = Question(race, by=by)
+        found = verdict(question, [row(question, *one) for one in rows])
+        assert found is not None
+        winners[by] = found.winner.choice.key
+    assert winners == {"dollars": "sip", "time": "fat_tree", "price": "fixed"}
+
+
+def test_where_a_rival_wins_the_offer_that_could_win_is_named(race: Resolved) -> None:
+    question = Question(race)
+    rows = [
+        row(question, "fixed", 100.0, 0.0),
+        row(question, "sip", 110.0, 0.0),
+        row(question, "mems", 120.0, 0.0),
+        row(question, "mems", 90.0, 0.0, "low"),
+    ]
+    found = verdict(question, rows)
+    assert found is not None and not found.wins and found.turns
+    assert found.possible is not None and found.possible.choice.key == "mems"
+    words = finding(Answer(question, tuple(rows), verdict=found, complete=True))
+    assert "No optical switch is worth buying" in words
+    assert words.endswith(
+        "at the best end of all its ranges 3D MEMS (Calient), 1 port a server would save 10\u00a0%."
+    )
+
+
+def test_nothing_computed_and_equal_costs_are_said(race: Resolved) -> None:
+    question = Question(race)
+    assert verdict(question, []) is None
+    assert "could be computed" in finding(Answer(question))
+    equal = [row(question, "fixed", 100.0, 5.0), row(question, "sip", 100.0, 5.0)]
+    found = verdict(question, equal)
+    assert found is not None and not found.wins
+    assert "costs just as much" in finding(Answer(question, tuple(equal), verdict=found))
+
+
+def test_the_front_by_hand(race: Resolved) -> None:
+    question = Question(race)
+    rows = [
+        row(question, "fixed", 400.0, 1.0),
+        row(question, "fat_tree", 200.0, 9.0),
+        row(question, "sip", 200.0, 4.0),
+        row(question, "mems", 300.0, 4.0),
+    ]
+    assert front_of_rows(rows).on.tolist() == [True, False, True, False]
+
+
+def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
+    race: Resolved,
+) -> None:
+    few = with_edit(OFFERS, "plzt", "ports", "usual", 3.0)
+    question = Question(race, few, degrees=(1, 2))
+    unfits = question.unfits
+    assert [(one.offer.key, one.degree, one.needed, one.switches) for one in unfits] == [
+        ("plzt", 1, 4, 2),
+        ("plzt", 2, 4, 2),
+    ]
+    assert all(one.key != "plzt" for one in question.choices)
+    assert "2\u00a0whole switches joined" in unfit_words(unfits)[0]
+    # Two ports a server are two planes of four ports each: on 8 ports one switch carries both.
+    eight = with_edit(OFFERS, "plzt", "ports", "low", 8.0)
+    assert Question(race, eight).switches(offer_of(OFFERS, "plzt"), 4) == 1
+    assert Question(race).switches(replace(OFFERS[0], ports=Figure(6, 6, 6)), 2) == 2
+
+
+def test_the_study_of_a_question_is_a_file(race: Resolved) -> None:
+    question = Question(race, degrees=(1, 2))
+    study = buying_study(question)
+    assert len(study.points) == len(question.choices) == 2 * (3 + 3 * len(OFFERS))
+    again = load_study(dump_study(study), "buy.study.json")
+    assert again.digest == study.digest
+    first = study.values(study.points[-1])
+    assert first["label"] == "Robotic (Telescent), 2 ports a server, high"
+    assert (first["fabric"], first["cluster.degree"], first[DELAY]) == ("scheduled", 2, 240_000.0)
+
+
+def test_a_faster_switch_can_use_the_plan_of_a_slower_one(race: Resolved) -> None:
+    question = Question(race)
+    rows = (
+        row(question, "sip", 100.0, 1.0),
+        row(question, "mems", 90.0, 1.0),
+        row(question, "mems", 70.0, 1.0, degree=2),
+        row(question, "fixed", 60.0, 1.0),
+        row(question, "lc", 120.0, 1.0),
+    )
+    assert [one.iteration_ms for one in with_slower_plans(rows)] == [90.0, 90.0, 70.0, 60.0, 120.0]
+
+
+def _at(question: Question, delay_ms: float, time_ms: float) -> Row:
+    choice = question.at(OFFERS[0], 1, "usual", {DELAY: delay_ms})
+    return Row(choice, time_ms, 0.0, 0.0)
+
+
+def test_the_slowest_delay_by_hand(race: Resolved) -> None:
+    question = Question(race)
+    rival = row(question, "fixed", 100.0, 0.0)
+    rows = [_at(question, delay, time) for delay, time in ((1, 90), (10, 99), (100, 100))]
+    found = slowest_of(question, rows, rival)
+    assert found == Slowest(10.0, 100.0)
+    between = delays_between(found)
+    assert len(between) == 6 and all(10 < one < 100 for one in between)
+    assert between[1] / between[0] == pytest.approx(10 ** (1 / 7), rel=1e-4)
+    assert slowest_of(question, rows[:2], rival) == Slowest(10.0, None)
+    assert slowest_of(question, rows[2:], rival) == Slowest(None, 100.0)
+    assert delays_between(Slowest(10.0, 10.1)) == ()
+    assert first_delays()[:2] == (0.001, 0.01) and first_delays()[-1] == 1e5
+
+
+def test_the_fewest_ports_by_hand(race: Resolved) -> None:
+    question = Question(race)
+    rival = row(question, "fixed", 100.0, 0.0)
+    rows = [row(question, "sip", time, 0.0, degree=d) for d, time in ((1, 120), (2, 90), (4, 50))]
+    assert fewest_of(question, rows, rival) == 2
+    assert fewest_of(question, rows[:1], rival) is None
+    assert fewer_ports(question, 4) == (1, 2, 3)
+    assert len(fewer_ports(question, 64)) == 8
+
+
+def test_the_break_even_delay_wins_below_and_loses_above(answered: Answer) -> None:
+    found, turned = answered.verdict, answered.turned
+    assert answered.complete and not answered.lost
+    assert found is not None and found.wins and found.rival is not None
+    assert turned is not None and turned.slowest is not None
+    wins, loses = turned.slowest.wins_ms, turned.slowest.loses_ms
+    assert wins is not None and loses is not None
+    assert wins < loses <= 1.02 * wins
+    question = answered.question
+    slow = [one for one in answered.searched if one.choice.degree == 1]
+    assert len(slow) > 9
+    for one in slow:
+        won = lead(question, one, found.rival) > 0
+        assert won == (float(one.choice.values[DELAY]) <= wins)
+
+
+def test_at_the_break_even_price_both_cost_the_same(answered: Answer) -> None:
+    question, found, turned = answered.question, answered.verdict, answered.turned
+    assert found is not None and found.offer is not None and found.rival is not None
+    assert turned is not None and turned.highest_usd is not None
+    for factor, sign in ((1.0, 0), (0.99, 1), (1.01, -1)):
+        choice = at_price(found.offer.choice, factor * turned.highest_usd)
+        priced = replace(found.offer, network_usd=question.network_usd(choice))
+        gain = lead(question, priced, found.rival)
+        assert gain == pytest.approx(0.0, abs=1e-12) if sign == 0 else gain * sign > 0
+
+
+def test_the_break_even_price_is_that_of_a_run_at_it(
+    answered: Answer, workers: LocalExecutor
+) -> None:
+    question, found, turned = answered.question, answered.verdict, answered.turned
+    assert found is not None and found.offer is not None and found.rival is not None
+    assert turned is not None and turned.highest_usd is not None
+    dear: Offer = offer_of(question.offers, found.offer.choice.key)
+    dear = replace(dear, port_usd=Figure(*(3 * [turned.highest_usd])))
+    again = asked(replace(question, offers=(dear,)), workers)
+    assert again.verdict is not None
+    assert again.verdict.lead == pytest.approx(0.0, abs=1e-9)
+
+
+def test_more_delay_never_makes_an_iteration_cheaper(answered: Answer) -> None:
+    question = answered.question
+    for rows in (answered.rows, answered.searched):
+        planned = [one for one in rows if one.choice.values["fabric"] == "scheduled"]
+        by_delay = sorted(planned, key=lambda one: float(one.choice.values[DELAY]))
+        times = [one.iteration_ms for one in by_delay]
+        assert times == sorted(times)  # type: ignore[type-var]
+    searched = sorted(answered.searched, key=lambda one: float(one.choice.values[DELAY]))
+    costs = [question.cost(one) for one in searched]
+    assert costs == sorted(costs)
+
+
+def test_a_switch_is_never_slower_than_fixed_circuits(answered: Answer) -> None:
+    fixed = next(one for one in answered.rows if one.choice.key == "fixed")
+    assert fixed.iteration_ms is not None
+    for one in answered.rows:
+        if not one.choice.rival:
+            assert one.iteration_ms is not None
+            assert one.iteration_ms <= fixed.iteration_ms * (1 + 1e-12)
+
+
+def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
+    assert answered.swings
+    base = base_lead(answered)
+    by_name = {one.name: one for one in answered.swings}
+    port = by_name["Price of a switch port"]
+    assert port.low is not None and port.high is not None
+    assert port.low[1] > base > port.high[1]
+    hour = by_name["Hour of a GPU"]
+    question, found = answered.question, answered.verdict
+    assert found is not None and found.offer is not None and found.rival is not None
+    dear = question.with_assumed(usd_per_gpu_hour=Figure(4, 4, 4))
+    assert hour.high == ("$4", lead(dear, found.offer, found.rival))
+    spans = [
+        max(one.low[1], one.high[1]) - min(one.low[1], one.high[1])
+        for one in answered.swings
+        if one.low is not None and one.high is not None
+    ]
+    assert spans == sorted(spans, reverse=True)
+
+
+def test_the_sentence_says_what_to_buy_and_by_how_much(answered: Answer) -> None:
+    words = finding(answered)
+    assert words == (
+        "Buy **PLZT (EpiPhotonics), 1 port a server**: an iteration costs **18.4\u00a0% less** than on a full fat-tree, "
+        "the best network without optical switches, and takes 70.4\u00a0ms instead of 85.7\u00a0ms. No delay, price or "
+        "power within its range turns that."
+    )
+    record = as_record(answered)
+    assert record["buy"] == "plzt"
+    assert len(record["networks"]) == len(network_rows(answered)) == 10
+
+
+def test_a_known_question_is_answered_without_a_run(
+    race: Resolved, answered: Answer, known: dict[str, PointRow]
+) -> None:
+    run = BuyingRun(Question(race, assumed=Assumptions(Figure(1, 3, 4))), executor=1, known=known)
+    assert not run.running
+    assert run.result().complete
+    assert run.result().rows[0].iteration_ms == answered.rows[0].iteration_ms
+    run.close()
+
+
+def test_stopped_it_keeps_what_is_there(race: Resolved, workers: LocalExecutor) -> None:
+    run = BuyingRun(Question(race, degrees=(1, 2)), executor=workers)
+    run.cancel()
+    assert not run.running
+    assert not run.result().complete
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"by": "speed"}, "field by: must be one of"),
+        ({"degrees": (0,)}, "field ports: must be whole numbers from 1"),
+        ({"degrees": tuple(range(1, 10))}, "field ports: has 9 values (limit 8)"),
+        ({"rivals": ()}, "field rivals: must name some of"),
+        ({"offers": ()}, "field offers: must have at least one"),
+    ],
+)
+def test_a_question_that_cannot_be_is_one_line(
+    race: Resolved, changes: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        Question(race, **changes)
+    assert str(error.value).startswith(line)
+
+
+def test_assumptions_out_of_range_are_refused() -> None:
+    with pytest.raises(InputError, match="usd_per_gpu_hour"):
+        Assumptions(Figure(1, 2, 1e9))
+    with pytest.raises(InputError, match="gpus_per_server"):
+        Assumptions(gpus_per_server=0)
+    with pytest.raises(InputError, match="years"):
+        Assumptions(years=Figure(0, 4, 6))
+
+
+def test_a_job_without_a_task_graph_has_nothing_to_buy() -> None:
+    with pytest.raises(InputError, match="has no task graph"):
+        Question(resolve(Subject("tdm")))
+
+
+def test_choices_carry_the_three_ends(race: Resolved) -> None:
+    question = Question(race, (offer_of(OFFERS, "piezo"),))
+    ends: dict[str, Choice] = {one.level: one for one in question.choices if one.key == "piezo"}
+    assert [
+        (ends[at].values[DELAY], ends[at].values[PRICE]) for at in ("low", "usual", "high")
+    ] == [
+        (25.0, 260.0),
+        (25.0, 520.0),
+        (47.0, 1_040.0),
+    ]

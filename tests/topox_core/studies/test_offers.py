@@ -1,0 +1,132 @@
+"""Offers: the seven as published, a reader's changes, files and links of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.studies.offers import (
+    FIGURES,
+    LEVELS,
+    OFFERS,
+    PROVENANCES,
+    edits_between,
+    offer_of,
+    with_edit,
+    with_edits,
+)
+from topox_core.studies.offers_file import dump_offers, load_offers
+
+
+def test_the_seven_have_the_published_delays_and_ports() -> None:
+    assert [(one.key, one.delay_ms.usual, one.ports.usual) for one in OFFERS] == [
+        (one.key, one.reconfiguration_ms, one.radix) for one in TECHNOLOGIES
+    ]
+
+
+def test_every_figure_says_where_it_comes_from() -> None:
+    for one in OFFERS:
+        for field in FIGURES:
+            figure = one.figure(field)
+            assert figure.provenance in PROVENANCES
+            assert figure.source
+    published = [one.key for one in OFFERS if one.port_usd.provenance == "published"]
+    assert published == ["piezo", "robotic"]  # no paper prints the price of any other one's port
+    assert offer_of(OFFERS, "piezo").port_usd.usual == 520.0
+    assert offer_of(OFFERS, "robotic").port_usd.usual == 2 * 100.0 + 25.0
+
+
+def test_a_usual_value_beyond_its_range_moves_the_end_and_becomes_assumed() -> None:
+    changed = offer_of(with_edit(OFFERS, "piezo", "port_usd", "usual", 2_000.0), "piezo").port_usd
+    assert (changed.low, changed.usual, changed.high) == (260.0, 2_000.0, 2_000.0)
+    assert changed.provenance == "assumed"
+    assert changed.source.startswith("Set by hand; was 260, 520, 1040")
+    assert OFFERS[4].port_usd.usual == 520.0
+
+
+@pytest.mark.parametrize(
+    ("field", "level", "value", "line"),
+    [
+        ("port_usd", "low", 600.0, "offer piezo, field port_usd: must rise from low to usual to"),
+        ("delay_ms", "usual", -1.0, "offer piezo, field delay_ms.usual: must be a number from 0"),
+        ("delay_ms", "usual", float("nan"), "offer piezo, field delay_ms.usual: must be a number"),
+        ("ports", "usual", 0.5, "offer piezo, field ports.usual: must be a whole number from 1"),
+    ],
+)
+def test_a_value_that_cannot_be_is_one_line(
+    field: str, level: str, value: float, line: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        with_edit(OFFERS, "piezo", field, level, value)
+    assert str(error.value).startswith(line)
+
+
+def test_a_file_of_offers_comes_back_equal() -> None:
+    changed = with_edit(OFFERS, "mems", "delay_ms", "high", 40.0)
+    assert load_offers(dump_offers(changed), "a.offers.json") == changed
+
+
+def test_a_link_carries_what_was_changed_and_nothing_else() -> None:
+    assert edits_between(OFFERS, OFFERS) == ""
+    changed = with_edit(OFFERS, "mems", "delay_ms", "high", 40.0)
+    words = edits_between(OFFERS, changed)
+    assert words == "mems.delay_ms:7.5:15:40"
+    again = with_edits(OFFERS, words)
+    assert [one.figure(f).at(at) for one in again for f in FIGURES for at in LEVELS] == [
+        one.figure(f).at(at) for one in changed for f in FIGURES for at in LEVELS
+    ]
+
+
+def _file(*offers: dict[str, Any]) -> bytes:
+    return json.dumps({"format": "topox-offers", "version": 1, "offers": list(offers)}).encode()
+
+
+def test_an_offer_of_a_file_takes_from_the_published_one_what_it_does_not_say() -> None:
+    (one,) = load_offers(_file({"key": "mems", "port_usd": 300}), "own.json")
+    assert (one.name, one.vendor, one.delay_ms) == ("3D MEMS", "Calient", OFFERS[3].delay_ms)
+    assert (one.port_usd.low, one.port_usd.high, one.port_usd.provenance) == (300, 300, "assumed")
+
+
+NEW = {"key": "new", "name": "New", "delay_ms": 1, "ports": 64, "port_usd": 10, "port_w": 1}
+
+
+@pytest.mark.parametrize(
+    ("offers", "line"),
+    [
+        ([], "own.json, field offers: is empty"),
+        ([3], "own.json, offer 1: must be an object in braces (got 3)"),
+        ([{"key": "new"}], "own.json, offer new, field delay_ms: is missing"),
+        (
+            [NEW | {"prize": 1}],
+            "own.json, offer new, field prize: unknown key (expected one of key",
+        ),
+        ([NEW, NEW], "own.json, offer new: is in the file twice"),
+        ([NEW | {"ports": 0}], "own.json, offer new, field ports.usual: must be a whole number"),
+        ([NEW | {"port_w": {"low": 1}}], "own.json, offer new, field port_w.usual: is missing"),
+        (
+            [NEW | {"port_w": {"usual": 1, "from": "me"}}],
+            "own.json, offer new, field port_w.from: must be one of published, vendor, assumed",
+        ),
+        ([NEW | {"key": "a b"}], "own.json, offer, field key: must be letters, digits, - and _"),
+        (
+            [NEW | {"delay_ms": True}],
+            "own.json, offer new, field delay_ms: must be a number, or an",
+        ),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_line(offers: list[Any], line: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_offers(_file(*offers), "own.json")
+    assert str(error.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    "words", ["piezo", "piezo.speed:1:2:3", "piezo.ports:1:2", "x.ports:1:1:1"]
+)
+def test_edits_that_cannot_be_read_are_refused(words: str) -> None:
+    with pytest.raises(InputError):
+        with_edits(OFFERS, words)

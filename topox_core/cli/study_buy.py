@@ -1,0 +1,250 @@
+"""``study buy``: which optical switch is worth buying for a job, and when it would no longer be."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import must_be_writable, read, write
+from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.library_options import LIBRARY
+from topox_core.cli.options import JSON, Option, add_options, number, positive, wrong_option
+from topox_core.cli.printing import as_json, figure, note, percent, table
+
+if TYPE_CHECKING:
+    from topox_core.studies.buying import Assumptions, Question
+    from topox_core.studies.buying_run import Answer
+    from topox_core.studies.keys import Value
+    from topox_core.studies.subject import Resolved, Subject
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(",") if word)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(positive(word) for word in _list(text))
+
+
+def add(parts: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to those of ``study``."""
+    command = given.add_command(
+        parts,
+        "buy",
+        run,
+        "which optical switch to buy for a job",
+        "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
+        "dear and with how few ports it may be, and what the answer hangs on (docs/buying.md).",
+    )
+    add_options(
+        command,
+        Option("--sample NAME", str, "the job: a sample"),
+        Option("--graph FILE", str, "the job: its task graph, with --cluster"),
+        Option("--cluster FILE", str, "and the cluster that it runs on"),
+        Option(
+            "--fixed KEY=VALUE",
+            given.key_and_value,
+            "what holds for every network, by the keys of a study file, such as cluster.port_gbps=100",
+            repeated=True,
+        ),
+    )
+    bought = command.add_argument_group("what is compared")
+    add_options(
+        bought,
+        Option("--ports LIST", _numbers, "ports a server, such as 2,4 (default: the cluster's)"),
+        Option("--offers FILE", str, "switches of your own: .offers.json"),
+        Option("--only LIST", _list, "some of the switches, such as mems,piezo"),
+        Option("--rivals LIST", _list, "networks without one: some of fixed,fat_tree,same_cost"),
+        Option("--by dollars|time|price", str, "what is to be least (default: dollars)", "dollars"),
+    )
+    assumed = command.add_argument_group("assumed figures")
+    add_options(
+        assumed,
+        Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
+        Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+        Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+        Option("--years X", number, "the network is written off over (default 4)", 4.0),
+        Option("--gpus-per-server N", positive, "GPUs a server (default: the cluster's)"),
+    )
+    written = command.add_argument_group("running and writing")
+    add_options(
+        written,
+        Option("--workers N", positive, "processes on this machine (default: one a core)"),
+        LIBRARY,
+        Option("--no-library", bool, "keep nothing"),
+        Option("--csv FILE", str, "write the table of networks"),
+        Option("--save-study FILE", str, "write the networks as a study file"),
+        Option("--save-offers FILE", str, "write the switches as a file, to be changed"),
+        JSON,
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer and print it; 1 if points are missing at the end."""
+    from topox_core.cli.study import KEPT, library_of, watch
+    from topox_core.runs.executor import LocalExecutor
+    from topox_core.studies.buying import buying_study
+    from topox_core.studies.buying_run import BuyingRun
+    from topox_core.studies.buying_words import network_rows
+    from topox_core.studies.offers_file import dump_offers
+    from topox_core.studies.study_file import dump_study
+
+    for path in (options.csv, options.save_study, options.save_offers):
+        if path:
+            must_be_writable(path, tuple(filter(None, (options.graph, options.cluster))))
+    question = _question(options)
+    if options.save_study:
+        write(options.save_study, dump_study(buying_study(question)))
+    if options.save_offers:
+        write(options.save_offers, dump_offers(question.offers))
+    executor = LocalExecutor(options.workers)
+    try:
+        with library_of(options, to_write=True) as library, ctrl_c_stops(KEPT) as stop:
+            one = BuyingRun(question, library, executor)
+            try:
+                watch(one, stop)
+            finally:
+                one.close()
+            answer = one.result()
+    finally:
+        executor.kill()
+    for line in answer.lost:
+        note(line)
+    if options.csv:
+        from topox_core.io.tables import table_bytes
+
+        rows = network_rows(answer)
+        write(options.csv, table_bytes(tuple(rows[0]) if rows else (), rows))
+    _print(options, answer)
+    return 0 if answer.complete and not answer.lost else 1
+
+
+def _question(options: argparse.Namespace) -> Question:
+    from topox_core.studies.buying import RIVALS, Question
+    from topox_core.studies.offers import OFFERS, offer_of
+    from topox_core.studies.offers_file import load_offers
+
+    offers = OFFERS
+    if options.offers:
+        offers = load_offers(read(options.offers), Path(options.offers).name)
+    if options.only:
+        offers = tuple(offer_of(offers, key) for key in dict.fromkeys(options.only))
+    resolved = _resolved(options)
+    fixed = _fixed(options, resolved.subject)
+    with given.settings_as_options(options, {"offers": "--only"}):
+        return Question(
+            resolved,
+            offers,
+            options.ports or (),
+            options.rivals or tuple(RIVALS),
+            fixed,
+            _assumed(options),
+            options.by,
+        )
+
+
+def _assumed(options: argparse.Namespace) -> Assumptions:
+    from topox_core.studies.buying import Assumptions, moved
+
+    usual = Assumptions()
+    return Assumptions(
+        moved(usual.usd_per_gpu_hour, options.usd_per_gpu_hour),
+        moved(usual.usd_per_kwh, options.usd_per_kwh),
+        moved(usual.years, options.years),
+        options.pue,
+        options.gpus_per_server,
+    )
+
+
+def _resolved(options: argparse.Namespace) -> Resolved:
+    from topox_core.studies.subject import resolve, subject_of
+
+    if (options.sample is None) == (options.graph is None):
+        raise wrong_option("--sample", "or --graph with --cluster must name the job")
+    if options.sample is not None:
+        return resolve(subject_of({"kind": "sample", "name": options.sample}))
+    if options.cluster is None:
+        raise wrong_option("--cluster", "is missing")
+    record = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
+    return resolve(subject_of(record))
+
+
+def _fixed(options: argparse.Namespace, subject: Subject) -> dict[str, Value]:
+    from topox_core.errors import InputError
+    from topox_core.studies.axes import unknown_key
+
+    fixed: dict[str, Value] = {}
+    for name, text in options.fixed or ():
+        if name not in subject.keys:
+            raise wrong_option("--fixed", unknown_key(name, subject.keys, "key"))
+        key = subject.keys[name]
+        try:
+            fixed[name] = key.value(_read(text))
+        except InputError as error:
+            raise wrong_option("--fixed", f"{name} {error.problem}") from None
+    return fixed
+
+
+def _read(text: str) -> object:
+    """Return a value as a study file would have it."""
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _print(options: argparse.Namespace, answer: Answer) -> None:
+    from topox_core.studies.buying_words import (
+        also_as_good,
+        as_record,
+        caveats,
+        finding,
+        network_rows,
+        plain,
+        questions_turned,
+        swing_rows,
+        unfit_words,
+    )
+
+    if options.json:
+        as_json(as_record(answer))
+        return
+    print(plain(finding(answer)))
+    if also := also_as_good(answer):
+        print(also)
+    print()
+    rows = network_rows(answer)
+    head = ("network", "ports a server", "iteration (ms)", "network ($)", "network (W)")
+    shown = [
+        (
+            *(_cell(row[name]) for name in head),
+            _cell(row["dollars an iteration"]),
+            percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
+            row["nothing beats it"],
+        )
+        for row in rows
+    ]
+    table((*head, "$ an iteration", "saves", "on the front"), *shown)
+    for asked, answered in questions_turned(answer):
+        print(f"\n{asked}\n  {plain(answered)}")
+    swings = swing_rows(answer)
+    if swings:
+        print("\nWhat it hangs on")
+        table(
+            ("figure", "to", "saves"),
+            *((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings),
+        )
+    print()
+    for line in (*unfit_words(answer.question.unfits), *caveats(answer.question)):
+        print(line)
+
+
+def _cell(value: object) -> str:
+    return figure(value) if isinstance(value, float) else "-" if value is None else str(value)

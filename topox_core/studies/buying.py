@@ -1,0 +1,388 @@
+"""What to buy for a job: the question, the networks that are compared, and the study that computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+
+from topox_core.economics.comparison import Running, year_at
+from topox_core.errors import InputError
+from topox_core.fabrics.bills import fabric_bill
+from topox_core.io.ranges import check_one_of, is_number, is_whole
+from topox_core.model.cluster import MAX_PORTS, Cluster
+from topox_core.studies.axes import Axis
+from topox_core.studies.design import Design
+from topox_core.studies.fabric_point import fabric_case
+from topox_core.studies.keys import LABEL, Value
+from topox_core.studies.offers import LEVELS, OFFERS, Figure, Offer
+from topox_core.studies.study import Study
+from topox_core.studies.subject import Resolved
+
+DELAY, DEGREE = "cluster.reconfiguration_ms", "cluster.degree"
+PRICE, POWER = "prices.ocs_port.price_usd", "prices.ocs_port.power_w"
+FABRIC, FAT_TREE = "fabric", "fabric.fat_tree"
+VARIED = (LABEL, FABRIC, FAT_TREE, DEGREE, DELAY, PRICE, POWER)
+# Without a switch that changes circuits: what each is run as.
+RIVALS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
+    "fixed": ("Fixed circuits on a patch panel", {FABRIC: "static"}),
+    "fat_tree": ("Full fat-tree", {FABRIC: "fat_tree", FAT_TREE: "full"}),
+    "same_cost": ("Fat-tree of the same cost", {FABRIC: "fat_tree", FAT_TREE: "cost"}),
+}
+# What is least for the winner, and its unit.
+CRITERIA = {
+    "dollars": ("Dollars an iteration", "$"),
+    "time": ("Iteration time", "ms"),
+    "price": ("Price of the network", "$"),
+}
+MOST_DEGREES = 8
+MEASURES = ("iteration_ms", "dollars", "watts")
+# Assumed, as are their ends.
+GPU_HOUR_USD = Figure(1.0, 2.0, 4.0)
+KWH_USD = Figure(0.05, 0.10, 0.20)
+YEARS = Figure(3.0, 4.0, 6.0)
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What no paper says and every answer in dollars hangs on.
+
+    Attributes
+    ----------
+    usd_per_gpu_hour
+        What an hour of one GPU costs with its server, power and building.
+    usd_per_kwh, years, pue
+        Of the network: electricity, over how many years it is written off, and power usage
+        effectiveness.
+    gpus_per_server
+        None: the cluster's own.
+
+    Raises
+    ------
+    InputError
+        If a figure is out of range.
+    """
+
+    usd_per_gpu_hour: Figure = GPU_HOUR_USD
+    usd_per_kwh: Figure = KWH_USD
+    years: Figure = YEARS
+    pue: float = 1.3
+    gpus_per_server: int | None = None
+
+    def __post_init__(self) -> None:
+        for level in LEVELS:
+            value = self.usd_per_gpu_hour.at(level)
+            if not is_number(value, 0.0, 10_000.0):
+                problem = f"must be from 0 to 10,000 (got {value:g})"
+                raise InputError(problem, field="usd_per_gpu_hour")
+            Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
+        if self.gpus_per_server is not None and not is_whole(self.gpus_per_server, 1, MAX_PORTS):
+            problem = f"must be a whole number from 1 to {MAX_PORTS:,} (got {self.gpus_per_server})"
+            raise InputError(problem, field="gpus_per_server")
+
+    @property
+    def running(self) -> Running:
+        """The assumptions about a year of the network."""
+        return Running(self.usd_per_kwh.usual, self.pue, self.years.usual)
+
+
+def moved(figure: Figure, usual: float) -> Figure:
+    """Return a figure with another usual value; an end that it passes moves with it."""
+    return replace(figure, low=min(figure.low, usual), usual=usual, high=max(figure.high, usual))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One network that is compared.
+
+    Attributes
+    ----------
+    key
+        Of an offer, or of a rival.
+    degree
+        Ports a server.
+    level
+        ``usual``; of an offer also ``low`` (fastest, cheapest, least watts) and ``high``.
+    values
+        What is set at its point.
+    """
+
+    key: str
+    name: str
+    degree: int
+    level: str
+    values: Mapping[str, Value]
+
+    @property
+    def rival(self) -> bool:
+        """Whether it changes no circuits."""
+        return self.key in RIVALS
+
+    @property
+    def title(self) -> str:
+        """Its name with its ports."""
+        return f"{self.name}, {self.degree} port{'s' * (self.degree != 1)} a server"
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """An offer whose switch has fewer ports than one has to have.
+
+    Attributes
+    ----------
+    needed
+        Ports that one switch must have: a port of every server.
+    switches
+        How many whole switches have as many, joined in a way that is not computed here.
+    """
+
+    offer: Offer
+    degree: int
+    needed: int
+    switches: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """What computing a choice gave; without a time where it cannot be run, and the message says why.
+
+    ``run`` is its number in the library, if it was kept in one.
+    """
+
+    choice: Choice
+    iteration_ms: float | None
+    network_usd: float | None
+    network_w: float | None
+    message: str = ""
+    run: int | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it ran and has a price."""
+        return None not in (self.iteration_ms, self.network_usd, self.network_w)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: for which job, among which offers and rivals, and what counts.
+
+    Attributes
+    ----------
+    resolved
+        The job with its cluster.
+    fixed
+        What holds at every point, by the keys of a study: what-ifs and prices.
+    degrees
+        Ports a server to consider; empty: the cluster's own.
+    by
+        One of :data:`CRITERIA`.
+
+    Raises
+    ------
+    InputError
+        If the job has no network, or a choice cannot be.
+    """
+
+    resolved: Resolved
+    offers: tuple[Offer, ...] = OFFERS
+    degrees: tuple[int, ...] = ()
+    rivals: tuple[str, ...] = tuple(RIVALS)
+    fixed: Mapping[str, Value] = field(default_factory=dict)
+    assumed: Assumptions = field(default_factory=Assumptions)
+    by: str = "dollars"
+
+    def __post_init__(self) -> None:
+        if self.resolved.subject.runs != "fabric":
+            raise InputError("has no task graph to run on switches", field="subject")
+        check_one_of(self.by, CRITERIA, field="by")
+        for rival in self.rivals:
+            check_one_of(rival, RIVALS, field="rivals")
+        if not self.rivals:
+            raise InputError(f"must name some of {', '.join(RIVALS)}", field="rivals")
+        if not self.offers:
+            raise InputError("must have at least one offer", field="offers")
+        # Of VARIED the study says at every point what holds.
+        kept = {name: value for name, value in self.fixed.items() if name not in VARIED}
+        kept |= {f"running.{name}": value for name, value in vars(self.assumed.running).items()}
+        object.__setattr__(self, "fixed", kept)
+        degrees = tuple(sorted(set(self.degrees or (self.cluster.ports_per_server,))))
+        for degree in degrees:
+            if not is_whole(degree, 1, MAX_PORTS):
+                problem = f"must be whole numbers from 1 to {MAX_PORTS:,} (got {degree})"
+                raise InputError(problem, field="ports")
+        if len(degrees) > MOST_DEGREES:
+            raise InputError(f"has {len(degrees)} values (limit {MOST_DEGREES})", field="ports")
+        object.__setattr__(self, "degrees", degrees)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster with the what-ifs; raises InputError."""
+        return fabric_case(self.resolved, {**self.fixed, FABRIC: "static"}).request.cluster
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that wait while an iteration runs."""
+        cluster = self.cluster
+        return cluster.servers * (self.assumed.gpus_per_server or cluster.devices_per_server)
+
+    def values(self, choice: Choice) -> dict[str, Value]:
+        """Return all that is set at a choice's point."""
+        return {**self.fixed, **choice.values}
+
+    def offer(self, offer: Offer, degree: int, level: str = "usual") -> Choice:
+        """Return an offer as a network; ``low`` and ``high`` are those ends of all its figures at once."""
+        return self.at(
+            offer,
+            degree,
+            level,
+            {DELAY: offer.delay_ms.at(level)},
+        )
+
+    def at(self, offer: Offer, degree: int, level: str, changes: Mapping[str, Value]) -> Choice:
+        """Return an offer as a network with some values changed."""
+        values: dict[str, Value] = {
+            FABRIC: "scheduled",
+            DEGREE: degree,
+            DELAY: offer.delay_ms.at(level),
+            PRICE: offer.port_usd.at(level),
+            POWER: offer.port_w.at(level),
+            **changes,
+        }
+        return Choice(offer.key, offer.title, degree, level, values)
+
+    def rival(self, key: str, degree: int) -> Choice:
+        """Return a rival as a network."""
+        name, values = RIVALS[key]
+        return Choice(key, name, degree, "usual", {**values, DEGREE: degree})
+
+    def unfit(self, offer: Offer, degree: int) -> Unfit | None:
+        """Return why an offer cannot join the servers by switches that stand alone; None if it can."""
+        cluster = self.cluster
+        together = cluster.ports_per_server == cluster.switches
+        on_each = 1 if together else max(1, degree // cluster.switches)
+        needed, ports = cluster.servers * on_each, int(offer.ports.usual)
+        return None if ports >= needed else Unfit(offer, degree, needed, -(-needed // ports))
+
+    def switches(self, offer: Offer, degree: int) -> int:
+        """Return how many whole switches of an offer that fits carry all ports of the servers."""
+        cluster = self.cluster
+        planes = degree if cluster.ports_per_server == cluster.switches else cluster.switches
+        needed = cluster.servers * max(1, degree // planes)
+        return -(-planes // (int(offer.ports.usual) // needed))
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """All networks: rivals and usual offers first, then the ends of the ranges."""
+        fitting = [
+            (one, degree)
+            for degree in self.degrees
+            for one in self.offers
+            if self.unfit(one, degree) is None
+        ]
+        first = [self.rival(key, degree) for degree in self.degrees for key in self.rivals]
+        usual = [self.offer(one, degree) for one, degree in fitting]
+        ends = [
+            self.offer(one, degree, level) for level in ("low", "high") for one, degree in fitting
+        ]
+        return (*first, *usual, *ends)
+
+    @property
+    def unfits(self) -> tuple[Unfit, ...]:
+        """The offers that have too few ports."""
+        return tuple(
+            unfit
+            for degree in self.degrees
+            for one in self.offers
+            if (unfit := self.unfit(one, degree)) is not None
+        )
+
+    def cost(self, row: Row) -> float:
+        """Return what is least for the winner, in the criterion's unit; infinite where it is not known."""
+        if row.iteration_ms is None or row.network_usd is None or row.network_w is None:
+            return inf
+        if self.by == "time":
+            return row.iteration_ms
+        if self.by == "price":
+            return row.network_usd
+        return self.usd_per_iteration(row.iteration_ms, row.network_usd, row.network_w)
+
+    def usd_per_iteration(self, iteration_ms: float, network_usd: float, network_w: float) -> float:
+        """Return dollars of an iteration: network and GPUs by the hour, times its duration."""
+        network = year_at(network_usd, network_w, self.assumed.running).usd_per_hour
+        gpus = self.gpus * self.assumed.usd_per_gpu_hour.usual
+        return (network + gpus) * iteration_ms / 3_600_000.0
+
+    def network_usd(self, choice: Choice) -> float:
+        """Return the price of a choice's network without running it; raises InputError."""
+        case = fabric_case(self.resolved, self.values(choice))
+        request = case.request
+        bill = fabric_bill(case.fabric, request.cluster, case.catalogue, request.options)
+        assert bill is not None  # every choice can be bought
+        return bill.cost_usd
+
+    def with_assumed(self, **changes: object) -> Question:
+        """Return the same question under other assumptions."""
+        return replace(self, assumed=replace(self.assumed, **changes))  # type: ignore[arg-type]
+
+
+def buying_study(
+    question: Question, choices: Sequence[Choice] | None = None, name: str = ""
+) -> Study:
+    """Return the study that computes choices, by default all of a question: one listed point each.
+
+    Raises
+    ------
+    InputError
+        If a value cannot be.
+    """
+    points = question.choices if choices is None else tuple(choices)
+    labelled = [
+        {**one.values, LABEL: f"{one.title}, {one.level}" if not one.rival else one.title}
+        for one in points
+    ]
+    keys = question.resolved.subject.keys
+    axes = []
+    for key in VARIED:
+        listed = [keys[key].value(one[key]) for one in labelled if key in one]
+        if listed:
+            axes.append(Axis(keys[key], tuple(dict.fromkeys(listed))))
+    design = Design(
+        "listed",
+        listed=tuple(
+            tuple(
+                axis.key.value(one[axis.key.name]) if axis.key.name in one else None
+                for axis in axes
+            )
+            for one in labelled
+        ),
+    )
+    return Study(
+        name or f"What to buy for {question.resolved.title}"[:120],
+        question.resolved.subject,
+        tuple(axes),
+        question.fixed,
+        design,
+        MEASURES,
+    )
+
+
+def with_slower_plans(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return rows in which no switch is slower than a slower one.
+
+    What is planned for a long delay can be carried out with a shorter one in the same time at most,
+    so that a faster switch takes the better of both plans.
+    """
+    best: dict[int, float] = {}
+    changed = dict(enumerate(rows))
+    planned = [
+        (k, row)
+        for k, row in changed.items()
+        if row.choice.values.get(FABRIC) == "scheduled" and row.iteration_ms is not None
+    ]
+    for k, row in sorted(planned, key=lambda one: -float(one[1].choice.values[DELAY])):
+        degree = row.choice.degree
+        assert row.iteration_ms is not None
+        best[degree] = min(best.get(degree, inf), row.iteration_ms)
+        changed[k] = replace(row, iteration_ms=best[degree])
+    return tuple(changed.values())

@@ -1,0 +1,313 @@
+"""The answer to a buyer in words and tables, the same on the page and from the command line.
+
+Names are as a file has them; ``**`` stands round what matters most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, Unfit
+from topox_core.studies.buying_answer import AS_GOOD, Verdict, front_of_rows, lead
+from topox_core.studies.buying_run import Answer
+from topox_core.studies.buying_turned import FASTEST_MS, SLOWEST_MS, Slowest
+from topox_core.studies.offers import FIGURES, Offer, offer_of
+from topox_core.text.numbers import apart, delay_in_sentence, percent, plural, short, time
+from topox_core.text.sentences import enumeration
+
+Lines = tuple[tuple[str, str], ...]
+
+
+def finding(answer: Answer) -> str:
+    """Return what to buy, by how much it beats the best rival, and whether the ranges could turn that."""
+    found, question = answer.verdict, answer.question
+    if found is None:
+        return "No network could be computed for this job."
+    if found.offer is None:
+        unfits = question.unfits
+        why = (
+            f": it takes a switch of {unfits[0].needed:,} ports, or several that are joined"
+            if len(unfits) == len(question.offers) * len(question.degrees)
+            else ""
+        )
+        return f"**No switch on offer can be used** for this job{why}."
+    if found.rival is None:
+        return f"Of the switches, **{_named(found.offer)}** is best; no network without switches could be computed."
+    words = _won(question, found) if found.wins else _lost(question, found)
+    if not answer.complete and answer.swings is None and answer.turned is None:
+        return words
+    return f"{words} {_ranges(question, found)}"
+
+
+def _won(question: Question, found: Verdict) -> str:
+    assert found.offer is not None
+    assert found.rival is not None
+    mine, theirs = _times(found.offer, found.rival)
+    rival = _within(found.rival.choice, found.offer.choice)
+    words = f"Buy **{_named(found.offer)}**: "
+    if question.by == "time":
+        return (
+            f"{words}an iteration takes **{mine}** instead of {theirs} on {rival}, the fastest network without "
+            "optical switches."
+        )
+    what = "an iteration costs" if question.by == "dollars" else "the network costs"
+    return (
+        f"{words}{what} **{percent(found.lead)} less** than on {rival}, the best network without optical switches, and "
+        f"takes {mine} instead of {theirs}."
+        if question.by == "dollars"
+        else f"{words}{what} **{percent(found.lead)} less** than {rival}, the cheapest without optical switches. An "
+        f"iteration takes {mine} instead of {theirs}."
+    )
+
+
+def _lost(question: Question, found: Verdict) -> str:
+    assert found.offer is not None
+    assert found.rival is not None
+    mine, theirs = _times(found.offer, found.rival)
+    what, more = {
+        "dollars": ("an iteration costs", "more"),
+        "time": ("an iteration takes", "longer"),
+        "price": ("the network costs", "more"),
+    }[question.by]
+    by_how_much = "just as much" if abs(found.lead) < 1e-9 else f"**{percent(-found.lead)} {more}**"
+    rival = _within(found.rival.choice, found.offer.choice)
+    return (
+        f"**No optical switch is worth buying**: take {rival}, {theirs} an iteration. With the best switch, "
+        f"{_named(found.offer)}, {what} {by_how_much} ({mine} an iteration)."
+    )
+
+
+def _ranges(question: Question, found: Verdict) -> str:
+    if not found.turns:
+        return "No delay, price or power within its range turns that."
+    if found.wins:
+        return "Within the ranges of its delay, price and power that **could turn**."
+    best = found.possible
+    if best is None:
+        return "Within the ranges of its delay, price and power that **could turn**."
+    assert found.rival is not None
+    gain = percent(lead(question, best, found.rival))
+    return (
+        f"That **could turn**: at the best end of all its ranges {_named(best)} would save {gain}."
+    )
+
+
+def also_as_good(answer: Answer) -> str:
+    """Return which other offers are as good, in a sentence; empty if none is."""
+    found = answer.verdict
+    if found is None or not found.as_good:
+        return ""
+    names = [_named(row) for row in found.as_good]
+    verb = "is" if len(names) == 1 else "are"
+    return f"{enumeration(names)} {verb} as good within {100 * AS_GOOD:g} %."
+
+
+def _times(mine: Row, theirs: Row) -> tuple[str, str]:
+    assert mine.iteration_ms is not None
+    assert theirs.iteration_ms is not None
+    first, second = apart([mine.iteration_ms, theirs.iteration_ms])
+    return first, second
+
+
+def _named(row: Row) -> str:
+    return row.choice.title
+
+
+def _within(choice: Choice, beside: Choice) -> str:
+    """Return a rival within a sentence, its ports only where they are not those of the network beside it."""
+    article = "" if choice.key == "fixed" else "a "
+    words = choice.name if choice.degree == beside.degree else choice.title
+    return f"{article}{words[0].lower()}{words[1:]}"
+
+
+def questions_turned(answer: Answer) -> Lines:
+    """Return the questions turned round with their answers."""
+    turned, found = answer.turned, answer.verdict
+    if turned is None or found is None or found.offer is None or found.rival is None:
+        return ()
+    choice, rival = found.offer.choice, _within(found.rival.choice, found.offer.choice)
+    lines = []
+    if turned.slowest is not None:
+        lines.append(
+            (
+                f"How slow may a switch be at the price of {choice.name}, and still beat {rival}?",
+                _slowest(turned.slowest),
+            )
+        )
+    fewest = (
+        "None of the numbers of ports that were tried wins."
+        if turned.fewest_ports is None
+        else f"**{plural(turned.fewest_ports, 'port')} a server**"
+        + (", and no fewer can be." if turned.fewest_ports == 1 else "; with fewer it loses.")
+    )
+    lines.append((f"With how few ports a server does {choice.name} still win?", fewest))
+    if turned.highest_usd is not None:
+        now = float(choice.values[PRICE])
+        highest = (
+            "Not even free ports would make it win."
+            if turned.highest_usd < 0
+            else f"Up to **${turned.highest_usd:,.0f} a port** (counted with: ${now:,.6g})."
+        )
+        lines.append((f"Up to which price of a port does {choice.name} win?", highest))
+    return tuple(lines)
+
+
+def _slowest(found: Slowest) -> str:
+    if found.wins_ms is None:
+        return f"No delay would do: it loses even at {time(FASTEST_MS)}."
+    if found.loses_ms is None:
+        return f"Any delay would do: it wins even at {time(SLOWEST_MS)}."
+    won, lost = apart([found.wins_ms, found.loses_ms])
+    return f"Up to **{won}** from circuit to circuit; at {lost} it loses."
+
+
+def network_rows(answer: Answer) -> list[dict[str, Any]]:
+    """Return a row a network: time, price and power with their ranges, dollars, lead, whether it is on the front."""
+    question, found = answer.question, answer.verdict
+    usual = [row for row in answer.rows if row.choice.level == "usual"]
+    front = front_of_rows(usual).on if usual else ()
+    rows = []
+    for row, on_front in zip(usual, front, strict=True):
+        ends = {
+            one.choice.level: one
+            for one in answer.rows
+            if (one.choice.key, one.choice.degree) == (row.choice.key, row.choice.degree)
+        }
+        low, high = ends.get("low", row), ends.get("high", row)
+        gain = (
+            lead(question, row, found.rival)
+            if found is not None and found.rival is not None and row.known
+            else None
+        )
+        rows.append(
+            {
+                "network": row.choice.name,
+                "ports a server": row.choice.degree,
+                "delay (ms)": row.choice.values.get(DELAY),
+                "iteration (ms)": row.iteration_ms,
+                "at best (ms)": low.iteration_ms,
+                "at worst (ms)": high.iteration_ms,
+                "network ($)": row.network_usd,
+                "network (W)": row.network_w,
+                "dollars an iteration": None
+                if not row.known
+                else question.usd_per_iteration(
+                    row.iteration_ms or 0.0, row.network_usd or 0.0, row.network_w or 0.0
+                ),
+                "saves (%)": None if gain is None else 100 * gain,
+                "nothing beats it": "yes" if on_front else "",
+                "switches": _switches(question, row.choice),
+                "note": row.message,
+            }
+        )
+    return rows
+
+
+def _switches(question: Question, choice: Choice) -> int | None:
+    if choice.rival:
+        return None
+    return question.switches(offer_of(question.offers, choice.key), choice.degree)
+
+
+def unfit_words(unfits: Sequence[Unfit]) -> tuple[str, ...]:
+    """Return in a sentence each which offers have too few ports, and how many whole switches would have enough."""
+    return tuple(
+        f"{one.offer.title} is left out: each switch must reach all servers, which takes {one.needed:,} ports, and it "
+        f"has {one.offer.ports.usual:,.0f}. {plural(one.switches, 'whole switch', 'whole switches')} joined would have "
+        "as many; what joins them is not computed here."
+        for one in unfits
+    )
+
+
+def caveats(question: Question) -> tuple[str, ...]:
+    """Return what every answer hangs on and what is not counted."""
+    assumed, gpus = question.assumed, question.gpus
+    return (
+        f"An hour of a GPU is counted with ${assumed.usd_per_gpu_hour.usual:g} (assumed), {plural(gpus, 'GPU')} in all; "
+        f"the network with its price over {assumed.years.usual:g} years and ${assumed.usd_per_kwh.usual:g} a kWh times "
+        f"{assumed.pue:g} (assumed).",
+        "Of a switch only the ports in use are paid for, not whole switches; the table says how many switches there are.",
+        "The fat-tree of the same cost costs what circuits cost at the price set's own port price.",
+        "Plans are made by list scheduling. A better schedule would help switches, not the fat-trees.",
+        "Insertion loss, the time a NIC takes to see light again, racks, fibre and work are not counted.",
+    )
+
+
+def offer_rows(offers: Sequence[Offer]) -> list[dict[str, Any]]:
+    """Return a row a figure of an offer: its range and where it comes from."""
+    return [
+        {
+            "switch": one.title,
+            "figure": f"{words}{f' ({unit})' if unit else ''}",
+            "low": one.figure(field).low,
+            "usual": one.figure(field).usual,
+            "high": one.figure(field).high,
+            "from": one.figure(field).provenance,
+            "source": one.figure(field).source,
+        }
+        for one in offers
+        for field, (words, unit, _) in FIGURES.items()
+    ]
+
+
+def as_record(answer: Answer) -> dict[str, Any]:
+    """Return the answer as the command writes it."""
+    found, turned = answer.verdict, answer.turned
+    record: dict[str, Any] = {
+        "finding": plain(finding(answer)),
+        "complete": answer.complete,
+        "networks": network_rows(answer),
+        "left_out": list(unfit_words(answer.question.unfits)),
+        "caveats": list(caveats(answer.question)),
+    }
+    if found is not None and found.offer is not None and found.rival is not None:
+        record |= {
+            "buy": found.winner.choice.key,
+            "ports": found.winner.choice.degree,
+            "best_switch": found.offer.choice.key,
+            "best_rival": found.rival.choice.key,
+            "saves": found.lead,
+            "saves_at_worst": found.least_lead,
+            "saves_at_best": found.most_lead,
+            "could_turn": found.turns,
+        }
+    if turned is not None:
+        slowest = turned.slowest
+        record |= {
+            "slowest_ms": None if slowest is None else slowest.wins_ms,
+            "loses_at_ms": None if slowest is None else slowest.loses_ms,
+            "fewest_ports": turned.fewest_ports,
+            "highest_port_usd": turned.highest_usd,
+        }
+    if answer.swings is not None:
+        record["hangs_on"] = swing_rows(answer)
+    return record
+
+
+def swing_rows(answer: Answer) -> list[Mapping[str, Any]]:
+    """Return the tornado as a table."""
+    return [
+        {"figure": one.name, "to": end[0], "saves (%)": 100 * end[1]}
+        for one in answer.swings or ()
+        for end in (one.low, one.high)
+        if end is not None
+    ]
+
+
+def plain(words: str) -> str:
+    """Return words without marks, for a terminal."""
+    return words.replace("**", "")
+
+
+def short_usd(value: float) -> str:
+    """Return dollars: $1.3 M, $35,450, $0.000512."""
+    if value >= 1e6:
+        return f"${short(value / 1e6)} M"
+    return f"${value:,.0f}" if value >= 1000 else f"${short(value)}"
+
+
+def delay_words(row: Row) -> str:
+    """Return the delay of a row's switch, within a sentence; empty of a rival."""
+    delay = row.choice.values.get(DELAY)
+    return "" if delay is None else delay_in_sentence(float(delay))
