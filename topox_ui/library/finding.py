@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.registry import FABRICS
-from topox_core.figures.cost import money, power
+from topox_core.figures.cost import money
+from topox_core.figures.study_words import key_words, lower, value_words
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
-from topox_core.studies.keys import GRAPH_KEYS, NETWORK_KEYS, RAIL_KEYS, ROUND_KEYS, by_name
-from topox_core.studies.measures import MEASURES
-from topox_core.text.numbers import apart, count, percent, plural, short, time
+from topox_core.text.numbers import apart, count, percent, plural
 from topox_ui.library.listing import LETTERS
 from topox_ui.shell.page import escape
 
-KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))
 # What of the record stands beside the settings, in words.
 RECORD_WORDS = {
     "kind": "Kind of run",
@@ -35,60 +32,9 @@ _FOLLOWS = ("graph", "cluster", "kind", "status", "stopped_by", "message")
 _MONEY = ("dollars", "watts", "iterations_per_dollar", "joules_per_iteration")
 
 
-def key_words(name: str) -> str:
-    """Return what a setting is called."""
-    if name in KEYS:
-        return KEYS[name].words
-    if name in MEASURES:
-        return MEASURES[name].words
-    return RECORD_WORDS.get(name, name.replace(".", ", ").replace("_", " "))
-
-
-def value_words(name: str, value: Any) -> str:
-    """Return a setting's or a measure's value as people read it."""
-    return _words(name, value).replace("-", "−") if _is_number(value) else _words(name, value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _words(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if name in ("graph", "cluster"):
-        return str(value)[:12]
-    if name == "fabric":
-        return FABRICS.get(value, str(value))
-    if not isinstance(value, int | float):
-        return str(value).replace("_", " ")
-    if name in MEASURES:
-        return measure_words(name, float(value))
-    unit = KEYS[name].unit if name in KEYS else ""
-    if unit == "ms":
-        return time(float(value))
-    number = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    return f"{number}\u00a0{unit}" if unit else number
-
-
-def measure_words(name: str, value: float) -> str:
-    """Return a measure's value with its unit: 32.2 ms, 43 %, $1.29 M."""
-    one = MEASURES[name]
-    if one.share:
-        return percent(value)
-    if one.unit == "ms":
-        return time(value)
-    if one.unit == "s":
-        return time(1000 * value)
-    if one.unit == "$":
-        return money(value)
-    if one.unit == "W":
-        return power(value)
-    if name in ("changes", "windows"):
-        return count(round(value))
-    return f"{short(value)}\u00a0{one.unit}" if one.unit else short(value)
+def name_words(name: str) -> str:
+    """Return what a setting, a measure or a field of a run's record is called."""
+    return key_words(name, RECORD_WORDS)
 
 
 def finding(compared: RunComparison) -> str:
@@ -141,7 +87,7 @@ def _difference(compared: RunComparison, fast: int, slow: int) -> str:
     if one.name == "version":
         return "By another version of the workbench the job takes"
     ours, theirs = (escape(value_words(one.name, one.values[k])) for k in (fast, slow))
-    return f"With {_lower(key_words(one.name))} {ours} instead of {theirs} an iteration takes"
+    return f"With {lower(name_words(one.name))} {ours} instead of {theirs} an iteration takes"
 
 
 def _different_settings(compared: RunComparison) -> list[ComparedValue]:
@@ -152,11 +98,6 @@ def _different_settings(compared: RunComparison) -> list[ComparedValue]:
         if one.name not in _FOLLOWS
         and (not one.name.startswith("subject.") or one.name.startswith("subject.parameters."))
     ]
-
-
-def _lower(words: str) -> str:
-    """Return words for the middle of a sentence: abbreviations keep their capitals."""
-    return words if words[:2].isupper() else words[:1].lower() + words[1:]
 
 
 def _price(runs: Sequence[StoredRun], fast: int, slow: int) -> str:
@@ -181,7 +122,7 @@ def differing(compared: RunComparison) -> list[tuple[str, list[ComparedValue]]]:
 
 def setting_rows(compared: RunComparison) -> list[dict[str, str]]:
     """Return every setting, a row each."""
-    return [{"Setting": key_words(one.name), **_values(one)} for one in compared.settings]
+    return [{"Setting": name_words(one.name), **_values(one)} for one in compared.settings]
 
 
 def _values(one: ComparedValue) -> dict[str, str]:
@@ -190,7 +131,7 @@ def _values(one: ComparedValue) -> dict[str, str]:
 
 def equal_words(equal: Mapping[str, Any], most: int = 8) -> str:
     """Return in a line what is alike."""
-    names = [_lower(key_words(name)) for name in equal if not name.startswith("subject.")]
+    names = [lower(name_words(name)) for name in equal if not name.startswith("subject.")]
     listed = ", ".join(dict.fromkeys(names[:most]))
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"Equal: {listed}{more}." if names else ""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.figures.study_words import measure_words
 from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, plural, size
 from topox_ui.answers.run_library import HOW_ON, OFF, library_path
 from topox_ui.library.actions import import_box, undo_button
-from topox_ui.library.finding import finding, measure_words
+from topox_ui.library.finding import finding
 from topox_ui.library.listing import Listed, keep_switch
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import escape, headline, quiet, write_html

@@ -11,12 +11,13 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
 from topox_core.figures.runs_compared import RunPicture, on_one_clock, windows_side_by_side
+from topox_core.figures.study_words import value_words
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.text.numbers import percent, plural, time
 from topox_ui.library.executions import RunDrawn, drawn_run
-from topox_ui.library.finding import differing, equal_words, key_words, setting_rows, value_words
+from topox_ui.library.finding import differing, equal_words, name_words, setting_rows
 from topox_ui.library.listing import LETTERS
 from topox_ui.library.state import RunsState
 from topox_ui.shell.charts import chart, frame, legend_line
@@ -126,5 +127,5 @@ def _table(compared: RunComparison, blocks: Sequence[tuple[str, list[ComparedVal
         rows += f'<tr><th scope="colgroup" colspan="{1 + len(letters)}">{title}</th></tr>'
         for one in several:
             cells = "".join(f"<td>{escape(value_words(one.name, v))}</td>" for v in one.values)
-            rows += f'<tr><th scope="row">{escape(key_words(one.name))}</th>{cells}</tr>'
+            rows += f'<tr><th scope="row">{escape(name_words(one.name))}</th>{cells}</tr>'
     return f'<table class="differs"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'

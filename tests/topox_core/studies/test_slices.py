@@ -1,0 +1,104 @@
+"""A study seen along its axes says what its rows say: means seed by seed, ratios, who wins, the front."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from topox_core.library.record import FAILED
+from topox_core.studies.slices import Slice, cells, cloud, free_axes, wins
+from topox_core.studies.study_file import study_of
+from topox_core.studies.study_run import PointRow, StudyResult
+
+STUDY = study_of(
+    {
+        "subject": {"kind": "sample", "name": "race"},
+        "axes": [
+            {"key": "cluster.reconfiguration_ms", "values": [0, 1, 10]},
+            {"key": "fabric", "values": ["static", "scheduled"]},
+            {"key": "seed", "values": [0, 1]},
+        ],
+    },
+    "x",
+)
+
+
+def time_of(delay: float, fabric: str, seed: int) -> float:
+    return 100.0 + seed if fabric == "static" else 60.0 + 10 * delay + 3 * seed
+
+
+def result(missing: int = 0, failing: tuple = ()) -> StudyResult:
+    rows = []
+    for number, point in enumerate(STUDY.points):
+        known = number < len(STUDY.points) - missing
+        bad = point in failing
+        values = {} if bad else {"iteration_ms": time_of(*point), "dollars": 10.0 + number}
+        rows.append(
+            PointRow(
+                number,
+                point,
+                run=number + 1 if known else None,
+                measures=values if known else None,
+                status=(FAILED if bad else "feasible") if known else "",
+                message="no port is left" if bad else "",
+            )
+        )
+    return StudyResult(STUDY, tuple(rows))
+
+
+def test_a_cell_is_the_mean_over_the_seeds_of_its_rows() -> None:
+    found = cells(result(), Slice("iteration_ms", {}), "cluster.reconfiguration_ms", "fabric")
+    assert len(found) == 6
+    for (delay, fabric), cell in found.items():
+        values = [time_of(delay, fabric, seed) for seed in (0, 1)]
+        assert cell.mean == math.fsum(values) / 2 and cell.values == 2
+        assert (cell.least, cell.most) == (min(values), max(values)) and len(cell.runs) == 2
+
+
+def test_what_is_still_to_come_and_what_cannot_run_are_told_apart() -> None:
+    failing = ((0.0, "static", 0), (0.0, "static", 1))
+    some = result(missing=1, failing=failing)
+    found = cells(some, Slice("iteration_ms", {}), "cluster.reconfiguration_ms", "fabric")
+    assert found[0.0, "static"].failed and found[0.0, "static"].message == "no port is left"
+    assert found[10.0, "scheduled"].values == 1 and not found[10.0, "scheduled"].failed
+    late = cells(
+        result(missing=2), Slice("iteration_ms", {}), "cluster.reconfiguration_ms", "fabric"
+    )
+    assert late[10.0, "scheduled"].mean is None and not late[10.0, "scheduled"].failed
+
+
+def test_a_ratio_is_taken_seed_by_seed() -> None:
+    of = Slice("iteration_ms", {"fabric": "scheduled"}, "static")
+    found = cells(result(), of, "cluster.reconfiguration_ms", "fabric")
+    assert set(found) == {(d, "scheduled") for d in (0.0, 1.0, 10.0)}
+    expected = [time_of(1.0, "scheduled", s) / time_of(1.0, "static", s) for s in (0, 1)]
+    assert found[1.0, "scheduled"].mean == pytest.approx(math.fsum(expected) / 2)
+
+
+def test_only_settings_in_which_every_fabric_has_its_answer_are_counted() -> None:
+    assert wins(result()).by_fabric == {"scheduled": 4, "static": 2}
+    assert wins(result()).settings == 6
+    assert wins(result(missing=1)).settings == 5
+    failing = ((10.0, "static", 0),)
+    assert wins(result(failing=failing)).by_fabric["scheduled"] == 5
+
+
+def test_the_cloud_has_every_row_with_both_measures_and_its_front() -> None:
+    found = cloud(result(failing=((0.0, "static", 0),)), "dollars", "iteration_ms")
+    assert len(found.rows) == 11 and found.missing == 1
+    best = [found.rows[k].point for k in found.steps]
+    assert best == sorted(best, key=lambda p: found.x[[r.point for r in found.rows].index(p)])
+    for k, (x, y) in enumerate(zip(found.x, found.y, strict=True)):
+        beaten = any(
+            a <= x and b <= y and (a, b) != (x, y) for a, b in zip(found.x, found.y, strict=True)
+        )
+        assert found.on_front[k] == (not beaten)
+
+
+def test_nothing_done_is_an_empty_cloud() -> None:
+    assert cloud(result(missing=12), "dollars", "iteration_ms").rows == ()
+
+
+def test_the_seed_needs_no_value_of_its_own() -> None:
+    assert free_axes(result(), ["fabric"]) == ("cluster.reconfiguration_ms",)

@@ -1,0 +1,217 @@
+"""A study seen along some of its axes: a measure, or how it compares with another fabric's, at chosen values of the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topox_core.fabrics.compare import EQUAL
+from topox_core.studies.design import Point
+from topox_core.studies.keys import SEED, Value
+from topox_core.studies.measures import MEASURES
+from topox_core.studies.pareto import front_of
+from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.studies.table import measure_of
+
+FABRIC_KEY = "fabric"
+BASE: Value = ""  # stands for the subject's own value, where an axis is at its base
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Which rows of a study are looked at.
+
+    Attributes
+    ----------
+    measure
+        What is looked at.
+    at
+        By key of an axis, the one value that rows have there.
+    against
+        A fabric: the measure is then divided by that of this fabric at the same values otherwise,
+        seed by seed.
+    """
+
+    measure: str
+    at: Mapping[str, Value]
+    against: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is known of one place: the mean over its rows, how many have a value, and their runs.
+
+    Attributes
+    ----------
+    mean
+        None where no row has a value yet, or can have one.
+    failed
+        Whether all of its rows are there and none has a value.
+    message
+        Why not, of the first row that failed.
+    """
+
+    mean: float | None
+    least: float | None
+    most: float | None
+    values: int
+    runs: tuple[int, ...]
+    failed: bool
+    message: str = ""
+
+
+def keys_of(result: StudyResult) -> tuple[str, ...]:
+    """Return the keys of the axes, in order."""
+    return tuple(axis.key.name for axis in result.study.axes)
+
+
+def place(row: PointRow, keys: Sequence[str], key: str) -> Value:
+    """Return a row's value on an axis; :data:`BASE` where the axis is at its base."""
+    value = row.point[keys.index(key)]
+    return BASE if value is None else value
+
+
+def chosen_rows(result: StudyResult, of: Slice) -> list[tuple[PointRow, float | None]]:
+    """Return the rows of a slice with their values, in the order of the design."""
+    keys = keys_of(result)
+    fixed = [(keys.index(key), value) for key, value in of.at.items() if key in keys]
+    others = _of_fabric(result.rows, keys, of) if of.against else None
+    return [
+        (row, _value(row, of, others, keys))
+        for row in result.rows
+        if all((BASE if row.point[k] is None else row.point[k]) == v for k, v in fixed)
+    ]
+
+
+def _of_fabric(
+    rows: Iterable[PointRow], keys: Sequence[str], of: Slice
+) -> dict[Point, float | None]:
+    """Return the measure of the fabric compared with, by the values of all other axes."""
+    k = keys.index(FABRIC_KEY)
+    return {
+        (*row.point[:k], None, *row.point[k + 1 :]): measure_of(row, of.measure)
+        for row in rows
+        if row.point[k] == of.against
+    }
+
+
+def _value(
+    row: PointRow, of: Slice, others: Mapping[Point, float | None] | None, keys: Sequence[str]
+) -> float | None:
+    value = measure_of(row, of.measure)
+    if others is None or value is None:
+        return value
+    k = keys.index(FABRIC_KEY)
+    other = others.get((*row.point[:k], None, *row.point[k + 1 :]))
+    return value / other if other else None
+
+
+def cells(result: StudyResult, of: Slice, across: str, up: str) -> dict[tuple[Value, Value], Cell]:
+    """Return the cells of a map over two axes: means over the seeds and whatever else is not fixed."""
+    keys = keys_of(result)
+    found: dict[tuple[Value, Value], list[tuple[PointRow, float | None]]] = {}
+    for row, value in chosen_rows(result, of):
+        found.setdefault((place(row, keys, across), place(row, keys, up)), []).append((row, value))
+    return {where: _cell(rows) for where, rows in found.items()}
+
+
+def _cell(rows: Sequence[tuple[PointRow, float | None]]) -> Cell:
+    values = [value for _, value in rows if value is not None]
+    runs = tuple(row.run for row, _ in rows if row.run is not None)
+    failed = not values and all(row.done for row, _ in rows)
+    message = next((row.message for row, _ in rows if row.failed), "")
+    if not values:
+        return Cell(None, None, None, 0, runs, failed, message)
+    mean = math.fsum(values) / len(values)
+    return Cell(mean, min(values), max(values), len(values), runs, False, message)
+
+
+@dataclass(frozen=True)
+class Wins:
+    """Who is fastest in how many settings, of those in which every fabric has its answer.
+
+    Attributes
+    ----------
+    settings
+        How many there are.
+    by_fabric
+        In how many each fabric is the only one that is fastest, by more than what counts as equal.
+    """
+
+    settings: int
+    by_fabric: Mapping[str, int]
+
+
+def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
+    """Return who is fastest how often; the ideal switch, which nobody builds, does not take part."""
+    keys = keys_of(result)
+    k = keys.index(FABRIC_KEY)
+    fabrics = {row.point[k] for row in result.rows} - {"ideal"}
+    settings: dict[Point, dict[Value | None, float | None]] = {}
+    for row in result.rows:
+        if row.point[k] in fabrics and row.done:
+            rest = (*row.point[:k], *row.point[k + 1 :])
+            settings.setdefault(rest, {})[row.point[k]] = measure_of(row, measure)
+    counts: dict[str, int] = dict.fromkeys(map(str, sorted(map(str, fabrics))), 0)
+    complete = 0
+    for values in settings.values():
+        if set(values) != fabrics:
+            continue
+        complete += 1
+        known = sorted((v, str(f)) for f, v in values.items() if v is not None)
+        if known and (len(known) == 1 or known[1][0] > known[0][0] * (1 + EQUAL)):
+            counts[known[0][1]] += 1
+    return Wins(complete, counts)
+
+
+@dataclass(frozen=True)
+class CloudRows:
+    """Rows with a value in two measures (and a third), and which of them no other one beats.
+
+    Attributes
+    ----------
+    steps
+        The front in the first two measures alone, in order of the first, as positions.
+    missing
+        How many rows that are there have no value in one of them.
+    """
+
+    rows: tuple[PointRow, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    on_front: tuple[bool, ...]
+    steps: tuple[int, ...]
+    missing: int
+
+
+def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRows:
+    """Return all rows by two measures with their front; with a third measure the front is over all three."""
+    names = [name for name in (across, up, third) if name]
+    done = [row for row in result.rows if row.done]
+    columns = [[measure_of(row, name) for row in done] for name in names]
+    better = [MEASURES[name].better == "most" for name in names]
+    if not done:
+        return CloudRows((), (), (), (), (), 0)
+    whole = front_of(columns, better)
+    known = [k for k in range(len(done)) if all(column[k] is not None for column in columns)]
+    x = [float(columns[0][k] or 0.0) for k in known]
+    y = [float(columns[1][k] or 0.0) for k in known]
+    flat = front_of([x, y], better[:2]).on
+    # Of equal points one is enough for a line.
+    ends = {(x[k], y[k]): k for k in range(len(known)) if flat[k]}
+    steps = sorted(ends.values(), key=lambda k: (x[k], y[k]))
+    return CloudRows(
+        tuple(done[k] for k in known),
+        tuple(x),
+        tuple(y),
+        tuple(bool(whole.on[k]) for k in known),
+        tuple(steps),
+        whole.missing,
+    )
+
+
+def free_axes(result: StudyResult, used: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of the axes that need a value of their own: neither used, nor averaged over as the seed is."""
+    taken = {*used, SEED}
+    return tuple(key for key in keys_of(result) if key not in taken)
