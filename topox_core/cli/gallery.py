@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, add_options, wrong_option
 from topox_core.cli.printing import as_json, figure, note, table
 from topox_core.io.record import record_of
 
@@ -35,6 +35,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
             dest="switches",
             repeated=True,
         ),
+        WORKERS,
+        SCHEDULER,
         JSON,
     )
 
@@ -45,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     The exit code is 1 if rows are missing because it was stopped or a process died.
     """
     from topox_core.papers.catalogue import CARDS, card_named
+    from topox_core.runs.choose import executor_for
 
     if options.card is None:
         if options.switches:
@@ -52,8 +55,13 @@ def run(options: argparse.Namespace) -> int:
         _list(options.json, CARDS)
         return 0
     card = card_named(options.card)
-    with ctrl_c_stops() as stop:
-        answer = card.run(dict(map(given.key_and_value, options.switches)), stop, _tell)
+    switches = card.settings(dict(map(given.key_and_value, options.switches)))
+    executor = executor_for(options.scheduler, options.workers)
+    try:
+        with ctrl_c_stops() as stop:
+            answer = card.run(switches, stop, _tell, executor)
+    finally:
+        executor.kill()
     if options.json:
         as_json(record(card, answer))
     else:

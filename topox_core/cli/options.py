@@ -157,6 +157,9 @@ class Option(NamedTuple):
 
 
 JSON = Option("--json", bool, "print one JSON object instead of a table")
+# Who computes what comes in many pieces.
+WORKERS = Option("--workers N", positive, "processes on this machine (default: one a core)")
+SCHEDULER = Option("--scheduler ADDRESS", str, "a Dask scheduler, such as tcp://host:8786")
 
 
 def add_options(group: argparse._ActionsContainer, *options: Option) -> None:

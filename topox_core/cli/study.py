@@ -13,7 +13,7 @@ from topox_core.cli import study_buy
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.options import JSON, Option, add_options, positive, wrong_option
+from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, add_options, wrong_option
 from topox_core.cli.printing import as_json, figure, note, percent, table
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     add_options(
         running,
         FILE,
-        Option("--workers N", positive, "processes on this machine (default: one a core)"),
-        Option("--scheduler ADDRESS", str, "a Dask scheduler, such as tcp://host:8786"),
+        WORKERS,
+        SCHEDULER,
         LIBRARY,
         Option("--no-library", bool, "keep nothing"),
         Option("--csv FILE", str, "write the table"),

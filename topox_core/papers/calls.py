@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -15,6 +17,21 @@ from topox_core.runs.stopping import Stop
 POLL_S = 0.1
 CANCELLED = "cancelled"
 
+# Cards take no executor each, for most make no calls: who runs one says who makes those there are.
+_computing: ContextVar[concurrent.futures.Executor | int | None] = ContextVar(
+    "computing", default=None
+)
+
+
+@contextmanager
+def computed_by(executor: concurrent.futures.Executor | int | None) -> Iterator[None]:
+    """Have the calls that are made meanwhile, in this thread, made by an executor or so many processes."""
+    token = _computing.set(executor)
+    try:
+        yield
+    finally:
+        _computing.reset(token)
+
 
 @dataclass(frozen=True)
 class Call:
@@ -25,13 +42,10 @@ class Call:
     arguments: tuple[Any, ...] = field(compare=False)
 
 
-def answers(
-    calls: Sequence[Call],
-    stop: Stop,
-    lost: list[str],
-    executor: concurrent.futures.Executor | int | None = None,
-) -> Iterator[tuple[Any, Any]]:
+def answers(calls: Sequence[Call], stop: Stop, lost: list[str]) -> Iterator[tuple[Any, Any]]:
     """Yield (key, answer) of each call as soon as it is there; put the longest calls first.
+
+    Worker processes make them, one a core, unless :func:`computed_by` says who does.
 
     Parameters
     ----------
@@ -39,9 +53,6 @@ def answers(
         Asked ten times a second; True ends the workers at once.
     lost
         Gets a line for every reason why answers are missing.
-    executor
-        Who makes the calls: an executor, which whoever made it ends, or how many worker processes;
-        by default one a core.
 
     Raises
     ------
@@ -49,7 +60,7 @@ def answers(
         If a call raises one.
     """
     came: SimpleQueue[list[tuple[Call, Any]]] = SimpleQueue()
-    run = CellsRun(calls, _key, make, None, executor, came.put)
+    run = CellsRun(calls, _key, make, None, _computing.get(), came.put)
     try:
         while run.running or not came.empty():
             if stop():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
 from topox_core.errors import InputError, errors_in_file
+from topox_core.papers.calls import computed_by
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 
@@ -206,7 +208,13 @@ class Card:
         """Return what a run of this card gives."""
         return Answer(self.name, settings, tuple(rows), finding, (), remarks, tuple(lost))
 
-    def run(self, settings: Settings | None, stop: Stop, on_row: OnRow) -> Answer:
+    def run(
+        self,
+        settings: Settings | None,
+        stop: Stop,
+        on_row: OnRow,
+        executor: Executor | int | None = None,
+    ) -> Answer:
         """Run the card.
 
         Parameters
@@ -217,19 +225,24 @@ class Card:
             Asked now and then; True ends the run with the rows that are there.
         on_row
             Told every row as soon as it is there, in no order.
+        executor
+            Who computes what comes in calls: an executor, which whoever made it ends, or how many
+            worker processes; by default one a core.
 
         Raises
         ------
         InputError
             As :meth:`settings`.
         """
-        return self.play(self.settings(settings), stop, on_row)
+        with computed_by(executor):
+            return self.play(self.settings(settings), stop, on_row)
 
-    def start(self, settings: Settings | None = None) -> FunctionRun[Answer, Row]:
+    def start(
+        self, settings: Settings | None = None, executor: Executor | int | None = None
+    ) -> FunctionRun[Answer, Row]:
         """Start the card in the background; raises InputError as :meth:`settings` does, before it starts."""
-        return FunctionRun(
-            partial(self.play, self.settings(settings)), self._measure, f"card {self.name}"
-        )
+        play = partial(self.run, self.settings(settings), executor=executor)
+        return FunctionRun(play, self._measure, f"card {self.name}")
 
     def _measure(self, rows: tuple[Row, ...], elapsed_s: float) -> RunProgress:
         done, total = len(rows), self.row_count

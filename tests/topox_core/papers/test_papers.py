@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -27,7 +28,7 @@ from topox_core.papers.booked_links import (
     booked_iteration_ms,
     intra_server_ms,
 )
-from topox_core.papers.calls import Call, answers
+from topox_core.papers.calls import Call, answers, computed_by
 from topox_core.papers.card import (
     Answer,
     Card,
@@ -550,9 +551,10 @@ def test_answers_come_from_child_processes():
 
 def test_a_dead_worker_costs_only_its_own_call():
     lost: list[str] = []
-    found = dict(
-        answers([Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))], never, lost, 1)
-    )
+    with computed_by(1):
+        found = dict(
+            answers([Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))], never, lost)
+        )
     assert found == {"lives": 2}
     assert len(lost) == 1
     assert lost[0].startswith("dies: the worker process ended")
@@ -565,12 +567,34 @@ def test_bad_input_in_a_call_comes_back_as_bad_input():
         )
 
 
+def test_whoever_runs_a_card_says_who_computes_its_calls():
+    class Counting(concurrent.futures.ThreadPoolExecutor):
+        sent = 0
+
+        def submit(self, fn, /, *args, **kwargs):
+            self.sent += 1
+            return super().submit(fn, *args, **kwargs)
+
+    def play(settings, stop, on_row):
+        roots = dict(answers([Call(i, math.sqrt, (i,)) for i in (1, 4, 9)], stop, []))
+        rows = [row(roots[i * i]) for i in (1, 2, 3)]
+        return COUNT.answer(settings, rows, "", (), ())
+
+    card = replace(COUNT, play=play)
+    with Counting(2) as threads:
+        ran = card.run(None, never, lambda row: None, threads)
+        started = finish(card.start(None, threads))
+        assert threads.sent >= 2
+    sent = threads.sent
+    assert ran == started == card.run(None, never, lambda row: None)
+    assert threads.sent == sent
+    assert [one.ours for one in ran.rows] == [1.0, 2.0, 3.0]
+
+
 def test_a_stopped_run_keeps_what_is_there():
     lost: list[str] = []
     seen: list[object] = []
-    for key, _ in answers(
-        [Call(i, math.sqrt, (i,)) for i in range(40)], lambda: bool(seen), lost, 1
-    ):
+    for key, _ in answers([Call(i, math.sqrt, (i,)) for i in range(40)], lambda: bool(seen), lost):
         seen.append(key)
     assert 0 < len(seen) <= 40
     assert lost == ([] if len(seen) == 40 else [calls.CANCELLED])
