@@ -4,10 +4,11 @@ import streamlit as st
 
 from topox_ui.gallery.card_run import answer_of, kicker, run_controls
 from topox_ui.gallery.card_view import draw_answer, finding
+from topox_ui.gallery.claims_table import claims_table
 from topox_ui.gallery.controls import chosen_card, switches
 from topox_ui.gallery.measured import measured_card
-from topox_ui.gallery.overview import opened, overview
 from topox_ui.gallery.state import MEASURED
+from topox_ui.gallery.wall import opened, wall
 from topox_ui.shell.page import frame, headline, quiet, size_switch
 
 theme = frame("Published results")
@@ -17,7 +18,9 @@ if isinstance(card, str):
     if card == MEASURED:
         measured_card(theme)
     else:
-        overview()
+        wall(theme)
+        with st.expander("What the papers claim, a line each"):
+            claims_table()
     st.stop()
 settings = switches(card)
 size_switch()
@@ -26,7 +29,9 @@ answer = answer_of(card, settings)
 headline(kicker(card), finding(card, answer))
 with st.container(horizontal=True, vertical_alignment="center"):
     run_controls(card, settings, answer)
-    st.button("All claims", key="all_claims", icon=":material/list:", on_click=opened, args=("",))
+    st.button(
+        "All cards", key="all_cards", icon=":material/grid_view:", on_click=opened, args=("",)
+    )
 if answer is not None:
     quiet(f"{card.shows}")
     draw_answer(card, answer, theme)

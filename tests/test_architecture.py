@@ -69,7 +69,7 @@ MAY_USE = {
     },
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND
-    | {"economics", "fabrics", "rails", "schedule", "strategy", "tdm", "topology"}
+    | {"economics", "fabrics", "library", "rails", "schedule", "strategy", "tdm", "topology"}
     | {"training", "workloads"},
 }
 # Inside ``tdm``: what each part may use besides itself.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, add_options, wrong_option
 from topox_core.cli.printing import as_json, figure, note, table
 from topox_core.io.record import record_of
@@ -27,6 +28,11 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     add_options(
         command,
         Option("--card NAME", str, "run this card (default: list all)"),
+        Option(
+            "--all", bool, "run every card, the quickest first, and keep the answers", dest="every"
+        ),
+        LIBRARY,
+        Option("--no-library", bool, "with --all: keep nothing"),
         Option(
             "--set KEY=VALUE",
             str,
@@ -49,11 +55,17 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.papers.catalogue import CARDS, card_named
     from topox_core.runs.choose import executor_for
 
+    if options.every:
+        if options.card is not None or options.switches:
+            raise wrong_option("--all", "runs every card as it is: leave --card and --set out")
+        return _run_all(options)
     if options.card is None:
         if options.switches:
             raise wrong_option("--set", "needs --card: switches belong to a card")
         _list(options.json, CARDS)
         return 0
+    from topox_core.papers.answer_record import to_record
+
     card = card_named(options.card)
     switches = card.settings(dict(map(given.key_and_value, options.switches)))
     executor = executor_for(options.scheduler, options.workers)
@@ -63,10 +75,82 @@ def run(options: argparse.Namespace) -> int:
     finally:
         executor.kill()
     if options.json:
-        as_json(record(card, answer))
+        as_json(to_record(card, answer))
     else:
         _print(card, answer)
     return 0 if answer.complete else 1
+
+
+def _run_all(options: argparse.Namespace) -> int:
+    """Run every card; 1 if one is incomplete, or this version brought other rows before."""
+    import time
+    from collections import Counter
+    from contextlib import ExitStack
+
+    from topox_core.papers.answer_record import to_record
+    from topox_core.papers.card import VERDICTS
+    from topox_core.papers.catalogue import CARDS
+    from topox_core.papers.every_card import CardStep, run_cards
+    from topox_core.papers.kept_answers import keep
+    from topox_core.runs.choose import executor_for
+
+    began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
+    with ExitStack() as stack:
+        library = None
+        if not options.no_library:
+            library = stack.enter_context(opened(options, to_write=True))
+
+        def kept(step: CardStep, answer: Answer) -> bool:
+            return library is None or keep(library, CARDS[step.card], answer, step.wall_s)
+
+        def take(step: CardStep) -> None:
+            if step.row is not None:
+                return
+            steps[step.card] = step
+            answer = step.answer
+            if answer is not None and answer.complete and not kept(step, answer):
+                others.append(step.card)
+            words = step.failed or f"{figure(round(step.wall_s, 2), 's')}"
+            note(f"{len(steps)} of {len(CARDS)}: {step.card} ({words})")
+
+        executor = executor_for(options.scheduler, options.workers)
+        stack.callback(executor.kill)
+        with ctrl_c_stops("the cards that are there are kept") as stop:
+            run_cards(tuple(CARDS), stop, take, executor)
+    answered = [step.answer for step in steps.values() if step.answer is not None]
+    verdicts = Counter(row.verdict for answer in answered for row in answer.rows)
+    counts = {name: verdicts[name] for name in VERDICTS}
+    complete = len(answered) == len(CARDS) and all(answer.complete for answer in answered)
+    if options.json:
+        as_json(
+            {
+                "verdicts": counts,
+                "seconds": round(time.monotonic() - began, 3),
+                "other_rows_than_before": others,
+                "cards": [
+                    {**to_record(CARDS[answer.card], answer), "wall_s": steps[answer.card].wall_s}
+                    for answer in answered
+                ],
+            }
+        )
+    else:
+        rows = [
+            (
+                step.card,
+                *(str(_count(step.answer, name)) for name in VERDICTS),
+                f"{step.wall_s:.1f}",
+            )
+            for step in steps.values()
+        ]
+        table(("card", *VERDICTS, "seconds"), *rows)
+        print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    for name in others:
+        note(f"{name}: other rows than this version brought before")
+    return 0 if complete and not others else 1
+
+
+def _count(answer: Answer | None, verdict: str) -> int:
+    return 0 if answer is None else sum(row.verdict == verdict for row in answer.rows)
 
 
 def _list(as_record: bool, cards: dict[str, Card]) -> None:
@@ -95,27 +179,6 @@ def _list(as_record: bool, cards: dict[str, Card]) -> None:
 
 def _tell(row: Row) -> None:
     note(f"{row.series} {row.item}: {figure(row.ours, row.unit)} ({row.verdict})")
-
-
-def record(card: Card, answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON has it."""
-    rows = [
-        record_of(row, "series item about theirs ours unit deviation bound verdict reason")
-        | {"data": dict(row.data)}
-        for row in answer.rows
-    ]
-    return {
-        "card": card.name,
-        "source": card.source,
-        "settings": dict(answer.settings),
-        "finding": answer.finding,
-        "facts": [
-            {"name": name, "value": value, "note": aside} for name, value, aside in answer.facts
-        ],
-        "remarks": list(answer.remarks),
-        "lost": list(answer.lost),
-        "rows": rows,
-    }
 
 
 def _print(card: Card, answer: Answer) -> None:

@@ -32,6 +32,19 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType(
 )
 NOT_PRINTED = "No number is printed."
 
+# A card that takes no longer is run when its page opens.
+QUICK_S = 2.0
+# Papers in the order of the gallery, and how the source of a card of theirs begins.
+PAPERS: Mapping[str, str] = MappingProxyType(
+    {
+        "TOPO-X": "TOPO-X",
+        "TopoOpt": "TopoOpt",
+        "Opus": "Photonic Rails",
+        "Time division": "TDM drafts",
+        "Lecture": "Lecture",
+    }
+)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -165,6 +178,8 @@ class Card:
         Runs it; use :meth:`run`.
     logarithmic
         Whether its numbers are read on a logarithmic axis.
+    takes_s
+        About how long a run takes, in seconds: what is shown before one on this machine is known.
     """
 
     name: str
@@ -176,6 +191,18 @@ class Card:
     row_count: int
     play: Callable[[Settings, Stop, OnRow], Answer]
     logarithmic: bool = False
+    takes_s: float = 1.0
+
+    @property
+    def quick(self) -> bool:
+        """Whether a page may run it without being asked."""
+        return self.takes_s < QUICK_S
+
+    @property
+    def paper(self) -> str:
+        """The paper that it is from, a key of :data:`PAPERS`; empty if it is from another one."""
+        named = (name for name, begins in PAPERS.items() if self.source.startswith(begins))
+        return next(named, "")
 
     def settings(self, given: Settings | None = None) -> dict[str, Value]:
         """Return every switch with its position: ``given`` on top of the defaults.

@@ -13,6 +13,7 @@ from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import planned_run
+from topox_core.io.record import digest_of
 from topox_core.library.record import RunRecord
 from topox_core.model.cluster import Cluster
 from topox_core.runs.identity import code_version
@@ -23,7 +24,7 @@ from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of
 from topox_core.studies.keys import SEED, Value
 from topox_core.studies.measures import FABRIC
 from topox_core.studies.point import StudyJob, host_name
-from topox_core.studies.subject import Resolved, digest_of
+from topox_core.studies.subject import Resolved
 from topox_core.studies.values import SETTINGS
 
 SCHEDULE = "schedule"

@@ -9,11 +9,12 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.record import digest_of
 from topox_core.studies.axes import Axis
 from topox_core.studies.design import MAX_POINTS, Design, Point
 from topox_core.studies.keys import Key, Value
 from topox_core.studies.measures import USUAL
-from topox_core.studies.subject import Subject, digest_of
+from topox_core.studies.subject import Subject
 
 FORMAT, VERSION = "topox-study", 1
 MAX_AXES = 32

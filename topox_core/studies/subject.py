@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,6 +14,7 @@ from topox_core.errors import InputError
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.files import read
+from topox_core.io.record import digest_of
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -390,11 +390,6 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
 def sha256(content: bytes) -> str:
     """Return the digest of a file's bytes."""
     return hashlib.sha256(content).hexdigest()
-
-
-def digest_of(parts: object) -> str:
-    """Return SHA-256 of canonical JSON."""
-    return sha256(json.dumps(parts, sort_keys=True).encode())
 
 
 def value_text(value: Value) -> str:

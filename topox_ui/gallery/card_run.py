@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import cast
 
 import streamlit as st
 
 from topox_core.papers.card import Answer, Card, Settings, Value
 from topox_core.papers.catalogue import CARDS
+from topox_core.text.numbers import seconds
+from topox_ui.gallery.last_runs import last_runs, took
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.page import button, escape
+from topox_ui.shell.page import button, escape, quiet
 
 MOST_KEPT = 48
 CARD = RunKind(
@@ -32,39 +35,60 @@ def complete_answers() -> Kept[Answer]:
     return Kept(MOST_KEPT)
 
 
+@st.cache_resource(show_spinner=False)
+def repeated() -> dict[Key, bool]:
+    """Return whether the last run of a card brought the rows of the one before, where there were two."""
+    return {}
+
+
 def answer_of(card: Card, settings: Settings) -> Answer | None:
-    """Return what is known of a card under these switches."""
+    """Return what is known of a card under these switches, of this version of the code."""
     key = key_of(card, settings)
-    return complete_answers().get(key) or run_owner().results(CARD).get(key)
+    answer = complete_answers().get(key) or run_owner().results(CARD).get(key)
+    if answer is None and dict(settings) == card.settings():
+        last = last_runs().get(card.name)
+        return last.answer if last is not None and last.of_this_version else None
+    return answer
 
 
 def start(card: Card, settings: Settings) -> None:
     """Run a card beside the page; one that runs already is ended first."""
     key, complete, partial = key_of(card, settings), complete_answers(), run_owner().results(CARD)
+    before, began, same = answer_of(card, settings), time.monotonic(), repeated()
 
     def keep(answer: Answer) -> None:
         (complete if answer.complete else partial)[key] = answer
+        if answer.complete:
+            took(card.name, answer, time.monotonic() - began)
+            if before is not None and before.complete:
+                same[key] = answer.rows == before.rows
 
     run_owner().start(CARD, key, lambda _slots: card.start(settings), keep)
 
 
 def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
-    """Draw the Run button, or the run's progress with its Cancel button."""
+    """Draw the Run button with how long a run takes, or the run's progress with its Cancel button."""
     owner = run_owner()
     run_note(CARD)
     if owner.run(CARD) is not None:
         name, _ = cast("Key", owner.key(CARD))
         run_panel(CARD, CARDS[name].title)
-    elif answer is None or not answer.complete:
-        button(
-            "Run it here" if answer is None else "Run it again",
-            "gallery_run",
-            "play_arrow",
-            start,
-            card,
-            settings,
-            primary=True,
-        )
+        return
+    last = last_runs().get(card.name)
+    takes_s = card.takes_s if last is None else last.wall_s
+    button(
+        "Run it here" if answer is None else "Run it again",
+        "gallery_run",
+        "play_arrow" if answer is None else "replay",
+        start,
+        card,
+        settings,
+        primary=answer is None,
+        help=f"About {seconds(takes_s)} on this machine. The same version gives the same rows.",
+    )
+    same = repeated().get(key_of(card, settings))
+    if same is not None:
+        quiet("The same rows as before." if same else "✗ Other rows than before: a defect.")
 
 
 def kicker(card: Card) -> str:

@@ -18,7 +18,7 @@ from topox_ui.state.widgets import menu
 def chosen_card() -> Card | str:
     """Draw the list of cards in the sidebar and return the one that is open, or the name of what is none."""
     with st.sidebar:
-        titles = {"": "All claims"} | {name: card.title for name, card in CARDS.items()}
+        titles = {"": "All cards"} | {name: card.title for name, card in CARDS.items()}
         name = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
         if name not in CARDS:
             return name

@@ -7,13 +7,16 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
 
-from topox_core.papers.card import Card, Value
+from topox_core.papers.card import PAPERS, Card, Value
 from topox_core.papers.catalogue import CARDS
-from topox_ui.state.page_state import PageState, word_of
+from topox_ui.state.page_state import PageState, one_of, word_of
 from topox_ui.state.store import choose, state_of
 
 # The card of measured iterations, which has no switches and needs no run.
 MEASURED = "measured"
+# Which cards the wall shows, besides those of one paper.
+ALL, DIFFERS = "all", "differs"
+_PLAIN = ("card", "paper")
 
 
 def _known(card: str) -> str:
@@ -23,12 +26,13 @@ def _known(card: str) -> str:
 
 
 class GalleryState(PageState):
-    """The card that is open, all claims if empty, and its switches that are not in their first position."""
+    """The card that is open, the wall if empty, whose cards it shows, and switches that are not in their first position."""
 
     prefix = "gallery."
     resets: ClassVar = {"card": ("switches",)}
 
     card: Annotated[str, AfterValidator(_known)] = ""
+    paper: Annotated[str, one_of((ALL, *PAPERS, DIFFERS))] = ALL
     switches: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
@@ -37,20 +41,22 @@ class GalleryState(PageState):
         return key.startswith(cls.prefix)
 
     def to_query(self) -> dict[str, str]:
-        """Return card and switches as parameters of a link."""
+        """Return the card with its switches, or whose cards the wall shows, as parameters of a link."""
         switches = {self.prefix + key: word_of(value) for key, value in self.switches}
-        return {self.prefix + "card": self.card, **switches} if self.card else switches
+        if self.card:
+            return {self.prefix + "card": self.card, **switches}
+        return {self.prefix + "paper": self.paper} if self.paper != ALL else switches
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> tuple[GalleryState, list[str]]:
         """Return the state that a link describes, and the keys whose values it cannot have."""
         begin, wrong = super().of_query(
-            {key: text for key, text in query.items() if key == cls.prefix + "card"}
+            {key: text for key, text in query.items() if key.removeprefix(cls.prefix) in _PLAIN}
         )
         card = CARDS.get(begin.card) or next(iter(CARDS.values()))
         known = {choice.key: choice for choice in card.choices}
         switches = []
-        for key in query.keys() - {cls.prefix + "card"}:
+        for key in query.keys() - {cls.prefix + name for name in _PLAIN}:
             name = key.removeprefix(cls.prefix)
             words = (
                 {word_of(value): value for value, _ in known[name].options} if name in known else {}

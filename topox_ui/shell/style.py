@@ -93,6 +93,22 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   line-height: 1.2; font-size: .95em; color: {theme.muted}; text-decoration: none; }}
 .kicker .ask:hover {{ border-color: {theme.primary}; color: {theme.primary}; }}
 .by-itself {{ font-size: .84rem; margin: 0; color: {theme.ink}; }}
+.verdicts {{ display: flex; gap: 3px; margin: .2rem 0 .3rem; }} .verdicts .part {{ display: block; min-width: 5.6rem; }}
+.verdicts i {{ display: block; height: .45rem; border-radius: 3px; background: currentColor; }}
+.verdicts .part > span {{ font-size: .85rem; color: {theme.ink}; white-space: nowrap; }}
+.verdicts .good, .signs .good {{ color: {theme.good}; }} .verdicts .even, .signs .even {{ color: {theme.primary}; }}
+.verdicts .bad, .signs .bad {{ color: {theme.bad}; }} .verdicts .none, .signs .none {{ color: {theme.muted}; }}
+.st-key-wall > div {{ flex: 1 1 14.5rem !important; min-width: 14.5rem !important; max-width: 19rem; }}
+[class*="st-key-wall_"] {{ position: relative; padding: .55rem .8rem .45rem !important; min-height: 8.6rem; }}
+[class*="st-key-wall_"] button {{ padding: 0; min-height: 1.5rem; justify-content: flex-start; text-align: left; }}
+[class*="st-key-wall_"] button p {{ font-weight: 650; font-size: .95rem; color: {theme.ink}; }}
+[class*="st-key-wall_"] button::after {{ content: ""; position: absolute; inset: 0; }}
+[class*="st-key-wall_"] [data-testid="stElementContainer"], [class*="st-key-wall_"] [data-testid="stButton"] {{ position: static; }}
+[class*="st-key-wall_"]:hover {{ border-color: {theme.primary} !important; }}
+[class*="st-key-wall_"] .source {{ font-size: .8rem; line-height: 1.3; color: {theme.muted}; margin: 0 0 .25rem; display: -webkit-box;
+  -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }}
+[class*="st-key-wall_"] img {{ display: block; width: 100%; height: 3.4rem; }}
+.signs {{ display: flex; gap: .8rem; font-size: .85rem; font-weight: 600; margin: .2rem 0 0; }}
 .st-key-claims {{ gap: .1rem; }} .st-key-claims [data-testid="stHorizontalBlock"] {{ border-bottom: 1px solid {theme.grid}; }}
 .st-key-claims button {{ justify-content: flex-start; text-align: left; padding: .15rem 0; min-height: 1.8rem; }}
 .st-key-claims button p {{ font-size: .9rem; color: {theme.primary}; white-space: normal; }}

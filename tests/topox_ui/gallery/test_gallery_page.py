@@ -2,8 +2,10 @@
 
 import threading
 import time
+from collections import Counter
 
 import pytest
+import streamlit as st
 
 from tests.patience import wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, words
@@ -12,6 +14,7 @@ from topox_core.figures.papers import paired
 from topox_core.papers.card import Answer, Card, Choice, Row
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.claims import CLAIMS
+from topox_core.runs.stopping import never
 from topox_core.training.measurements import CALIBRATION_FILE
 
 GALLERY = "pages/9_Gallery.py"
@@ -111,7 +114,10 @@ def test_a_run_shows_progress_and_then_the_story(visit, toy):
     table = at.dataframe[0].value
     assert list(table["verdict"]) == ["✓ match", "≈ trend", "✗ differs"]
     assert list(table["deviation"]) == ["+5.0%", "+20.0%", "+200.0%"]
-    assert not any(button.key == "gallery_run" for button in at.button)
+    again = at.button(key="gallery_run")
+    assert again.label == "Run it again"
+    again.click().run()
+    assert "The same rows as before." in words(finished(at))
 
 
 def test_the_other_series_is_one_click_away(visit, toy):
@@ -189,8 +195,39 @@ def test_the_page_opens_with_every_claim_and_a_row_leads_to_its_card(visit):
     assert "✗ does not hold" in told and "✓ holds within" in told
     rows[0].click().run()
     assert address(at)["gallery.card"] == CLAIMS[0].card
-    at.button(key="all_claims").click().run()
+    at.button(key="all_cards").click().run()
     assert "gallery.card" not in address(at)
+
+
+def test_the_wall_has_every_card_with_the_counts_of_its_last_run(visit, monkeypatch):
+    quick = ("topoopt-cost", "opus-cost", "tdm-traffic")
+    for name in set(CARDS) - {*quick, "topox-table3"}:
+        monkeypatch.delitem(CARDS, name)
+    monkeypatch.setattr("topox_ui.gallery.last_runs.AUTOMATIC", True)
+    at = visit(GALLERY)
+    wait_until(lambda: not any(one.key == "cancel_every_card" for one in at.button), at.run)
+    assert not at.exception
+    told = words(at)
+    counts = Counter(
+        one.verdict
+        for name in quick
+        for one in CARDS[name].run(None, never, lambda _row: None).rows
+    )
+    judged = sum(count for verdict, count in counts.items() if verdict != "not printed")
+    assert f"Of <b>{judged}</b> published numbers and statements <b>{counts['match']}</b>" in told
+    assert "(1 of 4 cards not run yet)" in told
+    assert told.count("data:image/svg+xml") == len(quick)
+    assert "Not run here yet; it takes about" in told
+    # Another visitor finds them, another server process in the run library.
+    st.cache_resource.clear()
+    later = visit(GALLERY)
+    assert words(later).count("data:image/svg+xml") == len(quick)
+    control(later, "gallery_paper").set_value("Opus").run()
+    assert [one.key for one in later.button if one.key.startswith("open_")] == ["open_opus-cost"]
+    assert address(later)["gallery.paper"] == "Opus"
+    later.button(key="open_opus-cost").click().run()
+    assert address(later)["gallery.card"] == "opus-cost"
+    assert not later.exception
 
 
 def test_measured_iterations_stand_beside_their_predictions_and_a_file_adds_its_rows(visit):

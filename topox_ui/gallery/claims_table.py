@@ -1,4 +1,4 @@
-"""All claims in one table: printed, recomputed, the verdict in words and sign; each row leads to its card."""
+"""What the papers claim in one table: printed, recomputed, the verdict in words and sign; each row leads to its card."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from topox_core.papers.catalogue import CARDS
 from topox_core.papers.claim import Claim
 from topox_core.papers.claims import CLAIMS, answer_words
 from topox_ui.gallery.card_run import answer_of
-from topox_ui.gallery.state import MEASURED, GalleryState
-from topox_ui.shell.page import headline, quiet, write_html
-from topox_ui.state.store import choose
+from topox_ui.gallery.wall import opened
+from topox_ui.shell.page import quiet, write_html
 
 WIDTHS = (5.6, 1, 1.35, 2.2)
 WORDS: dict[Verdict, str] = {
@@ -22,12 +21,10 @@ WORDS: dict[Verdict, str] = {
 }
 
 
-def overview() -> None:
-    """Draw the answer over all claims and their table."""
+def claims_table() -> None:
+    """Draw what the claims come to, and their table."""
     answers = {card.name: answer_of(card, card.settings()) for card in CARDS.values()}
-    headline(
-        "Published results · TOPO-X, TopoOpt, photonic rails, time division", answer_words(answers)
-    )
+    write_html(f'<p class="by-itself">{answer_words(answers)}</p>')
     with st.container(key="claims"):
         _line("<b>Claim</b>", "<b>Printed</b>", "<b>Recomputed</b>", "<b>Verdict</b>", "head")
         for place, claim in enumerate(CLAIMS):
@@ -36,23 +33,6 @@ def overview() -> None:
         "A click on a claim opens its card: every number of it is recomputed there on this machine. "
         "Numbers marked ° are those of the last check of this version; a run of the card takes their place."
     )
-    st.button(
-        "Iterations that were measured, beside their predictions",
-        key="to_measured",
-        type="tertiary",
-        icon=":material/scatter_plot:",
-        on_click=opened,
-        args=(MEASURED,),
-    )
-    quiet(
-        "The claims are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth tax of "
-        "TopologyFinder’s layouts, and clusters against fat-trees of the same cost."
-    )
-
-
-def opened(card: str) -> None:
-    """Open a card."""
-    choose(GalleryState, card=card)
 
 
 def _row(place: int, claim: Claim, answer: Answer | None) -> None:

@@ -1,0 +1,101 @@
+"""Answers of cards in the run library: the last run on this machine, and whether another one brought the same."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from topox_core.io.record import digest_of
+from topox_core.library.record import RunRecord
+from topox_core.library.run_library import RunLibrary
+from topox_core.papers.answer_record import of_record, to_record
+from topox_core.papers.card import VERDICTS, Answer, Card, Settings
+from topox_core.runs.identity import code_version
+
+KIND = "card"
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """A complete answer with when it was computed (seconds since the epoch), how long that took, and by which code."""
+
+    answer: Answer
+    started: float
+    wall_s: float
+    version: str
+
+    @property
+    def of_this_version(self) -> bool:
+        """Whether the code that runs now computed it."""
+        return self.version == code_version()
+
+
+def key_of(card: Card, settings: Settings) -> str:
+    """Return the key of an answer in the library."""
+    return digest_of([KIND, card.name, sorted((name, str(settings[name])) for name in settings)])
+
+
+def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool:
+    """Keep a complete answer; return False if this version of the code brought another one before.
+
+    The answer that was there first stays.
+    """
+    before = kept(library, [card], answer.settings).get(card.name)
+    if before is not None and before.of_this_version:
+        return before.answer == answer
+    counts = {name: float(sum(row.verdict == name for row in answer.rows)) for name in VERDICTS}
+    record = RunRecord(
+        key=key_of(card, answer.settings),
+        version=code_version(),
+        kind=KIND,
+        subject=f"{card.title}: {card.source}",
+        graph=digest_of([KIND, card.name]),
+        cluster="",
+        settings={"card": card.name, **answer.settings},
+        status="compared",
+        stopped_by="",
+        measures={f"rows {name}": count for name, count in counts.items()},
+        message=answer.finding,
+        host=platform.node(),
+        started=time.time() - wall_s,
+        wall_s=wall_s,
+        result=zlib.compress(json.dumps(to_record(card, answer)).encode()),
+    )
+    library.add([record])
+    return True
+
+
+def kept(
+    library: RunLibrary, cards: Iterable[Card], settings: Settings | None = None
+) -> dict[str, KeptAnswer]:
+    """Return by name the last answers of cards, of this version where there is one, else of the newest.
+
+    Parameters
+    ----------
+    settings
+        Positions of switches; None for those without a wish.
+
+    Raises
+    ------
+    InputError
+        If the library cannot be read.
+    """
+    keys = {key_of(card, settings or card.settings()): card.name for card in cards}
+    found = library.known(keys) | library.known(keys, code_version())
+    answers: dict[str, KeptAnswer] = {}
+    for key, run in found.items():
+        content = library.result(run.id)
+        if content is None:
+            continue
+        try:
+            answer = of_record(json.loads(content))
+        except (KeyError, TypeError, ValueError):
+            continue  # another version wrote it otherwise: the card is run again
+        answers[keys[key]] = KeptAnswer(
+            answer, run.record.started, run.record.wall_s, run.record.version
+        )
+    return answers

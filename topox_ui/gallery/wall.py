@@ -1,0 +1,181 @@
+"""The wall: every card with its picture, what was published, and how many rows match, follow, differ, are not printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+
+import streamlit as st
+
+from topox_core.figures.card_thumbnail import thumbnail
+from topox_core.figures.palette import Theme
+from topox_core.papers.card import PAPERS, VERDICTS, Answer, Card
+from topox_core.papers.catalogue import CARDS
+from topox_core.papers.kept_answers import KeptAnswer
+from topox_core.text.numbers import plural, seconds
+from topox_ui.gallery import last_runs
+from topox_ui.gallery.last_runs import EVERY
+from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.shell.page import button, escape, headline, quiet, write_html
+from topox_ui.state.store import choose
+from topox_ui.state.widgets import pick
+
+JUDGED = ("match", "trend", "differs")
+WORDS = {
+    "match": "match",
+    "trend": "follow the trend",
+    "differs": "differ",
+    "not printed": "not printed",
+}
+CLASSES = {"match": "good", "trend": "even", "differs": "bad", "not printed": "none"}
+
+
+def wall(theme: Theme) -> None:
+    """Draw the headline, the totals as one bar, the choice of papers and the cards."""
+    owner = run_owner()
+    last_runs.start_quick()
+    _sidebar()
+    if owner.run(EVERY) is not None:
+        run_panel(EVERY, "Running cards", lambda _run: _drawn(theme))
+        return
+    run_note(EVERY)
+    _drawn(theme)
+
+
+def opened(card: str) -> None:
+    """Open a card."""
+    choose(GalleryState, card=card)
+
+
+def counts_of(known: Mapping[str, KeptAnswer]) -> Counter[str]:
+    """Return how many rows of the cards that were run have each verdict."""
+    return Counter(row.verdict for one in known.values() for row in one.answer.rows)
+
+
+def _drawn(theme: Theme) -> None:
+    known = dict(last_runs.last_runs())
+    totals = counts_of(known)
+    headline(
+        f"Published results · {plural(len(CARDS), 'table or figure', 'tables and figures')} of five papers",
+        _finding(known, totals),
+    )
+    if totals:
+        write_html(_bar(totals))
+    options = {ALL: f"All {len(CARDS)}"}
+    options |= {
+        paper: f"{paper} {count}"
+        for paper in PAPERS
+        if (count := sum(card.paper == paper for card in CARDS.values()))
+    }
+    off = [name for name in known if _counts(known[name].answer)["differs"]]
+    options[DIFFERS] = f"with rows that differ {len(off)}"
+    chosen = pick("Which cards", GalleryState, "paper", options, label_visibility="collapsed")
+    shown = [
+        card
+        for name, card in CARDS.items()
+        if chosen in (ALL, card.paper) or (chosen == DIFFERS and name in off)
+    ]
+    with st.container(horizontal=True, key="wall", gap="small"):
+        for card in shown:
+            _card(card, known.get(card.name), theme)
+    quiet(
+        "Hollow: printed. Filled: computed here. A card opens at a click, with every row, the reasons and the switches "
+        "that change its reading."
+    )
+    st.button(
+        "Iterations that were measured, beside their predictions",
+        key="to_measured",
+        type="tertiary",
+        icon=":material/scatter_plot:",
+        on_click=opened,
+        args=(MEASURED,),
+    )
+
+
+def _finding(known: Mapping[str, KeptAnswer], totals: Counter[str]) -> str:
+    judged = sum(totals[name] for name in JUDGED)
+    if not judged:
+        return "Every number that five papers print is computed again here, with a verdict on each."
+    others = totals["not printed"]
+    words = (
+        f"Of <b>{judged}</b> published numbers and statements <b>{totals['match']}</b> match, "
+        f"<b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ"
+    )
+    if others:
+        words += f". For {plural(others, 'more row', 'more rows')} the papers print nothing"
+    left = len(CARDS) - len(known)
+    return words + (f" ({left} of {len(CARDS)} cards not run yet)." if left else ".")
+
+
+def _bar(totals: Counter[str]) -> str:
+    parts = [
+        f'<span class="part {CLASSES[name]}" style="flex:{totals[name]} 1 0">'
+        f"<i></i><span>{VERDICTS[name][0]} {totals[name]} {WORDS[name]}</span></span>"  # type: ignore[index]
+        for name in (*JUDGED, "not printed")
+        if totals[name]
+    ]
+    return f'<div class="verdicts">{"".join(parts)}</div>'
+
+
+def _counts(answer: Answer) -> Counter[str]:
+    return Counter(row.verdict for row in answer.rows)
+
+
+def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
+    """Draw one card: its title as a button that covers it, where it is from, its picture, its counts."""
+    with st.container(border=True, key=f"wall_{card.name}", gap=None):
+        st.button(
+            card.title, key=f"open_{card.name}", type="tertiary", on_click=opened, args=(card.name,)
+        )
+        source = f'<p class="source">{escape(card.source)}</p>'
+        if known is None:
+            long = "" if card.quick else f"; it takes about {seconds(card.takes_s)}"
+            write_html(f'{source}<p class="quiet">Not run here yet{long}.</p>')
+            return
+        answer = known.answer
+        counts = _counts(answer)
+        series = next((key for key in card.series if answer.of(key)), "")
+        picture = thumbnail(answer.of(series), theme, card.logarithmic)
+        words = ", ".join(f"{counts[name]} {WORDS[name]}" for name in WORDS if counts[name])
+        signs = "".join(
+            f'<span class="{CLASSES[name]}">{VERDICTS[name][0]} {counts[name]}</span>'  # type: ignore[index]
+            for name in WORDS
+            if counts[name]
+        )
+        old = "" if known.of_this_version else '<span class="none">another version</span>'
+        write_html(
+            f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
+            f'<p class="signs">{signs}{old}</p>'
+        )
+
+
+def _sidebar() -> None:
+    """Say when cards were last run on this machine, and offer to run all again."""
+    known = last_runs.last_runs()
+    with st.sidebar:
+        st.subheader("Last run on this machine")
+        if known:
+            newest = max(one.started for one in known.values())
+            spent = sum(one.wall_s for one in known.values())
+            quiet(
+                f"{datetime.fromtimestamp(newest):%d %b %Y, %H:%M} · {len(known)} of {len(CARDS)} cards, "
+                f"{seconds(spent)} in all"
+            )
+        else:
+            quiet("None yet.")
+        whole = sum(_expected(card, known) for card in CARDS.values())
+        button(
+            "Run all again" if len(known) == len(CARDS) else "Run all",
+            "run_every_card",
+            "replay",
+            last_runs.start,
+            tuple(CARDS),
+            help=f"About {seconds(whole)}, in a process of its own, the quickest cards first. The same version gives the same rows.",
+        )
+
+
+def _expected(card: Card, known: Mapping[str, KeptAnswer]) -> float:
+    return known[card.name].wall_s if card.name in known else card.takes_s
