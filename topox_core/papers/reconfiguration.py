@@ -224,4 +224,5 @@ CARD = Card(
     row_count=len(SERIES) * len(DELAYS_US),
     play=_play,
     logarithmic=True,
+    takes_s=60.0,
 )

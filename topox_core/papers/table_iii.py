@@ -186,4 +186,5 @@ CARD = Card(
     row_count=3 * len(TABLE),
     play=_play,
     logarithmic=True,
+    takes_s=45.0,
 )

@@ -214,14 +214,13 @@ def test_the_wall_has_every_card_with_the_counts_of_its_last_run(visit, monkeypa
         for one in CARDS[name].run(None, never, lambda _row: None).rows
     )
     judged = sum(count for verdict, count in counts.items() if verdict != "not printed")
-    assert f"Of <b>{judged}</b> published numbers and statements <b>{counts['match']}</b>" in told
+    assert f"Of {judged} published numbers and statements {counts['match']} match" in told
     assert "(1 of 4 cards not run yet)" in told
-    assert told.count("data:image/svg+xml") == len(quick)
-    assert "Not run here yet; it takes about" in told
+    assert told.count("Not run here yet; it takes about") == 1
     # Another visitor finds them, another server process in the run library.
     st.cache_resource.clear()
     later = visit(GALLERY)
-    assert words(later).count("data:image/svg+xml") == len(quick)
+    assert words(later).count("Not run here yet") == 1
     control(later, "gallery_paper").set_value("Opus").run()
     assert [one.key for one in later.button if one.key.startswith("open_")] == ["open_opus-cost"]
     assert address(later)["gallery.paper"] == "Opus"
