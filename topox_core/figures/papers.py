@@ -14,6 +14,7 @@ from topox_core.papers.card import VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
 ROW_PX = 29
+LABEL = 34  # letters that fit at the left
 
 
 def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.Figure:
@@ -54,10 +55,18 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
         xaxis=_values(rows, theme, logarithmic),
         yaxis=named_axis(
             theme,
-            [f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item for row in rows],
+            [_label(row) for row in rows],
             range=[len(rows) - 0.4, -0.6],
         ),
     )
+
+
+def _label(row: Row) -> str:
+    """Return a row's item, with what it is about where both fit beside the chart; the table has all of it."""
+    whole = f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item
+    if len(whole) <= LABEL:
+        return whole
+    return row.item if len(row.item) <= LABEL else f"{row.item[: LABEL - 1]}…"
 
 
 def _dots(

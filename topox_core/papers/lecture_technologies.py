@@ -196,7 +196,6 @@ def _kinds(gbps: float) -> Iterator[Row]:
         more > 1 + LEVEL,
         more,
         "“More transceivers (high cost/low reliability)” against “fewer”: both ends of every link of three tiers.",
-        unit="×",
     )
     hops = bandwidth_tax("dlrm-16", SERVERS, DEGREE, "published")[0]
     yield directed(
@@ -206,7 +205,6 @@ def _kinds(gbps: float) -> Iterator[Row]:
         judged(1.0, hops) != "differs",
         hops,
         "“Near single-hop communication”: mean over bytes, within a quarter of one.",
-        unit="hops",
     )
     dearer = packets.cost_usd / circuits.cost_usd
     yield directed(
@@ -216,7 +214,6 @@ def _kinds(gbps: float) -> Iterator[Row]:
         dearer > 1 + LEVEL,
         dearer,
         "At the same bandwidth of a server, NICs included.",
-        unit="×",
     )
 
 

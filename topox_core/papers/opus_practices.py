@@ -25,7 +25,7 @@ from topox_core.training.shapes import SHAPES
 NAME = "opus-practices"
 SERIES = {
     "rule": "Table 1: best plan of the rule over best of all",
-    "calls": "Table 2: calls",
+    "calls": "Table 2: calls a layer, operator or micro-batch",
     "share": "Table 2: weights a GPU holds",
 }
 WORDS = {"TP": "tensor", "DP": "data", "PP": "pipeline", "CP": "context"}
@@ -115,7 +115,7 @@ def _calls() -> Iterator[Row]:
         1,
         messages / (2 * paper.microbatches),
         "Messages of the first stage, forward and backward, over its micro-batches.",
-        unit="a micro-batch and way",
+        unit="calls",
     )
     yield _experts()
     for item, sequence, kinds in (("TP", False, 1), ("TP & SP", True, 2)):
@@ -129,7 +129,7 @@ def _calls() -> Iterator[Row]:
             sum(each.forward for each in used),
             "Calls of a layer's forward pass: two operators (attention, feed-forward), "
             f"{'a gather and a scatter' if sequence else 'one all-reduce'} each.",
-            unit="a layer",
+            unit="calls",
         )
 
 
@@ -148,7 +148,7 @@ def _per_layer(item: str, preset: Preset, parallelism: str, operation: str, said
         calls / layers,
         f"{calls} calls of a pass of {layers} layers"
         + ("; the table of the vocabulary is one of its own." if calls > layers else "."),
-        unit="a layer and pass",
+        unit="calls",
     )
 
 
@@ -164,7 +164,7 @@ def _experts() -> Row:
         calls / layers,
         f"{calls} calls of a pass of {layers} layers: tokens go to their experts and come back. How many a layer has "
         "is not printed.",
-        unit="a layer and pass",
+        unit="calls",
     )
 
 

@@ -24,7 +24,9 @@ RAILS = 4  # GPUs of a server in section 3.1
 TENANTS = (2, 4)
 SERIES = {
     "tenants": "Jobs on one switch: iteration over alone",
-    "diverge": "Rails of a server",
+    "drift": "Spread of a change over the rails of a server",
+    "coupled": "Waiting for the slowest rail",
+    "windows": "Windows above 1 ms, spread over rails",
     "groups": "Changes while other groups send",
     "small": "Changes of circuits",
 }
@@ -114,30 +116,33 @@ def _rails(iteration: RailIteration, rail: Rail, settings: Settings) -> Iterator
     drift = _drift_ms(apart)
     about = f"{RAILS} rails, {rail.reconfiguration_ms:g} ms"
     yield directed(
-        "diverge",
+        "drift",
         "each rail for itself",
-        f"{about}, largest spread of a change, ms",
+        f"{about}, largest",
         drift > 0 or not settings["spread"],
         drift,
         "“Prevent undesired control divergence across rails when collectives span multiple rails”: the same change comes at "
         "different times on the rails of one server.",
+        unit="ms",
     )
     yield unprinted(
-        "diverge",
-        "coupled over slowest rail alone",
-        f"{about}, iteration",
+        "coupled",
+        "iteration over slowest rail alone",
+        about,
         coupled.iteration_ms / max(run.iteration_ms for run in apart),
         "The shim's manager asks once for all rails of a server, and a pass is over when its slowest rail's is: what that "
         "costs.",
+        unit="×",
     )
     shares = [100 * share_above(run.windows, 1.0) for run in apart]
     yield directed(
-        "diverge",
-        "windows above 1 ms, spread",
-        f"{about}, points",
+        "windows",
+        "largest less smallest share",
+        about,
         max(shares) - min(shares) <= 10,
         max(shares) - min(shares),
         "“Similar in size across rails” (section 3.1), within ten points of a hundred.",
+        unit="points",
     )
 
 
@@ -182,7 +187,7 @@ def _beside(run: RailRun, words: str) -> Row:
 
 def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     worst = max(row.ours for row in rows if row.series == "tenants")
-    drift = row_of(rows, "diverge", "each rail for itself").ours
+    drift = row_of(rows, "drift", "each rail for itself").ours
     long = [row.ours for row in rows if row.series == "groups"][-1]
     return (
         f"Jobs that share a switch take {worst:.3f}× as long as alone; rails that ask for themselves drift {drift:,.0f} ms "

@@ -22,9 +22,11 @@ PRINTED_WINDOWS, PRINTED_S, PRINTED_RATE = 127, 20.0, 6.0
 MICROBATCHES, STAGES, GPUS = 32, 16, 1_024
 SERIES = {
     "count": "Windows of an iteration, Equation 1",
+    "length": "Length of that iteration",
     "rate": "Windows a second",
     "3a": "Figure 3(a): two stages",
     "3b": "Figure 3(b): three stages",
+    "order": "Order in Figure 3",
 }
 CHOICES = (
     Choice(
@@ -66,7 +68,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
     seconds = run.iteration_ms / 1000
     about = f"{GPUS:,} H100, simulated"
     yield printed(
-        "rate",
+        "length",
         "iteration time",
         about,
         PRINTED_S,
@@ -110,9 +112,9 @@ def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
             for rank, word in ((0, "pp"), (preset.data, "fsdp"))
         )
         yield directed(
-            series,
+            "order",
             "gather after receive",
-            "stage 1",
+            "Figure 3(a), stage 1",
             second.begin_ms >= first.end_ms,
             second.begin_ms - first.end_ms,
             "“The first AllGather call for stage 1 only starts when it receives the activation from stage 0.”",
@@ -121,9 +123,9 @@ def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
     else:
         together = _together_ms(run, phases, preset)
         yield directed(
-            series,
+            "order",
             "gathers beside messages",
-            "stage 2, and stages 0 and 1",
+            "Figure 3(b)",
             together > 0,
             together,
             "Section 5: “stage 2 ranks’ DP AllGather and other stages’ Send/Recv can be concurrent”.",
@@ -154,9 +156,8 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     edge, middle, last = (
         row_of(rows, "count", f"{name} stage").ours for name in ("first", "middle", "last")
     )
-    rate, seconds = (
-        row_of(rows, "rate", name).ours for name in ("windows a second", "iteration time")
-    )
+    rate = row_of(rows, "rate", "windows a second").ours
+    seconds = row_of(rows, "length", "iteration time").ours
     same = "as printed" if edge == PRINTED_WINDOWS else f"not the printed {PRINTED_WINDOWS}"
     return (
         f"Llama 3.1 405B has {edge:.0f} windows on its first stage, {same}, {middle:.0f} in the middle and "

@@ -39,7 +39,7 @@ def _row(place: int, claim: Claim, answer: Answer | None) -> None:
     verdict = claim.verdict(answer)
     fresh = answer is not None and answer.complete
     sign, colour = VERDICTS[verdict][0], {"match": "good", "differs": "bad"}.get(verdict, "")
-    words = WORDS[verdict]
+    words = "holds" if claim.least and verdict == "match" else WORDS[verdict]
     if claim.printed is None and verdict == "trend":
         words = "same direction"
     printed = "no number" if claim.printed is None else _number(claim, claim.printed)

@@ -49,6 +49,8 @@ def test_a_card_gives_its_rows_in_their_series_the_same_each_time(card: Card):
     assert len(answer.rows) == card.row_count
     assert {row.series for row in answer.rows} == set(card.series)
     assert all(row.reason and row.ours == row.ours for row in answer.rows)
+    for series in card.series:  # one chart, one axis
+        assert len({row.unit for row in answer.of(series)}) == 1
     assert card.run(None, never, lambda row: None) == answer
 
 

@@ -280,3 +280,12 @@ def test_the_chart_is_on_the_page(visit, toy):
     at.button(key="gallery_run").click().run()
     finished(at)
     assert "16 servers" in str(chart(at, "gallery_toy"))
+
+
+def test_a_chart_names_a_row_by_as_much_as_fits_beside_it():
+    long = Row("a", "item", "about something that takes many more letters", 1.0, 1.0, "match", "")
+    longer = Row("a", "an item of far more letters than there is room", "", 1.0, 1.0, "match", "")
+    names = paired((ROWS[0], long, longer), LIGHT).layout.yaxis.ticktext
+    assert names[0].endswith("16 servers")
+    assert names[1] == "item"
+    assert len(names[2]) == 34 and names[2].endswith("…")
