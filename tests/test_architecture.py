@@ -67,7 +67,9 @@ MAY_USE = {
         "training",
         "workloads",
     },
-    "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
+    "labs": GROUND
+    | {"check", "economics", "fabrics", "rails", "schedule", "tdm", "topology", "training"}
+    | {"workloads"},
     "papers": GROUND
     | {"economics", "fabrics", "library", "rails", "schedule", "strategy", "tdm", "topology"}
     | {"training", "workloads"},

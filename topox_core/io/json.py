@@ -203,11 +203,11 @@ def read_record(kind: type[Record], entry: Any, file: str, item: str = "") -> Re
     InputError
         For the first mistake; the others are counted.
     """
-    known = tuple(kind.model_fields)
+    known = tuple(field.alias or name for name, field in kind.model_fields.items())
     if not isinstance(entry, dict):
         raise InputError(f"must be an object in braces (got {shown(entry)})", file=file, item=item)
     for key in entry:
-        if key not in kind.model_fields:
+        if key not in known:
             raise InputError(unknown(key, known), file=file, item=item, field=printable(key))
     try:
         return kind.model_validate(entry)

@@ -6,19 +6,19 @@ is asked for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
-from topox_core.labs.fan_out import fan_out
-from topox_core.labs.turns import turns
+from topox_core.labs.generators.fan_out import fan_out
+from topox_core.labs.generators.turns import turns
+from topox_core.labs.lesson import CLASS_SEED, LESSON_SETTINGS
+from topox_core.labs.texts_in import texts_in
 from topox_core.model.execution import Execution
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
@@ -27,19 +27,14 @@ from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.presets import preset
 from topox_core.rails.windows import Stretch, traffic_between
 from topox_core.schedule.result import Result
-from topox_core.schedule.settings import Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.solve import solve
 from topox_core.text.numbers import percent, plural, seconds, time
 from topox_core.workloads.samples import load_sample
 
-# What every lab and the tour run with: whole slots, planned circuits, one ring, fast rules. A
-# better search elsewhere then changes no lesson.
-LESSON_SETTINGS = Settings.of(clock="slots", switching="planned", tick="slot", engine="list")
 FABRICS = ("static", "reactive", "provisioned")
 RAIL_JOB = "llama3-8b-perlmutter"
-CLASS_SEED = 0
 TOGETHER, IN_TURNS = 0.0, 1.0
 
 
@@ -175,11 +170,8 @@ def _planned_turns() -> Result:
     return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
 
 
-@lru_cache(maxsize=1)
-def _texts() -> dict[str, dict[str, Any]]:
-    path = Path(__file__).parent / "texts" / "en.json"
-    texts: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return texts
+def _texts() -> dict[str, Any]:
+    return texts_in("en").section("tour")
 
 
 # -- what the lines say: which of a screen's lines, and what is filled in ------------------------

@@ -6,9 +6,10 @@ import pytest
 
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
-from topox_core.labs.fan_out import fan_out
-from topox_core.labs.tour import FABRICS, LESSON_SETTINGS
-from topox_core.labs.turns import turns
+from topox_core.labs.generators.fan_out import fan_out
+from topox_core.labs.generators.turns import turns
+from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.tour import FABRICS
 
 SEEDS = range(60)
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from topox_core.labs.generators.turns import SERVERS, turns
 from topox_core.labs.tour import (
     CLASS_SEED,
     IN_TURNS,
@@ -20,7 +21,6 @@ from topox_core.labs.tour import (
     slots_run,
     times_at,
 )
-from topox_core.labs.turns import SERVERS, turns
 from topox_core.text.glossary import occurrences
 
 

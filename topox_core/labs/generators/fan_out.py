@@ -5,14 +5,23 @@ Closed forms and an enumeration give its answers; no solver is asked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import ceil
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import (
+    Generator,
+    GivenTable,
+    attributes,
+    send,
+    small_cluster,
+    task_table,
+)
 from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
 RECEIVERS = 4
@@ -73,34 +82,67 @@ class FanOut:
 
     def optimum_ms(self, ports: int, speed: int = 1) -> int:
         """Return the shortest of all orders in which the next free port takes the next transfer."""
-        return min(self._ends_ms(order, ports, speed) for order in permutations(range(RECEIVERS)))
+        lengths_ms = [ceil(mb / speed) for mb in self.sent_mb]
+        return int(self._shortest_ms(lengths_ms, ports))
+
+    @property
+    def binds(self) -> str:
+        """What binds with one port: ``port`` of server 0, or the critical ``path``."""
+        return "port" if max(self.tail_bounds_ms) > self.path_ms else "path"
+
+    @property
+    def better(self) -> str:
+        """What is better: a ``second`` port, one of ``double`` speed, or the ``same`` for both."""
+        if self.two_ports_ms == self.fast_port_ms:
+            return "same"
+        return "second" if self.two_ports_ms < self.fast_port_ms else "double"
+
+    @property
+    def advice(self) -> str:
+        """What shortens a critical path of compute tasks alone: to ``split`` the longest of them.
+
+        The longest stretch of compute is ``f`` with one of ``c1`` to ``c4``; nothing that the
+        network offers is on it.
+        """
+        return "split"
+
+    @property
+    def no_tail_ms(self) -> int:
+        """The load of the port without what its last receiver still computes."""
+        return self.first_ms + sum(self.sent_mb)
+
+    @property
+    def sum_ms(self) -> int:
+        """Everything one after another."""
+        return self.no_tail_ms + sum(self.computed_ms)
+
+    @property
+    def half_of_one_ms(self) -> float:
+        """Half the iteration with one port."""
+        return self.one_port_ms / 2
+
+    @property
+    def half_slots_ms(self) -> float:
+        """The iteration with one port of double speed if a transfer kept its circuit for half a slot."""
+        return self._shortest_ms([mb / 2 for mb in self.sent_mb], 1)
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
         tasks = [compute_task("f", "forward", (), 0, float(self.first_ms))]
         both = zip(self.sent_mb, self.computed_ms, strict=True)
         for server, (sent_mb, computed_ms) in enumerate(both, 1):
-            send = Task(
-                f"w{server}",
-                "communication",
-                ("f",),
-                source=0,
-                destination=server,
-                size_bytes=sent_mb * 1e6,
-            )
-            receive = compute_task(f"c{server}", "forward", (send.id,), server, float(computed_ms))
-            tasks += [send, receive]
+            sent = send(f"w{server}", ("f",), 0, server, sent_mb)
+            receive = compute_task(f"c{server}", "forward", (sent.id,), server, float(computed_ms))
+            tasks += [sent, receive]
         return validated(f"fan-out, seed {self.seed}", tasks)
 
     def cluster(self, ports: int = 1, port_gbps: float = 8.0) -> Cluster:
         """Return its five servers, with as many switches as ports."""
-        return Cluster(
-            servers=RECEIVERS + 1,
-            ports_per_server=ports,
-            switches=ports,
-            ports_per_switch=RECEIVERS + 1,
-            port_gbps=port_gbps,
-        )
+        return small_cluster(RECEIVERS + 1, ports, port_gbps)
+
+    def given(self) -> GivenTable:
+        """Return the nine tasks."""
+        return task_table(self.graph())
 
     def _tail_bounds_ms(self, ports: int) -> tuple[int, ...]:
         bounds = []
@@ -110,11 +152,15 @@ class FanOut:
             bounds.append(self.first_ms + work + min(self.computed_ms[k] for k in chosen))
         return tuple(bounds)
 
-    def _ends_ms(self, order: tuple[int, ...], ports: int, speed: int) -> int:
-        free, end = [self.first_ms] * ports, 0
+    def _shortest_ms(self, lengths_ms: Sequence[float], ports: int) -> float:
+        orders = permutations(range(RECEIVERS))
+        return min(self._ends_ms(order, lengths_ms, ports) for order in orders)
+
+    def _ends_ms(self, order: tuple[int, ...], lengths_ms: Sequence[float], ports: int) -> float:
+        free, end = [float(self.first_ms)] * ports, 0.0
         for k in order:
             port = free.index(min(free))
-            free[port] += ceil(self.sent_mb[k] / speed)
+            free[port] += lengths_ms[k]
             end = max(end, free[port] + self.computed_ms[k])
         return end
 
@@ -150,3 +196,30 @@ def _is_hard(one: FanOut) -> bool:
         and one.two_ports_ms == one.two_port_bound_ms
         and one.two_ports_ms < one.one_port_ms - 2
     )
+
+
+GENERATOR = Generator(
+    "fan_out",
+    1,
+    fan_out,
+    {
+        "f_server": lambda _: 0,
+        "f": lambda one: one.first_ms,
+        "w": lambda one: ", ".join(map(str, one.sent_mb)),
+        "c": lambda one: ", ".join(map(str, one.computed_ms)),
+    },
+    attributes(
+        path="path_ms",
+        load="load_ms",
+        one="one_port_ms",
+        two="two_ports_ms",
+        fast="fast_port_ms",
+        binds="binds",
+        better="better",
+        advice="advice",
+        no_tail="no_tail_ms",
+        sum="sum_ms",
+        half_of_one="half_of_one_ms",
+        half_slots="half_slots_ms",
+    ),
+)

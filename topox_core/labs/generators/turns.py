@@ -10,6 +10,13 @@ from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import (
+    Generator,
+    GivenTable,
+    attributes,
+    send,
+    small_cluster,
+)
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.parameter import compute_task
@@ -73,6 +80,22 @@ class Turns:
                 break
         return delay_ms
 
+    @property
+    def moved(self) -> str:
+        """By how much changes ahead of time move the crossover: ``less`` than double, or ``double`` and more."""
+        double = self.crossover_provisioned_ms >= 2 * self.crossover_reactive_ms
+        return "double" if double else "less"
+
+    @property
+    def with_first_ms(self) -> float:
+        """The iteration at 10 ms, changes ahead of time, as if the first circuits had to be set up as well."""
+        return self.provisioned_ms(10) + max(0.0, 10.0 - self.computed_ms[0])
+
+    @property
+    def ring_tax(self) -> float:
+        """Bytes that the ring of stride 1 carries for each byte asked for."""
+        return (self.detour_ms + sum(self.sent_mb)) / sum(self.sent_mb)
+
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
         tasks: list[Task] = []
@@ -83,13 +106,12 @@ class Turns:
                     compute_task(f"c{k}.{i}", "forward", waits, i, float(self.computed_ms[k]))
                 )
             tasks += [
-                Task(
+                send(
                     f"w{k}.{i}",
-                    "communication",
                     (f"c{k}.{i}",),
-                    source=i,
-                    destination=(i + self.strides[k]) % SERVERS,
-                    size_bytes=self.sent_mb[k] * 1e6,
+                    i,
+                    (i + self.strides[k]) % SERVERS,
+                    self.sent_mb[k],
                 )
                 for i in range(SERVERS)
             ]
@@ -97,13 +119,14 @@ class Turns:
 
     def cluster(self, delay_ms: float = 0.0) -> Cluster:
         """Return its four servers with one port each on one switch."""
-        return Cluster(
-            servers=SERVERS,
-            ports_per_server=1,
-            switches=1,
-            ports_per_switch=SERVERS,
-            port_gbps=8.0,
-            reconfiguration_ms=delay_ms,
+        return small_cluster(SERVERS, delay_ms=delay_ms)
+
+    def given(self) -> GivenTable:
+        """Return a row a turn."""
+        rows = zip(self.strides, self.computed_ms, self.sent_mb, strict=True)
+        return GivenTable(
+            ("turn", "stride", "compute", "then send"),
+            tuple((str(k), str(s), f"{ms} ms", f"{mb} MB") for k, (s, ms, mb) in enumerate(rows)),
         )
 
     def _sender(self, turn: int, receiver: int) -> int:
@@ -147,3 +170,30 @@ def _is_hard(one: Turns) -> bool:
         and len(set(waits)) == len(waits)
         and min(waits) >= 2
     )
+
+
+GENERATOR = Generator(
+    "turns",
+    1,
+    turns,
+    {
+        "strides": lambda one: ", ".join(map(str, one.strides)),
+        "compute": lambda one: ", ".join(map(str, one.computed_ms)),
+        "sizes": lambda one: ", ".join(map(str, one.sent_mb)),
+    },
+    {
+        **attributes(
+            static="static_ms",
+            free="free_ms",
+            cross_reactive="crossover_reactive_ms",
+            cross_provisioned="crossover_provisioned_ms",
+            moved="moved",
+            with_first="with_first_ms",
+            ring_tax="ring_tax",
+        ),
+        "reactive_10": lambda one: one.reactive_ms(10),
+        "provisioned_10": lambda one: one.provisioned_ms(10),
+        "by_four": lambda one: one.detour_ms / 4,
+        "by_twelve": lambda one: one.detour_ms / 12,
+    },
+)

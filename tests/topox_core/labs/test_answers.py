@@ -1,0 +1,554 @@
+"""A student's way through a lab, answers as a file, and grades of a folder that holds all sorts of files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.labs import answers_file
+from topox_core.labs.answers import Answers
+from topox_core.labs.answers_file import dump_answers, is_signed, load_answers
+from topox_core.labs.draws import seed_of
+from topox_core.labs.folder import grade_folder, load_explanations
+from topox_core.labs.generators.board import board
+from topox_core.labs.generators.four_jobs import four_jobs
+from topox_core.labs.generators.generator import Value
+from topox_core.labs.grade_tables import canvas_table, load_roster, moodle_table, plain_table
+from topox_core.labs.grading import grade, score
+from topox_core.labs.keys import key_of
+from topox_core.labs.lab import Lab, Question
+from topox_core.labs.marking import mark, read_answer
+from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.student import (
+    attempt,
+    begin,
+    closed,
+    explain,
+    give_up,
+    lock,
+    points_of,
+    revealed,
+    revealed_at,
+    shown_screen,
+    waiting_for,
+)
+
+LABS = ready_labs()
+TEXT = "A port that waits costs nothing as long as nobody else waits for it, in my instance 3 ms."
+
+
+def at(minute: int) -> str:
+    return f"2026-10-05T09:{minute:02d}:00Z"
+
+
+def best_start(question: Question, seed: int) -> dict[str, int]:
+    """Return start times of the shortest schedule of the first instance of lab 1."""
+    one = board(seed)
+    first, second = (one.x, one.y) if one.first == "x" else (one.y, one.x)
+    starts = {"a": 0, one.first: one.a, "xy".replace(one.first, ""): one.a + first}
+    del second
+    starts["b"] = starts["x"] + one.x
+    starts["c"] = starts["y"] + one.y
+    starts["z"] = starts["b"] + one.b
+    return starts
+
+
+def right_answer(lab: Lab, question: Question, seed: int) -> object:
+    """Return an answer that gets all points."""
+    truth: Value = key_of(lab, question, seed)
+    if question.type == "schedule":
+        from topox_core.labs.generators.patience import patience
+
+        if question.id == "W1":
+            return best_start(question, seed)
+        one = patience(seed)
+        starts = {"f0": 0, "act0": one.f0, "f1": one.f0 + one.act0}
+        ready = starts["f1"] + one.f1
+        starts["weights"] = one.f0 + one.act0 if one.when == "between" else ready + one.act1
+        sent = starts["weights"] + one.weights
+        starts["act1"] = max(ready, sent) if one.when == "between" else ready
+        starts["f2"] = starts["act1"] + one.act1
+        starts["u2"] = max(starts["f2"] + one.f2, sent)
+        return starts
+    if question.type == "grouping":
+        return dict(
+            zip(("amber", "blue", "coral", "denim"), four_jobs(seed).best_grouping, strict=True)
+        )
+    if question.type == "matrix":
+        return [list(row) for row in truth]
+    if question.type == "multi":
+        return list(truth)
+    if question.type == "choice" and isinstance(truth, tuple):
+        return truth[0]
+    return truth
+
+
+def solved(lab: Lab, student: str = "s1234567", course: str = "NET-401") -> Answers:
+    """Return answers with everything right, in the order of the screens."""
+    answers = begin(lab, course, student, at(0))
+    for question in lab.questions:
+        if question.stage == "predict":
+            value = right_answer(lab, question, answers.seed)
+            answers = lock(lab, answers, question.id, value, at(5))
+        elif question.stage == "work":
+            value = right_answer(lab, question, answers.seed)
+            answers, reply = attempt(lab, answers, question.id, value, at(5))
+            assert reply.right, (lab.id, question.id, value, reply)
+        else:
+            answers = explain(lab, answers, question.id, f"{TEXT} {student}", at(40))
+    return answers
+
+
+def written(lab: Lab, answers: Answers, **more) -> bytes:
+    return dump_answers(answers, score(lab, answers), **more)
+
+
+def read(lab: Lab, answers: Answers):
+    return load_answers(written(lab, answers), "x.answers.json")
+
+
+# -- through a lab ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
+def test_who_answers_all_right_has_all_points(lab: Lab) -> None:
+    answers = solved(lab)
+    graded = grade(lab, read(lab, answers), "x", {("s1234567", "E1"): 4.0})
+    assert (graded.total, graded.of, graded.remarks) == (20, 20, ())
+    assert graded.minutes == 40
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
+def test_nothing_computed_is_shown_before_its_lock(lab: Lab) -> None:
+    """Walk through the lab; before every lock ask for every screen, and for every key that is not due."""
+    answers = begin(lab, "NET-401", "s1234567", at(0))
+    for question in (one for one in lab.questions if one.stage != "explain"):
+        assert not revealed_at(lab, answers, question.id)
+        with pytest.raises(InputError, match="still to come"):
+            revealed(lab, answers, question.id)
+        for place in range(len(lab.screens)):
+            shown = shown_screen(lab, answers, place)
+            if lab.screens[place].stage == "reveal" and place > lab.screen_of(question.id):
+                assert not shown.open and shown.text == "" and shown.given is None
+                assert question.id in shown.waits_for
+        if question.stage == "predict":
+            value = right_answer(lab, question, answers.seed)
+            answers = lock(lab, answers, question.id, value, at(1))
+        else:
+            answers = give_up(lab, answers, question.id, at(1))
+    for place in range(len(lab.screens)):
+        assert shown_screen(lab, answers, place).open
+    for question in lab.questions:
+        if question.stage != "explain":
+            truth = revealed(lab, answers, question.id)
+            assert truth.key == key_of(lab, question, answers.seed)
+
+
+def test_a_locked_prediction_stays_and_a_vote_has_a_second_lock() -> None:
+    lab = LABS["six-tasks"]
+    answers = lock(lab, begin(lab, "c", "s", at(0)), "P1", "12,0", at(1))
+    assert answers.prediction("P1").value == 12
+    with pytest.raises(InputError, match="is locked"):
+        lock(lab, answers, "P1", 11, at(2))
+    answers = lock(lab, lock(lab, answers, "P2", "both", at(2)), "P2", "x", at(3))
+    assert answers.prediction("P2").second == (at(3), "x")
+    with pytest.raises(InputError, match="is locked"):
+        lock(lab, answers, "P2", "y", at(4))
+    with pytest.raises(InputError, match="belongs to a work screen"):
+        lock(lab, answers, "W2", 1, at(4))
+
+
+def test_attempts_cost_a_share_and_end_with_the_key() -> None:
+    lab = LABS["what-binds"]
+    answers = begin(lab, "NET-401", "s1234567", at(0), seed=1)
+    answers, first = attempt(lab, answers, "W2", 17, at(1))
+    assert first.say == "The last receiver still has to compute."
+    assert (first.right, first.attempts_left, first.key) == (False, 2, None)
+    with pytest.raises(InputError, match="must be a number"):
+        attempt(lab, answers, "W2", "many", at(1))
+    answers, second = attempt(lab, answers, "W2", 18, at(2))
+    assert second.say.startswith("Before the port") and second.key is None
+    again, right = attempt(lab, answers, "W2", 19, at(3))
+    assert (right.right, right.points, right.key) == (True, 1.2, 19)
+    _, wrong = attempt(lab, answers, "W2", 20, at(3))
+    assert (wrong.attempts_left, wrong.key) == (0, 19)
+    with pytest.raises(InputError, match="is closed"):
+        attempt(lab, again, "W2", 19, at(4))
+    assert closed(again, lab.question("W2"))
+
+
+def test_a_worked_answer_waits_for_the_predictions_before_it() -> None:
+    lab = LABS["six-tasks"]
+    answers = begin(lab, "c", "s", at(0))
+    assert waiting_for(lab, answers, lab.screen_of("W1")) == ("P1", "P2")
+    with pytest.raises(InputError, match="waits for P1, P2"):
+        attempt(lab, answers, "W1", {}, at(1))
+
+
+@pytest.mark.parametrize(
+    ("change", "equation", "said"),
+    [
+        ({"y": 1, "c": 5}, "8", "One port, one circuit at a time."),
+        ({"b": 2}, "5", "Half of the data is no use"),
+        ({"y": 3.5, "c": 8}, "4", "ticks of the slot clock"),
+        ({"a": -1}, "3", "time begins at 0"),
+        ({"c": None}, "3", "Every task needs one start"),
+    ],
+)
+def test_each_mistake_in_a_schedule_names_its_equation_first(change, equation, said) -> None:
+    lab = LABS["six-tasks"]
+    starts = {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8} | change
+    starts = {task: start for task, start in starts.items() if start is not None}
+    answers = begin(lab, "c", "s", at(0), seed=1)
+    for name, value in (("P1", 9), ("P2", "x")):
+        answers = lock(lab, answers, name, value, at(1))
+    _, reply = attempt(lab, answers, "W1", starts, at(2))
+    assert reply.verdict.equation == equation and f"(eq. {equation})" in reply.verdict.line
+    assert said in reply.say and reply.points == 0
+
+
+def test_a_delay_that_was_ignored_is_told_as_one() -> None:
+    from topox_core.labs.hand_schedule import check_by_hand
+
+    one = board(1)
+    starts = {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8}
+    verdict = check_by_hand(one.graph(), one.cluster(2.0), starts)
+    assert verdict.equation == "physical" and "set-up" in verdict.line
+    later = starts | {"y": 5, "c": 9}
+    assert check_by_hand(one.graph(), one.cluster(2.0), later).feasible
+
+
+def test_a_shorter_schedule_never_gets_fewer_points_and_a_later_attempt_never_more() -> None:
+    lab = LABS["six-tasks"]
+    question = lab.question("W3")
+    starts = right_answer(lab, question, 1)
+    points = []
+    for late in range(8):
+        given = {**starts, "u2": starts["u2"] + late}
+        points.append(mark(lab, question, given, 1).share * question.points)
+    assert points == sorted(points, reverse=True) and points[0] == 6
+    assert all(point * 2 == int(point * 2) for point in points)
+    for one in (one for lab in LABS.values() for one in lab.questions if one.stage == "work"):
+        shares = [points_of(one, 1.0, number) for number in range(4)]
+        assert shares == sorted(shares, reverse=True)
+
+
+def test_a_grouping_is_worth_what_it_reaches() -> None:
+    lab = LABS["time-division"]
+    question = lab.question("W3")
+    names = ("amber", "blue", "coral", "denim")
+    shares = {
+        letters: mark(lab, question, dict(zip(names, letters, strict=True)), 2).share * 6
+        for letters in ("ABBA", "BAAB", "ABAB", "AAAA", "AABB")
+    }
+    assert shares == pytest.approx({"ABBA": 6, "BAAB": 6, "ABAB": 4, "AAAA": 2, "AABB": 2})
+
+
+def test_a_matrix_is_worth_its_cells_or_its_marks() -> None:
+    lab = LABS["bandwidth-tax"]
+    hops, marks = lab.question("W4"), lab.question("W3")
+    truth = [list(row) for row in key_of(lab, hops, 2)]
+    truth[0][0] += 1
+    assert mark(lab, hops, truth, 2).share == pytest.approx(0.9)
+    greedy = [[0] * 6 for _ in range(6)]
+    for a, b in ((0, 1), (2, 3)):
+        greedy[a][b] = greedy[b][a] = 1
+    assert mark(lab, marks, greedy, 0).share == 0.5
+    greedy[0][4] = greedy[4][0] = 1
+    assert mark(lab, marks, greedy, 0).share == 0
+    for bad in ([[0]], [[2] * 6] * 6, [[1] + [0] * 5] * 6, "x"):
+        with pytest.raises(InputError):
+            read_answer(lab, marks, bad, 0)
+
+
+def test_a_share_counts_only_where_a_seed_has_the_mistake() -> None:
+    lab = LABS["six-tasks"]
+    said = mark(lab, lab.question("P2"), "y", 1).say
+    assert said == "", "y is not the shorter one, so nobody took it for that"
+    assert "one queue" in _words(mark(lab, lab.question("P2"), "y", _seed_where_y_is_wrong()).say)
+
+
+def _seed_where_y_is_wrong() -> int:
+    return next(s for s in range(200) if board(s).first == "x" and board(s).shorter_first == "y")
+
+
+def _words(key: str) -> str:
+    from topox_core.labs.texts_in import texts_in
+
+    return texts_in("en").resolved(key)
+
+
+# -- files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
+def test_answers_come_back_as_they_were(lab: Lab) -> None:
+    answers = solved(lab)
+    file = read(lab, answers)
+    assert file.answers == answers and not file.edited
+    assert len(written(lab, answers)) < 20_000
+
+
+def test_every_edit_is_found_and_an_edited_file_is_graded_by_its_attempts() -> None:
+    lab = LABS["crossover"]
+    answers, _ = attempt(lab, begin(lab, "NET-401", "s1234567", at(0)), "W1", 1, at(1))
+    record = json.loads(written(lab, answers))
+    for path, value in (
+        (("student",), "somebody"),
+        (("answers", "W1", "attempts", 0, "points"), 2),
+        (("score", "worked"), 16),
+        (("finished",), at(2)),
+    ):
+        changed = json.loads(json.dumps(record))
+        *before, last = path
+        place = changed
+        for key in before:
+            place = place[key]
+        place[last] = value
+        file = load_answers(json.dumps(changed).encode(), "x")
+        assert file.edited
+        graded = grade(lab, file, "x")
+        assert "edited" in graded.remarks and graded.worked == 0
+
+
+def test_a_signature_holds_only_for_its_machine() -> None:
+    lab = LABS["crossover"]
+    data = written(lab, solved(lab), secret=b"here")
+    file = load_answers(data, "x")
+    assert is_signed(file, b"here") and not is_signed(file, b"there")
+    assert grade(lab, file, "x", secret=b"there").remarks == ("signature",)
+    assert grade(lab, load_answers(written(lab, solved(lab)), "x"), "x", secret=b"here").doubtful
+
+
+def test_what_is_odd_is_said_and_takes_no_points() -> None:
+    lab = LABS["windows"]
+    answers = solved(lab)
+    for changed, remark in (
+        (replace(answers, digest="0" * 16), "other lab text"),
+        (replace(answers, versions={"windows": 2}), "older generator"),
+        (replace(answers, finished=at(1)), "clock"),
+        (replace(answers, course="NET-402"), "other seed"),
+        (replace(answers, given={**answers.given, "W99": answers.given["W1"]}), "no question W99"),
+    ):
+        graded = grade(lab, read(lab, changed), "x")
+        assert graded.remarks == (remark,)
+        assert graded.total == 16
+
+
+def test_more_attempts_than_there_are_do_not_count() -> None:
+    lab = LABS["crossover"]
+    answers = begin(lab, "NET-401", "s1234567", at(0))
+    answers, _ = attempt(lab, answers, "W1", 1, at(1))
+    wrong = answers.worked("W1").attempts[0]
+    right = replace(wrong, value=key_of(lab, lab.question("W1"), answers.seed), points=2)
+    many = replace(answers.worked("W1"), attempts=(wrong, wrong, wrong, right))
+    graded = grade(lab, read(lab, replace(answers, given={"W1": many})), "x")
+    assert graded.worked == 0 and "W1: 4 attempts, 3 count" in graded.remarks
+    shown = replace(answers.worked("W1"), attempts=(replace(right, at=at(3)),), given_up=at(2))
+    late = replace(answers, given={"W1": shown}, finished=at(3))
+    graded = grade(lab, read(lab, late), "x")
+    assert graded.worked == 0 and graded.remarks == ("W1: an attempt after the key was shown",)
+
+
+# -- a folder ---------------------------------------------------------------------------------------
+
+
+def hand_in(folder, lab: Lab, student: str, answers: Answers | None = None, name: str = "") -> None:
+    answers = answers or solved(lab, student)
+    file = folder / f"{name or student.replace('/', '_')}.answers.json"
+    file.write_bytes(written(lab, answers))
+
+
+def rows_of(content: bytes) -> list[dict[str, str]]:
+    assert content.startswith(b"\xef\xbb\xbf") and b"\r\n" in content
+    return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+
+
+def test_one_bad_file_never_touches_another_student_s_row(tmp_path) -> None:
+    lab = LABS["crossover"]
+    hand_in(tmp_path, lab, "ada")
+    hand_in(tmp_path, lab, "bob")
+    (tmp_path / "broken.answers.json").write_text("{")
+    (tmp_path / "big.answers.json").write_bytes(b"[" * 5_000_000)
+    (tmp_path / "brackets.answers.json").write_bytes(b"[" * 200_000)
+    (tmp_path / "folder.answers.json").mkdir()
+    (tmp_path / "link.answers.json").symlink_to(tmp_path / "ada.answers.json")
+    other = json.loads(written(lab, solved(lab, "eve"))) | {"lab": "lab-of-others"}
+    (tmp_path / "other.answers.json").write_text(json.dumps(other))
+    newer = json.loads(written(lab, solved(lab, "eve"))) | {"version": 2}
+    (tmp_path / "newer.answers.json").write_text(json.dumps(newer))
+    (tmp_path / "notes.txt").write_text("not mine")
+    graded = grade_folder(tmp_path, LABS)
+    assert [(one.student, one.total) for one in graded.grades] == [("ada", 16), ("bob", 16)]
+    problems = {one.file.split(".")[0]: one.problem for one in graded.unreadable}
+    assert set(problems) == {"big", "brackets", "broken", "folder", "link", "newer", "other"}
+    assert "larger than the 256 kB" in problems["big"]
+    assert problems["link"] == "is a link, which is not followed"
+    assert "unknown lab" in problems["other"] and "newer" in problems["newer"]
+    assert all("\n" not in one for one in problems.values())
+    rows = rows_of(plain_table(graded, LABS).content)
+    assert len(rows) == 9 and rows[0]["total"] == "16" and rows[0]["E1"] == ""
+    assert rows[-1]["remarks"].startswith("unreadable: other.answers.json")
+
+
+def test_an_empty_folder_is_one_line(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"holds no file whose name ends in \.answers\.json"):
+        grade_folder(tmp_path, LABS)
+    with pytest.raises(InputError, match="cannot be read"):
+        grade_folder(tmp_path / "none", LABS)
+
+
+def test_of_two_files_of_a_student_the_later_one_counts(tmp_path) -> None:
+    lab = LABS["crossover"]
+    early = begin(lab, "NET-401", "S1234567 ", at(0))
+    early, _ = attempt(lab, early, "W1", 1, at(1))
+    hand_in(tmp_path, lab, "s1234567", name="z-early", answers=early)
+    hand_in(tmp_path, lab, "s1234567", name="a-late")
+    graded = grade_folder(tmp_path, LABS)
+    assert [one.file for one in graded.grades] == ["a-late.answers.json"]
+    assert graded.grades[0].remarks == ("z-early.answers.json is earlier and does not count",)
+    assert graded.grades[0].total == 16
+
+
+def test_equal_long_texts_are_said_for_both(tmp_path) -> None:
+    lab = LABS["crossover"]
+    for student in ("ada", "bob"):
+        answers = explain(lab, solved(lab, student), "E1", TEXT, at(41))
+        hand_in(tmp_path, lab, student, answers)
+    hand_in(tmp_path, lab, "eve")
+    remarks = {one.student: one.remarks for one in grade_folder(tmp_path, LABS).grades}
+    assert remarks == {"ada": ("same text as bob",), "bob": ("same text as ada",), "eve": ()}
+
+
+def test_a_folder_is_graded_twice_to_the_same_bytes(tmp_path) -> None:
+    for lab in LABS.values():
+        for student in ("ada", "bob"):
+            hand_in(tmp_path, lab, student, name=f"{lab.id}-{student}")
+    tables = [plain_table(grade_folder(tmp_path, LABS), LABS).content for _ in range(2)]
+    assert tables[0] == tables[1]
+
+
+NAMES = ("O'Hara, Ann", '=cmd|"/C calc"!A0', "+49 170", "名字 学生", "@sum(1)", "-2+3")
+
+
+def test_names_with_commas_quotes_and_formulas_stay_cells(tmp_path) -> None:
+    lab = LABS["crossover"]
+    seed = {name: seed_of("NET-401", name) for name in NAMES}
+    for number, name in enumerate(NAMES):
+        answers = replace(solved(lab, "s"), student=name, seed=seed[name])
+        hand_in(tmp_path, lab, name, answers, name=str(number))
+    graded = grade_folder(tmp_path, LABS)
+    for table in (plain_table(graded, LABS), moodle_table(graded, lab)):
+        rows = rows_of(table.content)
+        cells = [next(iter(row.values())) for row in rows]
+        assert {cell.removeprefix("'") for cell in cells} == set(NAMES)
+        assert all(cell[0] not in "=@" for cell in cells)
+        assert "'-2+3" in cells and "O'Hara, Ann" in cells
+
+
+def test_moodle_gets_grade_and_feedback_side_by_side(tmp_path) -> None:
+    lab = LABS["crossover"]
+    hand_in(tmp_path, lab, "s1")
+    wrong = begin(lab, "NET-401", "s2", at(0))
+    wrong, _ = attempt(lab, wrong, "W1", 1, at(1))
+    hand_in(tmp_path, lab, "s2", wrong)
+    hand_in(tmp_path, lab, "s9")
+    roster = load_roster(
+        b"ID number,Email address,Phone\r\nS1,Ann@Uni.example,1\r\ns2,bob@uni.example,2\r\n", "r"
+    )
+    table = moodle_table(grade_folder(tmp_path, LABS), lab, roster)
+    rows = rows_of(table.content)
+    assert [*rows[0]] == [
+        "ID number",
+        "Email address",
+        "topox: The reconfiguration delay (max 20)",
+        "topox: The reconfiguration delay feedback",
+    ]
+    assert [list(row.values())[:3] for row in rows] == [
+        ["S1", "Ann@Uni.example", "16"],
+        ["s2", "bob@uni.example", "0"],
+        ["s9", "", "16"],
+    ]
+    assert "W1: 0/2 All computing plus all sending" in [*rows[1].values()][3]
+    assert table.notes == ("s9 is not in the roster",)
+
+
+CANVAS = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,Quiz (12),Final Score\r\n"
+    "    Points Possible,,,,,10,(read only)\r\n"
+    '"Lovelace, Ada",7,1815,ADA,"A, morning",9.5,88\r\n'
+    "=Bob,8,1900,bob,A,,\r\n"
+)
+
+
+def test_canvas_gets_one_column_and_keeps_the_students_of_its_own(tmp_path) -> None:
+    lab = LABS["crossover"]
+    hand_in(tmp_path, lab, "ada")
+    hand_in(tmp_path, lab, "zoe")
+    table = canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(CANVAS.encode(), "r"))
+    rows = rows_of(table.content)
+    column = "TOPO-X: The reconfiguration delay"
+    assert [*rows[0]] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", column]
+    assert [row[column] for row in rows] == ["20", "16", ""]
+    assert rows[1]["Student"] == "Lovelace, Ada" and rows[1]["Section"] == "A, morning"
+    assert rows[2]["Student"] == "=Bob"
+    assert [note.split()[0] for note in table.notes] == ["column", "zoe"]
+    with pytest.raises(InputError, match="export the course's gradebook"):
+        canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(b"Name\r\nx\r\n", "r"))
+
+
+def test_explanations_get_points_from_a_person() -> None:
+    lab = LABS["crossover"]
+    points = load_explanations(b"student,question,points\ns1234567,E1,3.5\n", "e.csv")
+    graded = grade(lab, read(lab, solved(lab)), "x", points)
+    assert (graded.explanation, graded.total) == (3.5, 19.5)
+    too_many = grade(lab, read(lab, solved(lab)), "x", {("s1234567", "E1"): 5.0})
+    assert too_many.explanation is None and "E1: 5 points of 4" in too_many.remarks
+    for bad, said in (
+        (b"student,points\na,1\n", "question: is missing"),
+        (b"student,question,points\na,E1,x\n", "row 2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            load_explanations(bad, "e.csv")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("format", "topox-lab", "must be 'topox-answers'"),
+        ("seed", 10**9, "from 0 to 99,999,999"),
+        ("student", ["x"], "field student"),
+        ("started", "yesterday", "must be a time such as"),
+        ("answers", [], "must be an object"),
+        ("answers.W1", {"attempts": [{"at": at(1)}]}, "question W1, attempt 1, field value"),
+        ("answers.W1", {"attempts": "x"}, "must be a list of at most"),
+        ("answers.W1", {"points": 5}, "unknown key"),
+        ("answers.P1", {"locked": "now", "value": 1}, "question P1, field locked"),
+        ("answers.E1", {"at": at(1), "value": "x" * 4_001}, "at most 4,000 characters"),
+    ],
+)
+def test_a_broken_answers_file_gets_one_line(path: str, value: object, said: str) -> None:
+    lab = LABS["crossover"]
+    record = json.loads(written(lab, solved(lab)))
+    *before, last = path.split(".")
+    place = record
+    for key in before:
+        place = place[key]
+    place[last] = value
+    with pytest.raises(InputError) as error:
+        load_answers(json.dumps(record).encode(), "x.answers.json")
+    assert said in str(error.value) and str(error.value).startswith("x.answers.json")
+
+
+def test_no_name_of_a_student_becomes_a_path() -> None:
+    lab = LABS["crossover"]
+    for name in ("../x", "a/b", "", "x" * 41, "a\nb"):
+        with pytest.raises(InputError, match="student"):
+            begin(lab, "NET-401", name, at(0))
+    assert os.sep not in answers_file.FORMAT

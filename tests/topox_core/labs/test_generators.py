@@ -1,0 +1,374 @@
+"""The nine generators: published draws and values of four seeds, invariants on all of them, closed forms against simulators."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from tests.conftest import some
+from topox_core.economics.comparison import Question
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.scheduled import schedule
+from topox_core.labs.generators.board import board
+from topox_core.labs.generators.catalogue import GENERATORS, generator
+from topox_core.labs.generators.four_jobs import GROUPINGS, four_jobs
+from topox_core.labs.generators.generator import Value
+from topox_core.labs.generators.mix import Mix, mix
+from topox_core.labs.generators.pairs import pairs
+from topox_core.labs.generators.patience import patience
+from topox_core.labs.generators.price import price
+from topox_core.labs.generators.windows import NEAR_MS, windows
+from topox_core.labs.hand_schedule import check_by_hand
+from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.rounds import round_of
+from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.solve import solve
+
+EVERY_SEED = range(1_000)
+SAMPLE = range(200)
+ATTEMPTS = {
+    "board": (1, 0, 1, 0),
+    "patience": (0, 5, 0, 0),
+    "fan_out": (0, 0, 0, 0),
+    "pairs": (2, 1, 4, 0),
+    "mix": (0, 0, 0, 0),
+    "turns": (0, 2, 1, 1),
+    "windows": (1, 0, 0, 2),
+    "four_jobs": (58, 33, 31, 68),
+    "price": (0, 0, 0, 0),
+}
+# Of seeds 0 to 3, as published with the labs; recomputed where a bound became better.
+VALUES: dict[str, dict[str, tuple[Value, ...]]] = {
+    "board": {
+        "x_first": (12, 9, 14, 11),
+        "y_first": (10, 13, 18, 14),
+        "first": ("y", "x", "x", "x"),
+        "path": (9, 9, 14, 10),
+        "sum": (16, 14, 20, 18),
+    },
+    "patience": {
+        "first": (15, 18, 16, 20),
+        "between": (14, 15, 12, 18),
+        "last": (12, 18, 15, 17),
+        "when": ("after", "between", "between", "after"),
+        "path": (10, 12, 11, 15),
+        "reached": ("ports", "ports", "ports", "ports"),
+    },
+    "fan_out": {
+        "path": (11, 12, 14, 12),
+        "load": (15, 19, 25, 17),
+        "two": (11, 12, 15, 12),
+        "fast": (11, 12, 16, 10),
+        "better": ("same", "same", "second", "double"),
+        "no_tail": (13, 17, 23, 16),
+        "sum": (30, 29, 37, 27),
+        "half_of_one": (7.5, 9.5, 12.5, 8.5),
+    },
+    "pairs": {
+        "n": (6, 8, 8, 6),
+        "all_reduce_mb": (120, 196, 126, 80),
+        "pairs_mb": (114, 142, 128, 130),
+        "ring_ports": (2, 2, 2, 2),
+        "strides": (("1", "5"), ("1", "3", "5", "7"), ("1", "3", "5", "7"), ("1", "5")),
+        "tax": (1.1538, 1.1065, 1.2283, 1.0476),
+        "tax_two": (1.4786, 1.4201, 1.5748, 1.2000),
+    },
+    "mix": {
+        "n": (10, 16, 16, 10),
+        "S": (50, 140, 130, 70),
+        "uses_of_three": (12, 35, 35, 12),
+        "uses_of_one": (9, 15, 15, 9),
+        "mean_hops": (2.3333, 3.3333, 3.3333, 2.3333),
+        "static_alone": (3.6, 10.5, 9.75, 5.04),
+        "slope": (0.096, 0.175, 0.175, 0.096),
+        "cross": (75, 68, 63, 104),
+        "cross_four": (34, 94, 87, 47),
+        "change": ("falls", "rises", "rises", "falls"),
+        "faster": ("static", "fat_tree", "fat_tree", "static"),
+    },
+    "turns": {
+        "free": (51, 53, 51, 39),
+        "static": (65, 74, 69, 53),
+        "cross_reactive": (4.6667, 7.0, 6.0, 4.6667),
+        "reactive_10": (81, 83, 81, 69),
+        "provisioned_10": (65, 55, 61, 47),
+        "cross_provisioned": (10.0, 17.0, 13.3333, 12.0),
+        "ring_tax": (1.6364, 2.3125, 1.6923, 2.0),
+        "moved": ("double", "double", "double", "double"),
+    },
+    "windows": {
+        "last_stage": (17, 17, 17, 21),
+        "first_stage": (27, 27, 23, 31),
+        "middle": (33, 33, 33, 41),
+        "afab_first": (31, 31, 31, 39),
+        "share_longer": (57.1429, 42.8571, 71.4286, 42.8571),
+        "ahead": (45, 62, 42, 38),
+        "ahead_percent": (1.3235, 1.5897, 1.0769, 1.0857),
+        "on_demand": (175, 175, 175, 175),
+        "slowest_ahead": (20.0, 38.75, 47.8, 31.8),
+        "slowest_on_demand": (4.8571, 16.7143, 16.7143, 10.0),
+        "product_ahead": ("mems", "piezo", "piezo", "piezo"),
+        "product_on_demand": ("rotornet", "mems", "mems", "rotornet"),
+    },
+    "four_jobs": {
+        "together": (60, 66, 58, 62),
+        "hill": (60, 66, 58, 62),
+        "job": ("blue", "coral", "denim", "blue"),
+        "asked": (60, 70, 66, 62),
+        "best": (44, 48, 46, 50),
+        "best_grouping": ("ABBA", "ABAB", "ABBA", "ABAB"),
+        "bound": (44, 48, 46, 50),
+        "longer_training": ("less", "less", "less", "less"),
+        "moves": ("none", "none", "none", "none"),
+    },
+    "price": {
+        "photonic": (716_800, 1_617_920, 9_052_160, 4_218_880),
+        "rail_only": (748_952, 3_182_992, 12_568_128, 12_240_448),
+        "saving": (4.2929, 49.1698, 27.9753, 65.5333),
+        "published": (74.7929, 67.7545, 55.1995, 78.5958),
+        "mover": ("ocs_port", "ocs_port", "ocs_port", "ocs_port"),
+        "break_even": (511.3984, 1384.1953, 1369.1953, 1339.1953),
+        "electricity": (138_623.8464, 923_065.728, 2_953_810.3296, 3_692_262.912),
+        "photonic_electricity": (25_144.704, 62_861.76, 201_157.632, 251_447.04),
+        "budget": (800_000, 2_900_000, 12_400_000, 10_200_000),
+        "order": (("photonic_rails",), ("photonic_rails",), ("none",), ("none",)),
+    },
+}
+
+
+def value(name: str, seed: int, what: str) -> Value:
+    one = generator(name)
+    return one.value(one.make(seed), what)
+
+
+def test_there_are_nine_generators() -> None:
+    assert set(GENERATORS) == set(ATTEMPTS) == set(VALUES)
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_attempts_are_those_that_were_published(name: str) -> None:
+    made = tuple(generator(name).make(seed).attempt for seed in range(4))
+    assert made == ATTEMPTS[name]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_four_seeds_are_those_that_were_published(name: str) -> None:
+    for what, expected in VALUES[name].items():
+        for seed, one in enumerate(expected):
+            got = value(name, seed, what)
+            if isinstance(one, float):
+                assert got == pytest.approx(one, abs=6e-5), (what, seed)
+            else:
+                assert got == pytest.approx(one) if isinstance(one, int) else got == one, what
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_no_instance_shows_a_value_under_the_name_of_an_answer(name: str) -> None:
+    one = generator(name)
+    assert not set(one.shown) & set(one.values)
+    assert one.make(1).given().rows
+
+
+# -- invariants: what makes every seed a lesson -----------------------------------------------------
+
+
+def _board(seed: int) -> bool:
+    one = board(seed)
+    return abs(one.x_first_ms - one.y_first_ms) >= 2
+
+
+def _patience(seed: int) -> bool:
+    one = patience(seed)
+    waits = one.at_once_ms - one.optimum_ms >= 2 and one.when != "once"
+    return waits and one.optimum_ms > one.path_ms and one.between_ms != one.after_ms
+
+
+def _fan_out(seed: int) -> bool:
+    path, load, one, two = (value("fan_out", seed, k) for k in ("path", "load", "one", "two"))
+    return load > path + 2 and load == one and two < one - 2 and two != one / 2
+
+
+def _pairs(seed: int) -> bool:
+    one = pairs(seed)
+    share = one.all_reduce_mb / (one.all_reduce_mb + one.pairs_mb)
+    best, greedy = one.matchings[0], one.greedy_pairs
+    weight = dict(zip(one.pairs, one.each_way_mb, strict=True))
+    poorer = (len(greedy), 2 * sum(weight[p] for p in greedy)) < best[:2]
+    return 0.36 <= share <= 0.64 and len(one.best_pairs) >= 2 and poorer
+
+
+def _mix(seed: int) -> bool:
+    one = mix(seed)
+    return (
+        one.servers in (10, 16) and one.cross_mb(4) == one.port_taken_mb and one.change != "stays"
+    )
+
+
+def _turns(seed: int) -> bool:
+    on_demand, ahead = (value("turns", seed, f"cross_{k}") for k in ("reactive", "provisioned"))
+    return 3 <= on_demand <= 12 and on_demand + 2 <= ahead < 40
+
+
+def _windows(seed: int) -> bool:
+    one = windows(seed)
+    ahead, demand = one.slowest_ms
+    clear = all(abs(ahead - ms) >= 1.5 and abs(demand - ms) >= 1 for ms in NEAR_MS)
+    return clear and one.slowest_product(ahead=True) != one.slowest_product(ahead=False)
+
+
+def _four_jobs(seed: int) -> bool:
+    one = four_jobs(seed)
+    rounds = sorted(one.round_s(grouping) for grouping in GROUPINGS)
+    stuck = one.moves == "none" and one.climb[1] >= 1.15 * rounds[0]
+    return stuck and rounds[1] > rounds[0] and one.longer_training == "less"
+
+
+def _price(seed: int) -> bool:
+    one = price(seed)
+    return one.published_percent > 30 and one.published_percent - one.saving_percent >= 10
+
+
+INVARIANTS = {
+    "board": _board,
+    "patience": _patience,
+    "fan_out": _fan_out,
+    "pairs": _pairs,
+    "mix": _mix,
+    "turns": _turns,
+    "windows": _windows,
+    "four_jobs": _four_jobs,
+    "price": _price,
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_every_seed_has_its_surprise(name: str) -> None:
+    assert [seed for seed in some(EVERY_SEED, quick=25) if not INVARIANTS[name](seed)] == []
+
+
+# -- closed forms against what computes them otherwise ----------------------------------------------
+
+
+@pytest.mark.sampled
+def test_by_hand_and_by_checker_the_two_small_boards_are_as_short() -> None:
+    for seed in some(SAMPLE, quick=4):
+        for one in (board(seed), patience(seed)):
+            graph, cluster = one.graph(), one.cluster()
+            shortest = min(_serial(graph, order) for order in permutations(_senders(graph)))
+            assert shortest == one.optimum_ms
+    graph, cluster = board(1).graph(), board(1).cluster()
+    assert check_by_hand(graph, cluster, {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8}).feasible
+
+
+def _senders(graph) -> list[str]:
+    return [task.id for task in graph.tasks if task.source is not None]
+
+
+def _serial(graph, order) -> float:
+    """Start tasks in an order of transfers: each port takes them as the order has them."""
+    tasks = {task.id: task for task in graph.tasks}
+    end: dict[str, float] = {}
+    free: dict[tuple[str, int], float] = {}
+
+    def done(name: str) -> float:
+        if name not in end:
+            task = tasks[name]
+            end[name] = max(map(done, task.dependencies), default=0.0) + (task.duration_ms or 0.0)
+        return end[name]
+
+    for name in order:
+        task = tasks[name]
+        if any(d in order and order.index(d) > order.index(name) for d in task.dependencies):
+            return float("inf")
+        try:
+            ready = max(map(done, task.dependencies), default=0.0)
+        except RecursionError:
+            return float("inf")
+        ports = (("out", task.source), ("in", task.destination))
+        if any(_needs(tasks, name, later) for later in order[order.index(name) + 1 :]):
+            return float("inf")
+        start = max(ready, *(free.get(port, 0.0) for port in ports))
+        end[name] = start + task.size_bytes / 1e6
+        free |= dict.fromkeys(ports, end[name])
+    return max(map(done, tasks))
+
+
+def _needs(tasks, name: str, other: str) -> bool:
+    return any(d == other or _needs(tasks, d, other) for d in tasks[name].dependencies)
+
+
+@pytest.mark.long
+def test_the_exact_engine_proves_the_small_boards() -> None:
+    from dataclasses import replace
+
+    exact = replace(LESSON_SETTINGS, engine="cpsat", time_limit_s=30.0)
+    for seed in range(4):
+        for one in (board(seed), patience(seed)):
+            result = schedule(one.graph(), one.cluster(), exact)
+            assert (result.status, result.makespan_ms) == ("optimal", one.optimum_ms)
+
+
+@pytest.mark.sampled
+def test_the_tax_by_hand_is_the_simulator_s() -> None:
+    for seed in some(SAMPLE, quick=4):
+        one = pairs(seed)
+        for degree in (2, 3):
+            run = compare(one.graph(), one.cluster(degree), LESSON_SETTINGS, ("static",))["static"]
+            assert run.traffic.bandwidth_tax == pytest.approx(one.tax(degree))
+            assert one.layout(degree).degree_all_reduce == one.ring_ports(degree)
+        step = next(step for step in one.layout(3).steps if step.kind == "matching")
+        assert tuple((row[0], row[1]) for row in step.data["pairs"]) == one.best_pairs
+
+
+MIXES = [(n, size) for n in (10, 16) for size in range(50, 160, 10)]
+
+
+@pytest.mark.sampled
+def test_the_limit_is_the_smallest_size_at_which_the_fat_tree_wins() -> None:
+    for n, size in some(MIXES, quick=2):
+        one = Mix(0, 0, n, size)
+        for ports in (2, 4):
+            cross = one.cross_mb(ports)
+            before, there = (one.times_ms(mb, ports) for mb in (cross - 1, cross))
+            assert before[0] <= before[1] and there[0] > there[1]
+        static_ms, fat_tree_ms = one.times_ms(one.cross_mb())
+        line_ms = one.static_alone_ms + one.slope_ms_per_mb * one.cross_mb()
+        assert static_ms == pytest.approx(line_ms, rel=1e-6)
+        gbps = one.equivalent_gbps()
+        assert fat_tree_ms == pytest.approx(one.fat_tree_ms(one.cross_mb(), gbps), rel=1e-3)
+
+
+@pytest.mark.long
+def test_there_is_no_smaller_size_at_which_the_fat_tree_wins() -> None:
+    for n, size in MIXES[::7]:
+        one = Mix(0, 0, n, size)
+        for ports in (2, 4):
+            wins = [mb for mb in range(1, one.cross_mb(ports)) if one._fat_tree_wins(mb, ports)]
+            assert wins == []
+
+
+@pytest.mark.sampled
+def test_eight_rounds_by_hand_are_those_of_the_core() -> None:
+    for seed in some(SAMPLE, quick=3):
+        one = four_jobs(seed)
+        table = StageTable(one.jobs(), Reading())
+        for grouping in GROUPINGS:
+            group = tuple("AB".index(letter) for letter in grouping)
+            assert round_of(table, group).round_s == pytest.approx(one.round_s(grouping))
+        climbed = solve(one.jobs(), TdmSettings("hill-climbing"))
+        assert climbed.round_s == pytest.approx(one.climb[1])
+        assert one.bound_s <= one.best_s + 1e-6
+
+
+@pytest.mark.sampled
+def test_at_the_break_even_price_the_saving_is_gone() -> None:
+    for seed in some(SAMPLE, quick=5):
+        one = price(seed)
+        question = one.question()
+        changed = question.catalogue.changed({"ocs_port": {"price_usd": one.break_even_usd}})
+        at_zero = Question(one.gpus, changed, question.counting)
+        assert at_zero.saving("photonic_rails", "rail_only", "cost") == pytest.approx(0, abs=1e-9)

@@ -1,0 +1,303 @@
+"""Keys that one run of the core gives: the same records as those of the commands, on the files of an instance.
+
+No run here ends by the clock: a plan is a list schedule, or one that is proved best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
+from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.scheduled import schedule
+from topox_core.io.errors import shown, unknown
+from topox_core.io.ranges import is_number, is_whole
+from topox_core.io.record import record_of
+from topox_core.labs.lab import Call
+from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.rails.counts import windows_by_stage
+from topox_core.rails.delay import slowest_switch, study, windows_source
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.solve import solve
+from topox_core.topology.finder import VARIANTS, find_layout, traffic_of
+from topox_core.training.schedule import ORDERS
+
+ENGINES = ("list", "auto", "cpsat", "highs")
+# Of algorithms for jobs, those that end by themselves and not by the clock.
+UNTIMED = ("hill-climbing", "non-tdm", "best-grouping", "greedy")
+EXACT_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class InstanceFiles:
+    """What a call runs on; None where an instance has none."""
+
+    graph: TaskGraph | None = None
+    cluster: Cluster | None = None
+    jobs: Jobs | None = None
+    windows_ms: tuple[float, ...] | None = None
+    parts: Catalogue | None = None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run: its files, its options, and the fabric where several are compared."""
+
+    files: InstanceFiles
+    options: Mapping[str, Any]
+    fabric: str | None
+
+
+@dataclass(frozen=True)
+class _Of:
+    """What an option may be: one of ``choices``, or a number from ``least`` to ``most``."""
+
+    least: float = 0.0
+    most: float = 1e6
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+    times: bool = False  # also as a multiple of the file's value
+
+
+_CLUSTER = {
+    "port_gbps": _Of(0.001, 1e6, times=True),
+    "slot_ms": _Of(0.001, 1e6, times=True),
+    "reconfiguration_ms": _Of(0, 1e6, times=True),
+    "ports_per_server": _Of(1, 64, whole=True, times=True),
+    "switches": _Of(1, 64, whole=True, times=True),
+}
+_ENGINE = {"engine": _Of(choices=ENGINES)}
+_OPTIONS: Mapping[str, Mapping[str, _Of]] = {
+    "schedule": {**_CLUSTER, **_ENGINE},
+    "compare": _CLUSTER,
+    "topology": {"degree": _Of(1, 64, whole=True), "variant": _Of(choices=VARIANTS)},
+    "tdm": {
+        "algorithm": _Of(choices=UNTIMED),
+        "reconfiguration_ms": _Of(0, 1e6),
+        "port_gbps": _Of(0.001, 1e6, times=True),
+    },
+    "rails_count": {
+        "stages": _Of(1, 64, whole=True),
+        "microbatches": _Of(1, 1_000, whole=True),
+        "schedule": _Of(choices=tuple(ORDERS)),
+    },
+    "rails_delay": {
+        "base_ms": _Of(0.001, 1e9),
+        "delay_ms": _Of(0, 1e6),
+        "limit_percent": _Of(0, 1e4),
+    },
+    "cost": {
+        "gpus": _Of(8, 1e6, whole=True),
+        "counting": _Of(choices=COUNTINGS),
+        "prices": _Of(choices=tuple(PRICE_SETS)),
+    },
+}
+
+
+def check_options(call: str, options: Mapping[str, Any]) -> None:
+    """Refuse what is no option of a call, or out of its range.
+
+    Raises
+    ------
+    InputError
+        For the first one; the field is its name.
+    """
+    known = _OPTIONS[call]
+    for name, value in options.items():
+        if name not in known:
+            raise InputError(unknown(name, known, "option"), field=str(name)[:60])
+        of = known[name]
+        if of.choices:
+            if value not in of.choices:
+                problem = f"must be one of {', '.join(of.choices)} (got {shown(value)})"
+                raise InputError(problem, field=name)
+            continue
+        if isinstance(value, dict) and of.times and [*value] == ["times"]:
+            if is_number(value["times"], 0.0, 1e6, above=True):
+                continue
+            problem = f"must be above 0 and at most 1,000,000 (got {shown(value['times'])})"
+            raise InputError(problem, field=f"{name}.times")
+        fits = (
+            is_whole(value, int(of.least), of.most)
+            if of.whole
+            else is_number(value, of.least, of.most)
+        )
+        if not fits:
+            kind = "a whole number" if of.whole else "a number"
+            problem = f"must be {kind} from {of.least:g} to {of.most:,g} (got {shown(value)})"
+            raise InputError(problem, field=name)
+
+
+def call_value(call: Call, files: InstanceFiles) -> float | str:
+    """Return what a call gives: a number, a word, or the option of its band.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, the record has no such field, or the plan was not proved best.
+    """
+    value = _field(call, files, call.options or {})
+    if call.against is not None:
+        other = _field(call, files, call.against)
+        if isinstance(value, str) or isinstance(other, str):
+            raise InputError("must be a number to be related", field=f"key.field {call.field}")
+        value = _related(value, other, call.relation)
+    if not call.bands:
+        return value
+    if isinstance(value, str):
+        raise InputError("must be a number to fall into bands", field=f"key.field {call.field}")
+    return next(
+        band.option for band in call.bands if band.below is None or float(value) < band.below
+    )
+
+
+def _related(value: float, other: float, relation: str) -> float:
+    if relation == "difference":
+        return value - other
+    if other == 0:
+        raise InputError("is 0, and nothing can be related to it", field="key.against")
+    return value / other if relation == "ratio" else 1.0 - value / other
+
+
+def _field(call: Call, files: InstanceFiles, options: Mapping[str, Any]) -> float | str:
+    at: Any = _RUNS[call.call](_Run(files, options, call.fabric))
+    for part in call.field.split("."):
+        if isinstance(at, list) and part.lstrip("-").isdigit() and -len(at) <= int(part) < len(at):
+            at = at[int(part)]
+        elif isinstance(at, dict) and part in at:
+            at = at[part]
+        else:
+            known = [*at] if isinstance(at, dict) else []
+            raise InputError(unknown(part, known, "field"), field=f"key.field {call.field}")
+    if isinstance(at, bool) or not isinstance(at, int | float | str):
+        raise InputError(f"is {shown(at)}, no number or word", field=f"key.field {call.field}")
+    return at
+
+
+def _needed(thing: Any, kind: str) -> Any:
+    if thing is None:
+        raise InputError(f"needs a {kind} among the files of its instance", field="key")
+    return thing
+
+
+def _asked_for(run: _Run, option: str) -> Any:
+    if option not in run.options:
+        raise InputError("is missing", field=f"key.with.{option}")
+    return run.options[option]
+
+
+def _changed(cluster: Cluster, options: Mapping[str, Any]) -> Cluster:
+    changes: dict[str, Any] = {}
+    for name in _CLUSTER:
+        if name in options:
+            given = options[name]
+            value = getattr(cluster, name) * given["times"] if isinstance(given, dict) else given
+            changes[name] = round(value) if _CLUSTER[name].whole else float(value)
+    return cluster.changed(**changes) if changes else cluster
+
+
+def _schedule(run: _Run) -> dict[str, Any]:
+    cluster = _changed(_needed(run.files.cluster, "cluster"), run.options)
+    engine = run.options.get("engine", "list")
+    settings = replace(LESSON_SETTINGS, engine=engine, time_limit_s=EXACT_LIMIT_S)
+    result = schedule(_needed(run.files.graph, "graph"), cluster, settings)
+    if engine != "list" and result.status != "optimal":
+        problem = f"has no key: the plan ended {result.status}, and only a proved one counts"
+        raise InputError(problem, field="key")
+    return record_of(result, "status makespan_ms bound_ms gap bound_by unrounded_bound_ms")
+
+
+def _compare(run: _Run) -> dict[str, Any]:
+    if run.fabric not in FABRICS:
+        raise InputError(unknown(run.fabric, FABRICS, "fabric"), field="key.fabric")
+    cluster = _changed(_needed(run.files.cluster, "cluster"), run.options)
+    runs = compare(_needed(run.files.graph, "graph"), cluster, LESSON_SETTINGS, (str(run.fabric),))
+    done = runs[str(run.fabric)]
+    return {
+        **record_of(done, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),
+        **record_of(done.traffic, "bandwidth_tax mean_hops longest_hops"),
+    }
+
+
+def _topology(run: _Run) -> dict[str, Any]:
+    cluster: Cluster = _needed(run.files.cluster, "cluster")
+    demand = traffic_of(_needed(run.files.graph, "graph"), cluster.servers)
+    degree = run.options.get("degree", cluster.ports_per_server)
+    result = find_layout(demand, degree, run.options.get("variant", "published"))
+    hops = result.hops
+    return {
+        **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
+        "diameter": hops.diameter,
+        "mean_hops": hops.mean,
+        "unreachable_pairs": hops.unreachable,
+    }
+
+
+def _tdm(run: _Run) -> dict[str, Any]:
+    jobs: Jobs = _needed(run.files.jobs, "jobs")
+    changes: dict[str, Any] = {}
+    for name in ("reconfiguration_ms", "port_gbps"):
+        if name in run.options:
+            given = run.options[name]
+            times = isinstance(given, dict)
+            changes[name] = getattr(jobs.network, name) * given["times"] if times else float(given)
+    if changes:
+        jobs = replace(jobs, network=replace(jobs.network, **changes))
+    algorithm = run.options.get("algorithm", "hill-climbing")
+    assert algorithm in ALGORITHMS
+    answer = solve(jobs, TdmSettings(algorithm, time_limit_s=EXACT_LIMIT_S))
+    if answer.stopped_by == "time_limit":
+        raise InputError("has no key: the round was stopped by the clock", field="key")
+    return {"round_s": answer.round_s, "mean_round_s": answer.mean_round_s}
+
+
+def _rails_count(run: _Run) -> dict[str, Any]:
+    stages, microbatches = _asked_for(run, "stages"), _asked_for(run, "microbatches")
+    order = run.options.get("schedule", "1f1b")
+    return {"by_stage": windows_by_stage(stages, microbatches, order)}
+
+
+def _rails_delay(run: _Run) -> dict[str, Any]:
+    lengths = _needed(run.files.windows_ms, "list of windows")
+    base_ms = _asked_for(run, "base_ms")
+    source = windows_source(base_ms, lengths)
+    row = study(source, (run.options.get("delay_ms", 25.0),)).rows[0]
+    limit = run.options.get("limit_percent", 1.0)
+    return {
+        "base_ms": base_ms,
+        **record_of(row, "on_demand_ms provisioned_ms"),
+        "slowest_switch": {
+            "on_demand_ms": slowest_switch(source, limit, provisioned=False),
+            "provisioned_ms": slowest_switch(source, limit),
+        },
+    }
+
+
+def _cost(run: _Run) -> dict[str, Any]:
+    gpus = _asked_for(run, "gpus")
+    catalogue = run.files.parts or PRICE_SETS[run.options.get("prices", DEFAULT_SET)]
+    counting = Counting(method=run.options.get("counting", "paper"))
+    priced = bills(gpus, catalogue, counting)
+    fabrics = {name: record_of(one, "cost_usd power_w") for name, one in priced.items()}
+    return {"fabrics": fabrics, "savings": savings(priced)}
+
+
+_RUNS: Mapping[str, Callable[[_Run], dict[str, Any]]] = {
+    "schedule": _schedule,
+    "compare": _compare,
+    "topology": _topology,
+    "tdm": _tdm,
+    "rails_count": _rails_count,
+    "rails_delay": _rails_delay,
+    "cost": _cost,
+}

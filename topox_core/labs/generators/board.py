@@ -1,0 +1,128 @@
+"""Generator ``board``: two transfers want the port of server 0, and their order decides the iteration.
+
+Two orders are all there are; closed forms give both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topox_core.io.task_graph_rules import validated
+from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import (
+    Generator,
+    GivenTable,
+    attributes,
+    send,
+    small_cluster,
+    task_table,
+)
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.workloads.parameter import compute_task
+
+SERVERS = 3
+
+
+@dataclass(frozen=True)
+class Board:
+    """One instance: compute times ``a``, ``b``, ``c`` in ms, transfers ``x``, ``y``, ``z`` in MB."""
+
+    seed: int
+    attempt: int
+    a: int
+    x: int
+    y: int
+    b: int
+    c: int
+    z: int
+
+    @property
+    def x_first_ms(self) -> int:
+        """The iteration if transfer x has the port first."""
+        return max(self.a + self.x + self.b + self.z, self.a + self.x + self.y + self.c)
+
+    @property
+    def y_first_ms(self) -> int:
+        """The iteration if transfer y has the port first."""
+        return max(self.a + self.y + self.c, self.a + self.y + self.x + self.b + self.z)
+
+    @property
+    def optimum_ms(self) -> int:
+        """The shorter of the two."""
+        return min(self.x_first_ms, self.y_first_ms)
+
+    @property
+    def first(self) -> str:
+        """Which transfer goes first in the shortest iteration."""
+        return "x" if self.x_first_ms < self.y_first_ms else "y"
+
+    @property
+    def path_ms(self) -> int:
+        """The critical path."""
+        return max(self.a + self.x + self.b + self.z, self.a + self.y + self.c)
+
+    @property
+    def sum_ms(self) -> int:
+        """Everything one after another."""
+        return self.a + self.x + self.y + self.b + self.c + self.z
+
+    @property
+    def shorter_first(self) -> str | None:
+        """The shorter transfer, as a rule for one queue has it."""
+        return None if self.x == self.y else "x" if self.x < self.y else "y"
+
+    def graph(self) -> TaskGraph:
+        """Return the instance as a task graph."""
+        tasks = [
+            compute_task("a", "forward", (), 0, float(self.a)),
+            send("x", ("a",), 0, 1, self.x),
+            send("y", ("a",), 0, 2, self.y),
+            compute_task("b", "forward", ("x",), 1, float(self.b)),
+            compute_task("c", "forward", ("y",), 2, float(self.c)),
+            send("z", ("b",), 1, 0, self.z),
+        ]
+        return validated(f"board, seed {self.seed}", tasks)
+
+    def cluster(self, delay_ms: float = 0.0) -> Cluster:
+        """Return its three servers with one port each on one switch."""
+        return small_cluster(SERVERS, delay_ms=delay_ms)
+
+    def given(self) -> GivenTable:
+        """Return the six tasks."""
+        return task_table(self.graph())
+
+
+def board(seed: int) -> Board:
+    """Return the instance of a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    return first_that("a1", seed, _drawn)
+
+
+def _drawn(draws: Draws) -> Board | None:
+    ranges = {"a": (1, 3), "x": (2, 5), "y": (2, 5), "b": (1, 6), "c": (1, 6), "z": (1, 3)}
+    times = {name: draws.whole(name, low, high) for name, (low, high) in ranges.items()}
+    one = Board(draws.seed, draws.attempt, **times)
+    return one if abs(one.x_first_ms - one.y_first_ms) >= 2 else None
+
+
+GENERATOR = Generator(
+    "board",
+    1,
+    board,
+    attributes(a="a", x="x", y="y", b="b", c="c", z="z"),
+    attributes(
+        x_first="x_first_ms",
+        y_first="y_first_ms",
+        optimum="optimum_ms",
+        first="first",
+        path="path_ms",
+        sum="sum_ms",
+        shorter_first="shorter_first",
+    ),
+)

@@ -1,0 +1,41 @@
+"""Every generator by name: a new one is a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from topox_core.errors import InputError
+from topox_core.io.errors import unknown
+from topox_core.labs.generators import (
+    board,
+    fan_out,
+    four_jobs,
+    mix,
+    pairs,
+    patience,
+    price,
+    turns,
+    windows,
+)
+from topox_core.labs.generators.generator import Generator
+
+GENERATORS: Mapping[str, Generator] = MappingProxyType(
+    {
+        one.GENERATOR.name: one.GENERATOR
+        for one in (board, patience, fan_out, pairs, mix, turns, windows, four_jobs, price)
+    }
+)
+
+
+def generator(name: str) -> Generator:
+    """Return a generator.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name; the nearest or all of them are named.
+    """
+    if name not in GENERATORS:
+        raise InputError(unknown(name, GENERATORS, "generator"), field="generator")
+    return GENERATORS[name]

@@ -1,0 +1,153 @@
+"""What a generator is: an instance for every seed, what of it a student is given, and its values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from topox_core.errors import InputError
+from topox_core.io.errors import unknown
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+
+Number = int | float
+Row = tuple[Number, ...]
+# A number, the id of an option, several of them, or the rows of a matrix; None where a seed has none.
+Value = Number | str | tuple[str, ...] | tuple[Row, ...] | None
+Of = Mapping[str, Callable[[Any], Value]]
+
+
+@dataclass(frozen=True)
+class GivenTable:
+    """What a student is given, as a table for pages and paper; it holds no answer."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows and columns of an answer that is a matrix.
+
+    Attributes
+    ----------
+    marks
+        Whether cells are marked or not; else they hold whole numbers.
+    symmetric
+        Whether a mark of (i, j) is one of (j, i) as well; the diagonal then stays empty.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    marks: bool
+    symmetric: bool = False
+
+
+class Instance(Protocol):
+    """One drawn problem."""
+
+    @property
+    def seed(self) -> int:
+        """What it was drawn from."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt fulfilled every invariant."""
+
+    def given(self) -> GivenTable:
+        """Return what a student is given."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """One generator.
+
+    Attributes
+    ----------
+    name, version
+        As lab files and answers name it; another range of a draw is another version.
+    make
+        Returns the instance of a seed.
+    shown
+        What a text may say of an instance at any time.
+    values
+        What is computed of it: keys, and the values of misconceptions. Each is computed when it is
+        asked for, from a closed form, a full enumeration or a deterministic simulator.
+    options
+        Of values that are options: those of an instance, where they depend on it.
+    matrices
+        Of values that are matrices: their rows and columns.
+    """
+
+    name: str
+    version: int
+    make: Callable[[int], Any]
+    shown: Of
+    values: Of
+    options: Mapping[str, Callable[[Any], tuple[str, ...]]] = field(default_factory=dict)
+    matrices: Mapping[str, Callable[[Any], Matrix]] = field(default_factory=dict)
+
+    def value(self, instance: Instance, name: str) -> Value:
+        """Return a value of an instance, whether shown or computed.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name; the names are listed.
+        """
+        of = self.values.get(name) or self.shown.get(name)
+        if of is None:
+            problem = unknown(name, (*self.values, *self.shown), "value")
+            raise InputError(f"{problem} of generator {self.name}", field="value")
+        return of(instance)
+
+
+def attributes(**names: str) -> Of:
+    """Return values that are attributes of the instance, by name."""
+
+    def reader(attribute: str) -> Callable[[Any], Value]:
+        def read(one: Any) -> Value:
+            value: Value = getattr(one, attribute)
+            return value
+
+        return read
+
+    return {name: reader(attribute) for name, attribute in names.items()}
+
+
+def send(task: str, waits: tuple[str, ...], source: int, destination: int, mb: int) -> Task:
+    """Return a transfer of some megabytes."""
+    return Task(
+        task,
+        "communication",
+        waits,
+        source=source,
+        destination=destination,
+        size_bytes=mb * 1e6,
+    )
+
+
+def small_cluster(
+    servers: int, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0
+) -> Cluster:
+    """Return the cluster of the small instances: as many switches as ports; at 8 Gbit/s a MB takes a ms."""
+    return Cluster(
+        servers=servers,
+        ports_per_server=ports,
+        switches=ports,
+        ports_per_switch=servers,
+        port_gbps=port_gbps,
+        reconfiguration_ms=delay_ms,
+    )
+
+
+def task_table(graph: TaskGraph) -> GivenTable:
+    """Return the tasks of a small graph as a table."""
+    rows = []
+    for task in graph.tasks:
+        computes = task.duration_ms is not None
+        where = f"server {task.server}" if computes else f"{task.source} → {task.destination}"
+        long = f"{task.duration_ms:g} ms" if computes else f"{(task.size_bytes or 0) / 1e6:g} MB"
+        rows.append((task.id, where, long, ", ".join(task.dependencies) or "–"))
+    return GivenTable(("task", "where", "how long", "waits for"), tuple(rows))

@@ -1,0 +1,229 @@
+"""Generator ``mix``: an all-reduce and an all-to-all, on fixed circuits or on a fat-tree of the same cost.
+
+The simulator of both says who is faster at which size; a table of cheapest jumps says why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from topox_core.economics.clusters import cost_equivalent_gbps
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.run import FabricOptions
+from topox_core.io.task_graph_rules import validated
+from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.topology.coin_change import coin_sequences
+
+PORT_GBPS = 100.0
+MS_PER_MB = 8.0 / PORT_GBPS
+STRIDES = (1, 3)
+EQUAL = 0.01
+
+
+@dataclass(frozen=True)
+class Mix:
+    """One instance: ``sum_mb`` of an all-reduce over all ``servers``, beside an all-to-all of any size."""
+
+    seed: int
+    attempt: int
+    servers: int
+    sum_mb: int
+
+    @cached_property
+    def jumps(self) -> Counter[int]:
+        """How often each jump is used on the cheapest ways to all distances."""
+        table = coin_sequences(self.servers, STRIDES)
+        return Counter(jump for ways in table[1:] for jump in ways or ())
+
+    @property
+    def mean_hops(self) -> float:
+        """Mean hops of the all-to-all."""
+        return sum(self.jumps.values()) / (self.servers - 1)
+
+    @property
+    def static_alone_ms(self) -> float:
+        """The all-reduce alone, on the rings of two ports."""
+        return 2 * (self.servers - 1) / self.servers * self.sum_mb * MS_PER_MB / 2
+
+    @property
+    def slope_ms_per_mb(self) -> float:
+        """What a MB of all-to-all adds on circuits: the busier jump decides."""
+        return max(self.jumps.values()) / self.servers * MS_PER_MB
+
+    @property
+    def mean_slope_ms_per_mb(self) -> float:
+        """The same as if all circuits were equally busy."""
+        return (self.servers - 1) / self.servers * self.mean_hops / 2 * MS_PER_MB
+
+    def equivalent_gbps(self, ports: int = 2) -> float:
+        """Return the NIC of the fat-tree that costs as much as some optical ports."""
+        if ports not in self._gbps:
+            catalogue = PRICE_SETS[SET_BY_SPEED]
+            self._gbps[ports] = cost_equivalent_gbps(self.cluster(ports), catalogue)
+        return self._gbps[ports]
+
+    def fat_tree_ms(self, all_to_all_mb: float, gbps: float) -> float:
+        """Return the time on a fat-tree, in closed form."""
+        share = (self.servers - 1) / self.servers
+        return share * (2 * self.sum_mb + all_to_all_mb) * 8 / gbps
+
+    def times_ms(self, all_to_all_mb: int, ports: int = 2) -> tuple[float, float]:
+        """Return the simulated times on circuits and on the fat-tree of the same cost."""
+        key = (all_to_all_mb, ports)
+        if key not in self._times:
+            options = FabricOptions(equivalent_gbps=self.equivalent_gbps(ports))
+            graph, cluster = self.graph(all_to_all_mb), self.cluster(ports)
+            runs = compare(graph, cluster, LESSON_SETTINGS, ("static", "fat_tree"), options)
+            self._times[key] = (runs["static"].iteration_ms, runs["fat_tree"].iteration_ms)
+        return self._times[key]
+
+    def cross_mb(self, ports: int = 2) -> int:
+        """Return the smallest whole all-to-all from 1 to 2 S - 1 MB at which the fat-tree is faster.
+
+        Two runs settle it where the guess is right: where the two lines meet with two ports, where
+        a port leaves the rings with four. Otherwise the range is halved.
+        """
+        low, high = 0, 2 * self.sum_mb
+        guess = self.port_taken_mb if ports > 2 else self._lines_meet_mb
+        for size in (guess - 1, guess):
+            if low < size < high:
+                low, high = (low, size) if self._fat_tree_wins(size, ports) else (size, high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            wins = self._fat_tree_wins(middle, ports)
+            low, high = (low, middle) if wins else (middle, high)
+        return high
+
+    def _fat_tree_wins(self, all_to_all_mb: int, ports: int) -> bool:
+        static_ms, fat_tree_ms = self.times_ms(all_to_all_mb, ports)
+        return static_ms > fat_tree_ms
+
+    @property
+    def _lines_meet_mb(self) -> int:
+        gbps = self.equivalent_gbps()
+        begin_ms = self.fat_tree_ms(0, gbps)
+        steeper = self.slope_ms_per_mb - (self.fat_tree_ms(1, gbps) - begin_ms)
+        return ceil((begin_ms - self.static_alone_ms) / steeper)
+
+    @property
+    def change(self) -> str:
+        """What four ports do to the limit."""
+        two, four = self.cross_mb(2), self.cross_mb(4)
+        return "stays" if two == four else "rises" if four > two else "falls"
+
+    @property
+    def faster(self) -> str:
+        """Who is faster where the all-to-all is as large as the all-reduce."""
+        static_ms, fat_tree_ms = self.times_ms(self.sum_mb)
+        if abs(static_ms - fat_tree_ms) <= EQUAL * min(static_ms, fat_tree_ms):
+            return "equal"
+        return "static" if static_ms < fat_tree_ms else "fat_tree"
+
+    @property
+    def port_taken_mb(self) -> int:
+        """The smallest whole all-to-all at which TopologyFinder takes one of four ports from the rings."""
+        size = 1
+        while 4 * 2 * self.sum_mb > 3 * (2 * self.sum_mb + size):
+            size += 1
+        return size
+
+    @property
+    def cross_200_mb(self) -> float:
+        """The limit as if the fat-tree had all 200G of the two ports: where both lines meet."""
+        steeper = self.slope_ms_per_mb - (self.fat_tree_ms(1, 200) - self.fat_tree_ms(0, 200))
+        return round((self.fat_tree_ms(0, 200) - self.static_alone_ms) / steeper, 9)
+
+    @cached_property
+    def _times(self) -> dict[tuple[int, int], tuple[float, float]]:
+        return {}
+
+    @cached_property
+    def _gbps(self) -> dict[int, float]:
+        return {}
+
+    def graph(self, all_to_all_mb: int = 0) -> TaskGraph:
+        """Return the instance with an all-to-all of some MB a server; without one if that is 0."""
+        members = tuple(range(self.servers))
+        tasks = [Task("sum", "all_reduce", members=members, size_bytes=self.sum_mb * 1e6)]
+        if all_to_all_mb:
+            size_bytes = all_to_all_mb * 1e6
+            tasks.append(Task("swap", "all_to_all", members=members, size_bytes=size_bytes))
+        return validated(f"mix, seed {self.seed}", tasks)
+
+    def cluster(self, ports: int = 2) -> Cluster:
+        """Return its servers with some ports of 100 Gbit/s each."""
+        return Cluster(
+            servers=self.servers,
+            ports_per_server=ports,
+            switches=ports,
+            ports_per_switch=self.servers,
+            port_gbps=PORT_GBPS,
+        )
+
+    def given(self) -> GivenTable:
+        """Return what is known of servers and traffic."""
+        rows = (
+            ("servers", str(self.servers)),
+            ("all-reduce", f"{self.sum_mb} MB"),
+            ("ports a server", f"2 of {PORT_GBPS:g} Gbit/s"),
+            ("strides of the rings", ", ".join(map(str, STRIDES))),
+            ("fat-tree of the same cost", f"{self.equivalent_gbps():.1f} Gbit/s a server"),
+        )
+        return GivenTable(("what", "how much"), rows)
+
+
+def mix(seed: int) -> Mix:
+    """Return the instance of a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    return first_that("d", seed, _drawn)
+
+
+def _drawn(draws: Draws) -> Mix | None:
+    # These numbers of servers have strides 1 and 3, and one cheapest set of jumps to every distance.
+    servers = draws.pick("n", (10, 14, 16))
+    one = Mix(draws.seed, draws.attempt, servers, 10 * draws.whole("S", 5, 15))
+    # With 14 the fat-tree does not win yet where a port leaves the rings: the lesson would be none.
+    return one if servers != 14 else None
+
+
+GENERATOR = Generator(
+    "mix",
+    1,
+    mix,
+    {
+        "n": lambda one: one.servers,
+        "S": lambda one: one.sum_mb,
+        "fat_tree_gbps": lambda one: round(one.equivalent_gbps(), 1),
+        "fat_tree_gbps_four": lambda one: round(one.equivalent_gbps(4), 1),
+    },
+    {
+        **attributes(
+            mean_hops="mean_hops",
+            static_alone="static_alone_ms",
+            slope="slope_ms_per_mb",
+            change="change",
+            faster="faster",
+            port_taken="port_taken_mb",
+            mean_slope="mean_slope_ms_per_mb",
+            cross_200="cross_200_mb",
+        ),
+        "uses_of_three": lambda one: one.jumps[3],
+        "uses_of_one": lambda one: one.jumps[1],
+        "cross": lambda one: one.cross_mb(),
+        "cross_four": lambda one: one.cross_mb(4),
+        "one_ring_hops": lambda one: one.servers / 2,
+    },
+)

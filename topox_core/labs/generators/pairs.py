@@ -1,0 +1,268 @@
+"""Generator ``pairs``: an all-reduce over all servers and five pairs that exchange data, on circuits fixed before.
+
+TopologyFinder lays the circuits; its matching is checked against every matching of the five pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import networkx
+
+from topox_core.io.task_graph_rules import validated
+from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import (
+    Generator,
+    GivenTable,
+    Matrix,
+    Row,
+    attributes,
+    small_cluster,
+)
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.topology.finder import LayoutResult, find_layout, traffic_of
+from topox_core.topology.permutations import totient_strides
+
+PAIRS = 5
+PORTS = 3
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One instance.
+
+    Attributes
+    ----------
+    servers, sum_mb
+        Of the all-reduce: its members and its tensor.
+    pairs, each_way_mb
+        Who exchanges data, the smaller server first, and how much goes each way.
+    """
+
+    seed: int
+    attempt: int
+    servers: int
+    sum_mb: int
+    pairs: tuple[Pair, ...]
+    each_way_mb: tuple[int, ...]
+
+    @property
+    def all_reduce_mb(self) -> int:
+        """What all servers together send in the all-reduce, on any ring: 2 (n - 1) S."""
+        return 2 * (self.servers - 1) * self.sum_mb
+
+    @property
+    def pairs_mb(self) -> int:
+        """What all pairs send, both ways."""
+        return 2 * sum(self.each_way_mb)
+
+    @property
+    def strides(self) -> tuple[str, ...]:
+        """Strides of rings that visit every server."""
+        return tuple(map(str, totient_strides(self.servers)))
+
+    @property
+    def all_strides(self) -> tuple[str, ...]:
+        """Every stride."""
+        return tuple(str(stride) for stride in range(1, self.servers))
+
+    def ring_ports(self, degree: int) -> int:
+        """Return how many of a server's ports TopologyFinder gives to rings: d_A."""
+        share = self.all_reduce_mb * degree
+        return max(1, -(-share // (self.all_reduce_mb + self.pairs_mb)))
+
+    @property
+    def split_down(self) -> int:
+        """The ports of rings if the share were rounded down."""
+        return self.all_reduce_mb * PORTS // (self.all_reduce_mb + self.pairs_mb)
+
+    @cached_property
+    def matchings(self) -> tuple[tuple[int, int, tuple[Pair, ...]], ...]:
+        """Every set of pairs without a server in common: number of pairs, MB, the pairs; the best first."""
+        found = []
+        for count in range(1, PAIRS + 1):
+            for chosen in combinations(range(PAIRS), count):
+                ends = [server for k in chosen for server in self.pairs[k]]
+                if len(set(ends)) == len(ends):
+                    size_mb = 2 * sum(self.each_way_mb[k] for k in chosen)
+                    found.append((count, size_mb, tuple(self.pairs[k] for k in chosen)))
+        return tuple(sorted(found, reverse=True))
+
+    @property
+    def best_pairs(self) -> tuple[Pair, ...]:
+        """The matching of most pairs and, among those, of most MB."""
+        return self.matchings[0][2]
+
+    @property
+    def greedy_pairs(self) -> tuple[Pair, ...]:
+        """The heaviest pair first, then the next that fits."""
+        taken: list[Pair] = []
+        for k in sorted(range(PAIRS), key=lambda k: -self.each_way_mb[k]):
+            if not {*self.pairs[k]} & {server for pair in taken for server in pair}:
+                taken.append(self.pairs[k])
+        return tuple(sorted(taken))
+
+    @property
+    def greedy_best(self) -> str:
+        """Whether the heaviest pair first gives the best matching."""
+        return "yes" if self.greedy_pairs == self.best_pairs else "no"
+
+    def marks(self, pairs: tuple[Pair, ...]) -> tuple[Row, ...]:
+        """Return pairs as a symmetric matrix of 0 and 1."""
+        n = self.servers
+        return tuple(
+            tuple(int((min(i, j), max(i, j)) in pairs) for j in range(n)) for i in range(n)
+        )
+
+    @property
+    def best_matching(self) -> tuple[Row, ...]:
+        """The best matching as a matrix of marks."""
+        return self.marks(self.best_pairs)
+
+    @property
+    def greedy(self) -> tuple[Row, ...]:
+        """The greedy matching as a matrix of marks."""
+        return self.marks(self.greedy_pairs)
+
+    def layout(self, degree: int) -> LayoutResult:
+        """Return TopologyFinder's layout with some ports a server."""
+        if degree not in self._layouts:
+            self._layouts[degree] = find_layout(traffic_of(self.graph(), self.servers), degree)
+        return self._layouts[degree]
+
+    @cached_property
+    def _layouts(self) -> dict[int, LayoutResult]:
+        return {}
+
+    def _hops(self, degree: int, both_ways: bool) -> tuple[Row, ...]:
+        source, destination, _ = (ends.tolist() for ends in self.layout(degree).layout.links)
+        links = networkx.DiGraph(zip(source, destination, strict=True))
+        if both_ways:
+            links.add_edges_from(zip(destination, source, strict=True))
+        far = networkx.shortest_path_length
+        return tuple((far(links, a, b), far(links, b, a)) for a, b in self.pairs)
+
+    @property
+    def hops(self) -> tuple[Row, ...]:
+        """Fewest hops of each pair, there and back, with three ports."""
+        return self._hops(PORTS, both_ways=False)
+
+    @property
+    def two_way_hops(self) -> tuple[Row, ...]:
+        """The same as if rings could be taken in both directions."""
+        return self._hops(PORTS, both_ways=True)
+
+    def tax(self, degree: int, both_ways: bool = False) -> float:
+        """Return the bandwidth tax by hand: all-reduce bytes cross one link, the others their hops."""
+        hops = self._hops(degree, both_ways)
+        carried = sum(mb * sum(row) for mb, row in zip(self.each_way_mb, hops, strict=True))
+        return (self.all_reduce_mb + carried) / (self.all_reduce_mb + self.pairs_mb)
+
+    def graph(self) -> TaskGraph:
+        """Return the instance as a task graph."""
+        members = tuple(range(self.servers))
+        tasks = [Task("sum", "all_reduce", members=members, size_bytes=self.sum_mb * 1e6)]
+        for (a, b), mb in zip(self.pairs, self.each_way_mb, strict=True):
+            tasks += [
+                Task(
+                    f"{source}to{destination}",
+                    "nominal_communication",
+                    source=source,
+                    destination=destination,
+                    size_bytes=mb * 1e6,
+                )
+                for source, destination in ((a, b), (b, a))
+            ]
+        return validated(f"pairs, seed {self.seed}", tasks)
+
+    def cluster(self, degree: int = PORTS) -> Cluster:
+        """Return its servers with some ports each, one on each switch."""
+        return small_cluster(self.servers, degree)
+
+    def given(self) -> GivenTable:
+        """Return the pairs, and the all-reduce."""
+        rows = [
+            (f"{a}–{b}", f"{2 * mb} MB", f"{mb} MB")
+            for (a, b), mb in zip(self.pairs, self.each_way_mb, strict=True)
+        ]
+        return GivenTable(("pair", "both ways", "each way"), tuple(rows))
+
+
+def pairs(seed: int) -> Pairs:
+    """Return the instance of a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    return first_that("c", seed, _drawn)
+
+
+def _drawn(draws: Draws) -> Pairs | None:
+    servers = draws.pick("servers", (6, 7, 8))
+    every = draws.shuffle("pairs", list(combinations(range(servers), 2)))
+    one = Pairs(
+        draws.seed,
+        draws.attempt,
+        servers,
+        draws.whole("sum_mb", 6, 20),
+        tuple(sorted(every[:PAIRS])),
+        tuple(draws.whole(f"mb{k}", 4, 20) for k in range(PAIRS)),
+    )
+    return one if _is_hard(one) else None
+
+
+def _is_hard(one: Pairs) -> bool:
+    """Whether both kinds of traffic matter, and one matching beats all others, the greedy one among them."""
+    share = one.all_reduce_mb / (one.all_reduce_mb + one.pairs_mb)
+    best = one.matchings[0]
+    alone = len(one.matchings) < 2 or one.matchings[1][:2] < best[:2]
+    return 0.36 <= share <= 0.64 and best[0] >= 2 and alone and one.greedy_best == "no"
+
+
+def _every_pair(one: Pairs) -> Matrix:
+    servers = tuple(map(str, range(one.servers)))
+    return Matrix(servers, servers, marks=True, symmetric=True)
+
+
+def _there_and_back(one: Pairs) -> Matrix:
+    return Matrix(tuple(f"{a}–{b}" for a, b in one.pairs), ("there", "back"), marks=False)
+
+
+GENERATOR = Generator(
+    "pairs",
+    1,
+    pairs,
+    {
+        "n": lambda one: one.servers,
+        "sum_mb": lambda one: one.sum_mb,
+        "all_reduce_mb": lambda one: one.all_reduce_mb,
+        "pairs_mb": lambda one: one.pairs_mb,
+    },
+    {
+        **attributes(
+            strides="strides",
+            all_strides="all_strides",
+            split_down="split_down",
+            greedy_best="greedy_best",
+            matching="best_matching",
+            greedy="greedy",
+            hops="hops",
+            two_way_hops="two_way_hops",
+        ),
+        "ring_ports": lambda one: one.ring_ports(PORTS),
+        "tax": lambda one: one.tax(PORTS),
+        "tax_two": lambda one: one.tax(2),
+        "two_way_tax": lambda one: one.tax(PORTS, both_ways=True),
+    },
+    {"strides": lambda one: one.all_strides},
+    {
+        "matching": _every_pair,
+        "hops": _there_and_back,
+    },
+)

@@ -1,0 +1,196 @@
+"""Generator ``price``: photonic rails against rails of packet switches, at drawn prices and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from topox_core.economics.comparison import HOURS_PER_YEAR, Question, Running, tornado
+from topox_core.economics.networks import Counting
+from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.rails.technologies import TECHNOLOGIES
+
+GPUS_PER_SERVER = 8
+OCS_PORTS_PER_GPU = 2
+RUNNING = Running()
+MINE, OTHER, PUBLISHED_OTHER = "photonic_rails", "rail_only", "rail_optimized"
+# The parts whose prices are moved, as options; electricity is no part of a purchase.
+_OPTIONS = {
+    "Optical-switch port price": "ocs_port",
+    "Transceiver price": "transceiver",
+    "Packet-switch port price": "packet_switch",
+}
+
+
+@dataclass(frozen=True)
+class Price:
+    """One instance: ``gpus``, the prices of an optical port and a transceiver, and a number of years."""
+
+    seed: int
+    attempt: int
+    gpus: int
+    ocs_port_usd: int
+    transceiver_usd: int
+    years: int
+
+    def question(self, method: str = "whole-switches", joined_rails: bool = False) -> Question:
+        """Return the purchase at these prices, in whole switches or as published."""
+        changed = {
+            "ocs_port": {"price_usd": float(self.ocs_port_usd)},
+            "transceiver": {"price_usd": float(self.transceiver_usd)},
+        }
+        catalogue = PRICE_SETS["opus-v1"].changed(changed)
+        counting = Counting(GPUS_PER_SERVER, method, joined_rails=joined_rails)
+        return Question(self.gpus, catalogue, counting)
+
+    def purchase_usd(self, network: str) -> float:
+        """Return what a network of whole switches costs; rail-optimised ones have a spine."""
+        joined = network == PUBLISHED_OTHER
+        return self.question(joined_rails=joined).bill(network).cost_usd
+
+    def electricity_usd(self, network: str) -> float:
+        """Return its electricity over the years."""
+        joined = network == PUBLISHED_OTHER
+        watts = self.question(joined_rails=joined).bill(network).power_w
+        per_watt = HOURS_PER_YEAR * RUNNING.pue * RUNNING.usd_per_kwh / 1_000
+        return watts * per_watt * self.years
+
+    def total_usd(self, network: str) -> float:
+        """Return purchase and electricity."""
+        return self.purchase_usd(network) + self.electricity_usd(network)
+
+    @property
+    def saving_percent(self) -> float:
+        """What photonic rails save against rail-only, whole switches, in percent."""
+        return 100 * self.question().saving(MINE, OTHER, "cost")
+
+    @property
+    def published_percent(self) -> float:
+        """What they save against rail-optimised switches, counted as published, in percent."""
+        return 100 * self.question("paper").saving(MINE, PUBLISHED_OTHER, "cost")
+
+    @property
+    def mover(self) -> str:
+        """Which price moves the saving most when halved or doubled."""
+        rows = tornado(self.question(), MINE, OTHER)
+        return next(_OPTIONS[row.name] for row in rows if row.name in _OPTIONS)
+
+    @property
+    def break_even_usd(self) -> float:
+        """The price of an optical port at which the saving is gone: both bills are straight in it."""
+        transceivers = self.gpus * self.transceiver_usd
+        return (self.purchase_usd(OTHER) - transceivers) / (OCS_PORTS_PER_GPU * self.gpus)
+
+    @property
+    def one_port_usd(self) -> float:
+        """The same as if a GPU had one optical port."""
+        return OCS_PORTS_PER_GPU * self.break_even_usd
+
+    @property
+    def fractional_usd(self) -> float:
+        """Five switch ports and six transceivers a GPU, as published for rails with a spine."""
+        port_usd = self.question().catalogue.part("packet_switch").port_usd
+        return self.gpus * (5 * port_usd + 6 * self.transceiver_usd)
+
+    @cached_property
+    def budget_usd(self) -> int:
+        """The mean of both totals, rounded to 100,000 dollars."""
+        return 100_000 * round((self.total_usd(OTHER) + self.total_usd(MINE)) / 200_000)
+
+    @property
+    def buildable_gpus(self) -> int:
+        """The most GPUs of photonic rails with one switch a rail, of those that switch within a second."""
+        ports = max(one.radix for one in TECHNOLOGIES if one.reconfiguration_ms <= 1_000)
+        return GPUS_PER_SERVER * ports // OCS_PORTS_PER_GPU
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Which networks are within the budget and can be built."""
+        within = [
+            network
+            for network in (PUBLISHED_OTHER, OTHER, MINE)
+            if self.total_usd(network) <= self.budget_usd
+            and (network != MINE or self.gpus <= self.buildable_gpus)
+        ]
+        return tuple(within) or ("none",)
+
+    def given(self) -> GivenTable:
+        """Return prices and sizes."""
+        switch = self.question().catalogue.part("packet_switch")
+        rows = (
+            ("GPUs, 8 a server", f"{self.gpus:,}"),
+            ("optical port", f"{self.ocs_port_usd} $"),
+            ("transceiver", f"{self.transceiver_usd} $"),
+            (f"packet switch, {switch.ports} ports", f"{switch.price_usd:,.0f} $"),
+            ("power of a packet switch", f"{switch.power_w:,.0f} W"),
+            (
+                "power of a transceiver",
+                f"{self.question().catalogue.part('transceiver').power_w:g} W",
+            ),
+            ("years", str(self.years)),
+            ("budget", f"{self.budget_usd:,} $"),
+        )
+        return GivenTable(("what", "how much"), rows)
+
+
+def price(seed: int) -> Price:
+    """Return the instance of a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    return first_that("h", seed, _drawn)
+
+
+def _drawn(draws: Draws) -> Price | None:
+    one = Price(
+        draws.seed,
+        draws.attempt,
+        draws.pick("gpus", (512, 1_024, 2_048, 4_096)),
+        20 * draws.whole("ocs", 15, 50),
+        10 * draws.whole("tr", 15, 60),
+        draws.pick("years", (3, 4, 5)),
+    )
+    return one if _is_hard(one) else None
+
+
+def _is_hard(one: Price) -> bool:
+    """Whether the published saving is large, the honest one well below it, and not near nothing."""
+    published, saving = one.published_percent, one.saving_percent
+    return published > 30 and published - saving >= 10 and abs(saving) >= 3
+
+
+GENERATOR = Generator(
+    "price",
+    1,
+    price,
+    {
+        "G": lambda one: f"{one.gpus:,}",
+        "Y": lambda one: one.years,
+        "p": lambda one: one.ocs_port_usd,
+        "t": lambda one: one.transceiver_usd,
+        "B": lambda one: f"{one.budget_usd:,}",
+    },
+    {
+        **attributes(
+            saving="saving_percent",
+            published="published_percent",
+            mover="mover",
+            break_even="break_even_usd",
+            one_port="one_port_usd",
+            fractional="fractional_usd",
+            budget="budget_usd",
+            order="order",
+        ),
+        "photonic": lambda one: one.purchase_usd(MINE),
+        "rail_only": lambda one: one.purchase_usd(OTHER),
+        "electricity": lambda one: one.electricity_usd(OTHER),
+        "photonic_electricity": lambda one: one.electricity_usd(MINE),
+        "rail_optimized_total": lambda one: one.total_usd(PUBLISHED_OTHER),
+        "rail_only_total": lambda one: one.total_usd(OTHER),
+    },
+)

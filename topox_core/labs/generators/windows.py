@@ -1,0 +1,155 @@
+"""Generator ``windows``: a pipeline whose windows are counted, and seven windows against the delay of a switch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.rails.counts import windows_by_stage
+from topox_core.rails.delay import on_demand_ms, provisioned_ms, slowest_switch, windows_source
+from topox_core.rails.technologies import TECHNOLOGIES
+
+DELAY_MS = 25.0
+NEAR_MS = (15.0, 25.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """One instance.
+
+    Attributes
+    ----------
+    stages, microbatches
+        Of the pipeline.
+    lengths_ms, base_ms, limit_percent
+        Windows of an iteration in order, the iteration without any delay, and how much longer it
+        may become.
+    """
+
+    seed: int
+    attempt: int
+    stages: int
+    microbatches: int
+    lengths_ms: tuple[int, ...]
+    base_ms: int
+    limit_percent: int
+
+    def counted(self, stage: int, schedule: str = "1f1b") -> int:
+        """Return the windows of a stage."""
+        return windows_by_stage(self.stages, self.microbatches, schedule)[stage]
+
+    @property
+    def share_longer(self) -> float:
+        """Windows longer than 25 ms, in percent."""
+        return 100 * sum(ms > DELAY_MS for ms in self.lengths_ms) / len(self.lengths_ms)
+
+    @property
+    def ahead_ms(self) -> float:
+        """What a 25 ms switch that changes ahead of time adds to the iteration."""
+        return provisioned_ms(self.base_ms, self.lengths_ms, DELAY_MS) - self.base_ms
+
+    @property
+    def ahead_percent(self) -> float:
+        """The same as a share of the iteration, in percent."""
+        return 100 * self.ahead_ms / self.base_ms
+
+    @property
+    def on_demand_ms(self) -> float:
+        """What the same switch adds if it changes on demand."""
+        return on_demand_ms(self.base_ms, self.lengths_ms, DELAY_MS) - self.base_ms
+
+    @cached_property
+    def slowest_ms(self) -> tuple[float, float]:
+        """The slowest delays within the limit: ahead of time, on demand."""
+        source = windows_source(self.base_ms, self.lengths_ms)
+        ahead, demand = (
+            slowest_switch(source, self.limit_percent, provisioned) for provisioned in (True, False)
+        )
+        assert ahead is not None and demand is not None  # every delay costs something at last
+        return ahead, demand
+
+    def slowest_product(self, ahead: bool) -> str:
+        """Return the slowest product within the limit."""
+        slowest_ms = self.slowest_ms[0 if ahead else 1]
+        fit = [one for one in TECHNOLOGIES if one.reconfiguration_ms <= slowest_ms]
+        return max(fit, key=lambda one: one.reconfiguration_ms).key
+
+    @property
+    def limit_by_seven_ms(self) -> float:
+        """The limit shared by all windows, which is the answer on demand."""
+        return self.base_ms * self.limit_percent / 100 / len(self.lengths_ms)
+
+    def given(self) -> GivenTable:
+        """Return the windows."""
+        rows = tuple((str(k), f"{ms} ms") for k, ms in enumerate(self.lengths_ms, 1))
+        return GivenTable(("window", "length"), rows)
+
+
+def windows(seed: int) -> Windows:
+    """Return the instance of a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    return first_that("f", seed, _drawn)
+
+
+def _drawn(draws: Draws) -> Windows | None:
+    stages, microbatches = draws.pick("P", (3, 4, 6)), draws.pick("M", (8, 10, 12, 16))
+    lengths = [draws.whole(f"s{k}", 1, 8) for k in range(2)]
+    lengths += [draws.whole(f"m{k}", 12, 45) for k in range(3)]
+    lengths += [10 * draws.whole(f"l{k}", 12, 60) for k in range(2)]
+    one = Windows(
+        draws.seed,
+        draws.attempt,
+        stages,
+        microbatches,
+        tuple(draws.shuffle("order", lengths)),
+        100 * draws.whole("base", 20, 60),
+        draws.pick("limit", (1, 2, 3)),
+    )
+    return one if _is_hard(one) else None
+
+
+def _is_hard(one: Windows) -> bool:
+    """Whether a product fits ahead of time that does not fit on demand, and none is a near miss."""
+    ahead, demand = one.slowest_ms
+    clear = all(abs(ahead - ms) >= 1.5 and abs(demand - ms) >= 1.0 for ms in NEAR_MS)
+    between = any(demand < ms < ahead for ms in NEAR_MS)
+    return clear and between and min(one.lengths_ms) < DELAY_MS
+
+
+GENERATOR = Generator(
+    "windows",
+    1,
+    windows,
+    {
+        "P": lambda one: one.stages,
+        "M": lambda one: one.microbatches,
+        "list": lambda one: ", ".join(map(str, one.lengths_ms)),
+        "T": lambda one: one.base_ms,
+        "L": lambda one: one.limit_percent,
+    },
+    {
+        **attributes(
+            share_longer="share_longer",
+            ahead="ahead_ms",
+            ahead_percent="ahead_percent",
+            on_demand="on_demand_ms",
+            limit_by_seven="limit_by_seven_ms",
+        ),
+        "last_stage": lambda one: one.counted(-1),
+        "first_stage": lambda one: one.counted(0),
+        "middle": lambda one: one.counted(1),
+        "afab_first": lambda one: one.counted(0, "afab"),
+        "slowest_ahead": lambda one: one.slowest_ms[0],
+        "slowest_on_demand": lambda one: one.slowest_ms[1],
+        "product_ahead": lambda one: one.slowest_product(ahead=True),
+        "product_on_demand": lambda one: one.slowest_product(ahead=False),
+        "shortest": lambda one: min(one.lengths_ms),
+    },
+)

@@ -1,0 +1,246 @@
+"""Answers graded anew: nothing that a file says of its own points counts, and what is odd in it is said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.labs.answers import Answers, Attempt, Prediction, Worked, read_clock
+from topox_core.labs.answers_file import AnswersFile, is_signed
+from topox_core.labs.draws import seed_of
+from topox_core.labs.keys import depends_on_student
+from topox_core.labs.lab import Lab, Question
+from topox_core.labs.marking import mark, read_answer
+from topox_core.labs.student import points_of
+
+# Points of explanations, given by a person: by student as written in the file, and question.
+Explanations = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class QuestionGrade:
+    """One question of one student.
+
+    Attributes
+    ----------
+    points
+        None of an explanation that nobody has read yet.
+    right
+        Of the answer that stands; None without one or without a key.
+    say
+        The sentence of its misconception, as the lab file has it.
+    """
+
+    question: str
+    points: float | None
+    right: bool | None
+    answer: Any
+    say: str = ""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One student in one lab.
+
+    Attributes
+    ----------
+    predictions, worked
+        Points; ``explanation`` is None while one is unread, and then not in ``total``.
+    minutes
+        From the first to the last moment that the file names; None where it names none.
+    remarks
+        What is odd: ``edited``, ``other seed``, ``clock`` and the like. None of them takes points.
+    """
+
+    file: str
+    lab: str
+    course: str
+    student: str
+    seed: int
+    predictions: float
+    worked: float
+    explanation: float | None
+    total: float
+    of: float
+    minutes: float | None
+    remarks: tuple[str, ...]
+    questions: tuple[QuestionGrade, ...]
+    finished: str
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a person should look at it."""
+        return bool(self.remarks)
+
+
+def score(lab: Lab, answers: Answers) -> dict[str, Any]:
+    """Return what a page shows of the points so far, as an answers file keeps it."""
+    graded = [_graded(lab, answers, question, {}, []) for question in lab.questions]
+    return {
+        "predictions": _sum(lab, graded, "predict"),
+        "worked": _sum(lab, graded, "work"),
+        "explanation": None,
+        "of": lab.points,
+    }
+
+
+def grade(
+    lab: Lab,
+    file: AnswersFile,
+    name: str,
+    explanations: Explanations | None = None,
+    secret: bytes | None = None,
+) -> Grade:
+    """Grade one file.
+
+    Parameters
+    ----------
+    name
+        Of the file, for the table.
+    explanations
+        Points of explanations.
+    secret
+        Of the lecturer's machine, where answers were given on it.
+    """
+    answers = file.answers
+    remarks = _remarks(lab, file, secret)
+    graded = tuple(
+        _graded(lab, answers, question, explanations or {}, remarks) for question in lab.questions
+    )
+    known = {question.id for question in lab.questions}
+    remarks += [f"no question {one[:20]}" for one in answers.given if one not in known]
+    predictions, worked = _sum(lab, graded, "predict"), _sum(lab, graded, "work")
+    read = [one.points for one in _of_stage(lab, graded, "explain")]
+    explanation = None if None in read else round(sum(one or 0 for one in read), 2)
+    return Grade(
+        name,
+        lab.id,
+        answers.course,
+        answers.student,
+        answers.seed,
+        predictions,
+        worked,
+        explanation,
+        round(predictions + worked + (explanation or 0), 2),
+        lab.points,
+        _minutes(answers),
+        tuple(remarks),
+        graded,
+        answers.finished,
+    )
+
+
+def _remarks(lab: Lab, file: AnswersFile, secret: bytes | None) -> list[str]:
+    answers, remarks = file.answers, []
+    if file.edited:
+        remarks.append("edited")
+    if secret is not None and not is_signed(file, secret):
+        remarks.append("signature")
+    if answers.digest != lab.digest:
+        remarks.append("other lab text")
+    if dict(answers.versions) != lab.generator_versions:
+        remarks.append("older generator")
+    drawn = any(depends_on_student(lab, question) for question in lab.questions)
+    if drawn and answers.seed != seed_of(answers.course, answers.student):
+        remarks.append("other seed")
+    if not _in_order(answers):
+        remarks.append("clock")
+    return remarks
+
+
+def _graded(
+    lab: Lab,
+    answers: Answers,
+    question: Question,
+    explanations: Explanations,
+    remarks: list[str],
+) -> QuestionGrade:
+    if question.stage == "predict":
+        return _predicted(lab, answers, question, remarks)
+    if question.stage == "work":
+        return _worked(lab, answers, question, remarks)
+    text = answers.explained(question.id)
+    points: float | None = explanations.get((answers.student, question.id))
+    if points is not None and not 0 <= points <= question.points:
+        remarks.append(f"{question.id}: {points:g} points of {question.points:g}")
+        points = None
+    return QuestionGrade(question.id, points if text or points else 0.0, None, text or None)
+
+
+def _predicted(lab: Lab, answers: Answers, question: Question, remarks: list[str]) -> QuestionGrade:
+    found = answers.prediction(question.id)
+    if found is None:
+        return QuestionGrade(question.id, 0.0, None, None)
+    try:
+        value = read_answer(lab, question, found.value, answers.seed)
+    except InputError as error:
+        remarks.append(f"{question.id}: {error.problem}")
+        return QuestionGrade(question.id, 0.0, None, None)
+    marked = mark(lab, question, value, answers.seed)
+    return QuestionGrade(question.id, question.points, marked.right, value, marked.say)
+
+
+def _worked(lab: Lab, answers: Answers, question: Question, remarks: list[str]) -> QuestionGrade:
+    given = answers.worked(question.id)
+    attempts = _that_count(given, question, remarks)
+    best, right, say, last = 0.0, None, "", None
+    for number, one in enumerate(attempts):
+        try:
+            last = read_answer(lab, question, one.value, answers.seed)
+        except InputError as error:
+            remarks.append(f"{question.id}: {error.problem}")
+            continue
+        marked = mark(lab, question, last, answers.seed)
+        right, say = marked.right or bool(right), say or marked.say
+        best = max(best, points_of(question, marked.share, number))
+    return QuestionGrade(question.id, best, right, last, say)
+
+
+def _that_count(given: Worked, question: Question, remarks: list[str]) -> Sequence[Attempt]:
+    attempts = given.attempts
+    if given.given_up:
+        before = [one for one in attempts if one.at <= given.given_up]
+        if len(before) < len(attempts):
+            remarks.append(f"{question.id}: an attempt after the key was shown")
+        attempts = tuple(before)
+    if len(attempts) > question.attempts:
+        remarks.append(f"{question.id}: {len(attempts)} attempts, {question.attempts} count")
+    return attempts[: question.attempts]
+
+
+def _of_stage(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> list[QuestionGrade]:
+    stages = {question.id: question.stage for question in lab.questions}
+    return [one for one in graded if stages[one.question] == stage]
+
+
+def _sum(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> float:
+    return round(sum(one.points or 0.0 for one in _of_stage(lab, graded, stage)), 2)
+
+
+def _in_order(answers: Answers) -> bool:
+    """Return whether times rise: attempts one after another, all between start and end."""
+    started, finished = answers.started, answers.finished or answers.started
+    moments = [finished]
+    for given in answers.given.values():
+        if isinstance(given, Worked):
+            times = [one.at for one in given.attempts]
+            if times != sorted(times):
+                return False
+            moments += times
+        elif isinstance(given, Prediction):
+            second = [] if given.second is None else [given.second[0]]
+            if any(one < given.locked for one in second):
+                return False
+            moments += [given.locked, *second]
+        else:
+            moments.append(given.at)
+    return started <= min(moments) and max(moments) <= finished
+
+
+def _minutes(answers: Answers) -> float | None:
+    if not answers.finished:
+        return None
+    lasted = read_clock(answers.finished) - read_clock(answers.started)
+    return round(lasted.total_seconds() / 60, 1)

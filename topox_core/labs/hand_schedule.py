@@ -1,0 +1,135 @@
+"""A schedule entered by hand: start times become a result file, and the independent checker reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.check.checker import check
+from topox_core.check.report import Violation
+from topox_core.check.schedule_file import FORMAT, VERSION
+from topox_core.errors import InputError
+from topox_core.io.errors import shown, unknown
+from topox_core.io.ranges import is_number
+from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.model.cluster import Cluster
+from topox_core.model.durations import bytes_per_ms
+from topox_core.model.task_graph import TaskGraph
+
+LATEST_MS = 1e6
+# What is told first where several are broken: times before circuits, as a person would mend them.
+_ORDER = ("3", "4", "5", "8", "device", "physical")
+
+
+@dataclass(frozen=True)
+class HandVerdict:
+    """What the checker says to a schedule entered by hand.
+
+    Attributes
+    ----------
+    feasible
+        Whether every constraint holds.
+    makespan_ms
+        When the last task ends.
+    equation, line, more
+        Of the first constraint that is broken, as the checker calls it: its equation, what it says,
+        and how many violations there are besides; empty if all hold.
+    """
+
+    feasible: bool
+    makespan_ms: float
+    equation: str = ""
+    line: str = ""
+    more: int = 0
+
+
+def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) -> HandVerdict:
+    """Check start times, in ms, by task; a task without one is a broken constraint, not an error.
+
+    Raises
+    ------
+    InputError
+        If a task is unknown, or a start is no number.
+    """
+    known = [task.id for task in graph.tasks]
+    for name, start in starts_ms.items():
+        if name not in known:
+            raise InputError(unknown(name, known, "task"), field="start")
+        if not is_number(start, -LATEST_MS, LATEST_MS):
+            problem = f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})"
+            raise InputError(problem, item=f"task {name}", field="start")
+    record = _record(graph, cluster, starts_ms)
+    report = check(graph, cluster, record, file="schedule by hand")
+    if report.ok:
+        return HandVerdict(True, record["makespan_ms"])
+    first = _first(report.violations)
+    return HandVerdict(
+        False, record["makespan_ms"], first.equation, str(first), report.violated - 1
+    )
+
+
+def _first(violations: tuple[Violation, ...]) -> Violation:
+    # Eq. 2 compares the record's own numbers; what makes them disagree is named by another one.
+    ranked = [one for one in violations if one.equation != "2"] or list(violations)
+    ranks = {equation: at for at, equation in enumerate(_ORDER)}
+    return min(ranked, key=lambda one: ranks.get(one.equation, len(_ORDER)))
+
+
+def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) -> dict[str, Any]:
+    tasks: list[dict[str, Any]] = []
+    circuits: list[dict[str, Any]] = []
+    for task in graph.tasks:
+        if task.id not in starts_ms:
+            continue
+        start = float(starts_ms[task.id])
+        if task.duration_ms is not None:
+            end = start + task.duration_ms
+        else:
+            slots = (task.size_bytes or 0.0) / bytes_per_ms(cluster.port_gbps) / cluster.slot_ms
+            end = start + -(-slots // 1) * cluster.slot_ms
+            circuits.append(
+                {
+                    "switch": 0,
+                    "source": task.source,
+                    "destination": task.destination,
+                    "setup_ms": start,
+                    "start_ms": start,
+                    "end_ms": end,
+                    "task": task.id,
+                }
+            )
+        tasks.append({"id": task.id, "start_ms": start, "end_ms": end})
+    _set_up(circuits, cluster.reconfiguration_ms)
+    last = max((row["end_ms"] for row in tasks), default=0.0)
+    last = max(last, 0.0)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "status": "feasible",
+        "engine": "hand",
+        "clock": "slots",
+        "makespan_ms": last,
+        "bound_ms": 0.0,
+        "gap": 1.0 if last > 0 else 0.0,
+        "slot_ms": cluster.slot_ms,
+        "tick_ms": cluster.slot_ms,
+        "settings": {**LESSON_SETTINGS.as_record(), "cluster": {}},
+        "tasks": tasks,
+        "transfers": [],
+        "circuits": circuits,
+    }
+
+
+def _set_up(circuits: list[dict[str, Any]], delay_ms: float) -> None:
+    """Set up every circuit one delay before it carries, or when its ports come free; the first of both ports at once.
+
+    A delay that was ignored is then told as a set-up that is too short.
+    """
+    free: dict[tuple[str, int], float] = {}
+    for row in sorted(circuits, key=lambda row: row["start_ms"]):
+        ports = (("out", row["source"]), ("in", row["destination"]))
+        ends = [free[port] for port in ports if port in free]
+        if ends:
+            row["setup_ms"] = max(row["start_ms"] - delay_ms, min(row["start_ms"], max(ends)))
+        free |= dict.fromkeys(ports, row["end_ms"])

@@ -1,0 +1,271 @@
+"""Keys of a lab for a seed: nothing is stored, each is computed when it is asked for, the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from topox_core.economics.parts_file import load_parts
+from topox_core.errors import InputError
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.files import read
+from topox_core.io.task_graph_file import load_graph
+from topox_core.labs.calls import InstanceFiles, call_value
+from topox_core.labs.draws import SEEDS
+from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.generator import GivenTable, Matrix, Value
+from topox_core.labs.lab import CLASS, STUDENT, Call, Feedback, Lab, Question, Screen, Source
+from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.texts_in import PLACE, Texts, texts_in
+from topox_core.rails.window_file import load_windows
+from topox_core.tdm.mixes.samples import load_job_sample
+from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.workloads.samples import load_sample
+
+SAMPLE = "sample:"
+KEPT_INSTANCES, KEPT_KEYS = 600, 2_000
+# A misconception is said only where it differs from the truth by more than so many tolerances.
+APART = 2.0
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A misconception of an instance: what it comes to, and what is said to it."""
+
+    feedback: Feedback
+    value: Value
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed; raises InputError."""
+    if not 0 <= seed < SEEDS:
+        raise InputError(f"must be from 0 to {SEEDS - 1:,} (got {seed:,})", field="seed")
+
+
+def seed_for(source: Source, seed: int) -> int:
+    """Return the seed of an instance for a student who has ``seed``."""
+    if isinstance(source.seed, int):
+        return source.seed
+    return CLASS_SEED if source.seed == CLASS else seed
+
+
+def depends_on_student(lab: Lab, question: Question) -> bool:
+    """Return whether students have different instances of a question."""
+    source = lab.instances.get(lab.screens[lab.screen_of(question.id)].instance)
+    return source is not None and bool(source.generator) and source.seed == STUDENT
+
+
+def instance_of(lab: Lab, screen: Screen, seed: int) -> Any:
+    """Return the drawn instance of a screen, None where it has none or one from files.
+
+    Raises
+    ------
+    InputError
+        If the seed is out of range.
+    """
+    source = lab.instances.get(screen.instance)
+    if source is None or not source.generator:
+        return None
+    return _drawn(source.generator, seed_for(source, seed))
+
+
+@lru_cache(maxsize=KEPT_INSTANCES)
+def _drawn(name: str, seed: int) -> Any:
+    check_seed(seed)
+    return generator(name).make(seed)
+
+
+def key_of(lab: Lab, question: Question, seed: int) -> Value:
+    """Return the true answer of a question for a seed.
+
+    Raises
+    ------
+    InputError
+        If it has none: a text, or a plan that was not proved best; the question is named.
+    """
+    screen = lab.screens[lab.screen_of(question.id)]
+    try:
+        return _value_of(lab, screen, question.key, seed)
+    except InputError as error:
+        item = f"lab {lab.id}, question {question.id}"
+        raise InputError(error.problem, item=item, field=error.field) from None
+
+
+def _value_of(lab: Lab, screen: Screen, key: str | Call | None, seed: int) -> Value:
+    if key is None:
+        raise InputError("has no key: a person reads it")
+    if isinstance(key, Call):
+        return _called(key, lab, screen, seed)
+    return _named(lab.instances[screen.instance].generator, key, instance_of(lab, screen, seed))
+
+
+def _named(name: str, value: str, instance: Any) -> Value:
+    """Return a value of an instance, kept while the instance is."""
+    return _kept_value(name, value, instance.seed)
+
+
+@lru_cache(maxsize=40 * KEPT_KEYS)
+def _kept_value(name: str, value: str, seed: int) -> Value:
+    return generator(name).value(_drawn(name, seed), value)
+
+
+def mistakes_of(lab: Lab, question: Question, seed: int) -> Iterator[Mistake]:
+    """Yield the misconceptions of a question that come to something else than the truth for a seed."""
+    if question.key is None:
+        return
+    truth = key_of(lab, question, seed)
+    screen = lab.screens[lab.screen_of(question.id)]
+    for one in question.feedback:
+        if one.value is not None:
+            value = _value_of(lab, screen, one.value, seed)
+            if value is not None and _apart(question, value, truth):
+                yield Mistake(one, value)
+
+
+def _apart(question: Question, value: Value, truth: Value) -> bool:
+    if isinstance(value, int | float) and isinstance(truth, int | float):
+        return abs(value - truth) > max(APART * question.tolerance.width(truth), 1e-9)
+    return value != truth
+
+
+def options_of(lab: Lab, question: Question, seed: int) -> tuple[str, ...]:
+    """Return the ids of a question's options: the file's, or those of the instance."""
+    if question.options or not isinstance(question.key, str):
+        return tuple(option.id for option in question.options)
+    screen = lab.screens[lab.screen_of(question.id)]
+    made = generator(lab.instances[screen.instance].generator).options.get(question.key)
+    return made(instance_of(lab, screen, seed)) if made else ()
+
+
+def matrix_of(lab: Lab, question: Question, seed: int) -> Matrix:
+    """Return rows and columns of a question that is answered by a matrix."""
+    screen = lab.screens[lab.screen_of(question.id)]
+    made = generator(lab.instances[screen.instance].generator).matrices[str(question.key)]
+    return made(instance_of(lab, screen, seed))
+
+
+def given_table(lab: Lab, screen: Screen, seed: int) -> GivenTable | None:
+    """Return what a student is given on a screen, as a table; it holds no answer."""
+    instance = instance_of(lab, screen, seed)
+    table: GivenTable | None = None if instance is None else instance.given()
+    return table
+
+
+def filled(lab: Lab, screen: Screen, text: str, seed: int, words: Texts | None = None) -> str:
+    """Return a text of a screen with the values that it names; a value that is an option in the option's words.
+
+    The file was refused if it names the answer of a question that is still to come.
+    """
+    source = lab.instances.get(screen.instance)
+    words = words or texts_in(lab.language)
+
+    def place(found: Any) -> str:
+        assert source is not None  # the file was read: a place has an instance with that value
+        value = _named(source.generator, found[1], instance_of(lab, screen, seed))
+        return _in_words(lab, screen.instance, found[1], value, words)
+
+    return PLACE.sub(place, words.resolved(text))
+
+
+def _in_words(lab: Lab, instance: str, name: str, value: Value, words: Texts) -> str:
+    options = {
+        option.id: words.resolved(option.text)
+        for screen in lab.screens
+        for question in screen.questions
+        if screen.instance == instance and question.key == name
+        for option in question.options
+    }
+    return options.get(value, value) if isinstance(value, str) else written(value)
+
+
+def written(value: Value, digits: int | None = None) -> str:
+    """Return a value as a text says it: numbers with at most six digits, several things with commas."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        if digits is not None:
+            return f"{value:,.{digits}f}"
+        return f"{value:,}" if isinstance(value, int) else f"{round(value, 4):,.{_DIGITS}g}"
+    if value and isinstance(value[0], tuple):
+        rows: Any = value
+        return "; ".join(" ".join(f"{cell:g}" for cell in row) for row in rows)
+    return ", ".join(map(str, value))
+
+
+# -- instances from files -------------------------------------------------------------------------
+
+
+def _called(call: Call, lab: Lab, screen: Screen, seed: int) -> Value:
+    source = lab.instances[screen.instance]
+    if source.files is not None:
+        return _kept_call(_Asked(call, lab, screen.instance))
+    instance = instance_of(lab, screen, seed)
+    parts = {
+        kind: getattr(instance, kind)()
+        for kind in ("graph", "cluster", "jobs")
+        if hasattr(instance, kind)
+    }
+    lengths = getattr(instance, "lengths_ms", None)
+    return call_value(call, InstanceFiles(**parts, windows_ms=lengths))
+
+
+class _Asked:
+    """A call on files of a lab, as the key of a cache."""
+
+    def __init__(self, call: Call, lab: Lab, instance: str) -> None:
+        self.call, self.lab, self.instance = call, lab, instance
+        self._key = (lab.digest, str(lab.folder), instance, repr(call))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self._key == other._key
+
+
+@lru_cache(maxsize=KEPT_KEYS)
+def _kept_call(asked: _Asked) -> Value:
+    files = files_of(asked.lab, asked.lab.instances[asked.instance])
+    return call_value(asked.call, files)
+
+
+def files_of(lab: Lab, source: Source) -> InstanceFiles:
+    """Return the files of an instance, read.
+
+    Raises
+    ------
+    InputError
+        If one is missing or cannot be used, or a lab that has no folder names one that is no sample.
+    """
+    named = dict(source.files or {})
+    found: dict[str, Any] = {}
+    for kind in ("graph", "cluster"):
+        if named.get(kind, "").startswith(SAMPLE):
+            graph, cluster = load_sample(named.pop(kind).removeprefix(SAMPLE))
+            found[kind] = graph if kind == "graph" else cluster
+    if named.get("jobs", "").startswith(SAMPLE):
+        found["jobs"] = load_job_sample(named.pop("jobs").removeprefix(SAMPLE))
+    readers: dict[str, Any] = {"graph": load_graph, "cluster": load_cluster, "jobs": load_jobs}
+    readers |= {"parts": load_parts, "windows": load_windows}
+    for kind, name in named.items():
+        data = _in_folder(lab.folder, name)
+        content = readers[kind](data, name)
+        if kind == "windows":
+            found["windows_ms"] = tuple(window.length_ms for window in content.windows)
+        else:
+            found[kind] = content
+    return InstanceFiles(**found)
+
+
+def _in_folder(folder: Path | None, name: str) -> bytes:
+    if name.startswith(SAMPLE):
+        raise InputError("there is no such sample", file=name)
+    if folder is None:
+        raise InputError("is not there: this lab has no folder of its own", file=name)
+    return read(folder / name)

@@ -1,0 +1,302 @@
+"""One answer to one question: whether it can be read, whether it is right, what it is worth, what is said to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.errors import shown, unknown
+from topox_core.io.ranges import is_number, is_whole
+from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
+from topox_core.labs.generators.generator import Matrix, Value
+from topox_core.labs.hand_schedule import HandVerdict, check_by_hand
+from topox_core.labs.keys import (
+    instance_of,
+    key_of,
+    matrix_of,
+    mistakes_of,
+    options_of,
+)
+from topox_core.labs.lab import Lab, Question
+
+LARGEST = 1e12
+# Points of a schedule that only has to be feasible and shortest: what feasible alone is worth.
+FEASIBLE_SHARE = 0.6
+# Points of a grouping: better than hill climbing; any that may be.
+BETTER_SHARE, LEGAL_SHARE = 2 / 3, 1 / 3
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What an answer is worth.
+
+    Attributes
+    ----------
+    right
+        Whether nothing is missing.
+    share
+        Of the points, before the share of its attempt.
+    say
+        Text of the misconception that it matches, as the lab file has it; empty if none.
+    verdict
+        Of a schedule entered by hand.
+    """
+
+    right: bool
+    share: float
+    say: str = ""
+    verdict: HandVerdict | None = None
+
+
+def read_answer(lab: Lab, question: Question, given: Any, seed: int) -> Any:
+    """Return an answer in the form it is kept in: numbers rounded to the digits that are asked for.
+
+    Raises
+    ------
+    InputError
+        If it is none to such a question; this costs no attempt.
+    """
+    return _READERS[question.type](_Asked(lab, question, seed), given)
+
+
+def mark(lab: Lab, question: Question, given: Any, seed: int) -> Marked:
+    """Mark an answer that :func:`read_answer` returned.
+
+    Raises
+    ------
+    InputError
+        If the question has no key.
+    """
+    truth = key_of(lab, question, seed)
+    right, share, verdict = _share(lab, question, given, truth, seed)
+    if right:
+        return Marked(True, 1.0, verdict=verdict)
+    return Marked(False, share, _said(lab, question, given, seed, verdict), verdict)
+
+
+def _share(
+    lab: Lab, question: Question, given: Any, truth: Value, seed: int
+) -> tuple[bool, float, HandVerdict | None]:
+    kind = question.type
+    if kind == "schedule":
+        instance = _instance(lab, question, seed)
+        verdict = check_by_hand(instance.graph(), instance.cluster(), given)
+        share = _of_schedule(question, verdict, float(truth)) if verdict.feasible else 0.0  # type: ignore[arg-type]
+        return share >= 1, share, verdict
+    if kind == "number":
+        share = float(_is_near(question, given, float(truth)))  # type: ignore[arg-type]
+    elif kind == "choice":
+        share = float(given in truth if isinstance(truth, tuple) else given == truth)
+    elif kind == "multi":
+        share = _of_several(question, set(given), set(truth))  # type: ignore[arg-type]
+    elif kind == "order":
+        share = float(tuple(given) == truth)
+    elif kind == "matrix":
+        share = _of_matrix(matrix_of(lab, question, seed), given, truth)
+    else:
+        instance = _instance(lab, question, seed)
+        share = _of_grouping(instance, given)
+    return share >= 1, share, None
+
+
+def _is_near(question: Question, given: float, truth: float) -> bool:
+    width = question.tolerance.width(truth)
+    if width == 0:
+        return round(given, question.digits) == round(truth, question.digits)
+    return abs(given - truth) <= width * (1 + 1e-9)
+
+
+def _of_schedule(question: Question, verdict: HandVerdict, optimum_ms: float) -> float:
+    """Return the share of points of a schedule that is feasible.
+
+    With a tolerance: :data:`FEASIBLE_SHARE`, and all if it is the shortest within it. Without: the
+    optimum over its own length, rounded down to half a point.
+    """
+    over_ms = verdict.makespan_ms - optimum_ms
+    tolerance = question.tolerance
+    if tolerance.absolute is not None or tolerance.percent is not None:
+        return 1.0 if over_ms <= tolerance.width(optimum_ms) + 1e-9 else FEASIBLE_SHARE
+    if over_ms <= 1e-9 or not question.points:
+        return 1.0
+    points = question.points * optimum_ms / verdict.makespan_ms
+    return float(floor(points / HALF) * HALF / question.points)
+
+
+def _of_several(question: Question, given: set[str], truth: set[str]) -> float:
+    """Return the share of a set of options: half of it while no more are wrong than the tolerance."""
+    wrong = len(given ^ truth)
+    if wrong == 0:
+        return 1.0
+    return HALF if wrong <= (question.tolerance.absolute or 0) else 0.0
+
+
+def _of_matrix(matrix: Matrix, given: Any, truth: Any) -> float:
+    """Return the share of a matrix: of cells that are right, or of marks all or half for their number."""
+    pairs: list[tuple[int, int]] = [
+        (a, b)
+        for row, true_row in zip(given, truth, strict=True)
+        for a, b in zip(row, true_row, strict=True)
+    ]
+    if not matrix.marks:
+        return sum(a == b for a, b in pairs) / len(pairs)
+    if all(a == b for a, b in pairs):
+        return 1.0
+    once = all(sum(row) <= 1 for row in given)
+    return HALF if once and sum(a for a, _ in pairs) == sum(b for _, b in pairs) else 0.0
+
+
+def _of_grouping(instance: FourJobs, given: Mapping[str, str]) -> float:
+    round_s = instance.round_s(grouping_of([given[name] for name in NAMES]))
+    if round_s <= instance.best_s:
+        return 1.0
+    return BETTER_SHARE if round_s < instance.climb[1] else LEGAL_SHARE
+
+
+def _said(lab: Lab, question: Question, given: Any, seed: int, verdict: HandVerdict | None) -> str:
+    """Return what is said to a wrong answer: of its misconception, else of the question; may be empty."""
+    for one in question.feedback:
+        if one.option is not None and one.option == given:
+            return one.say
+        if verdict is not None and not verdict.feasible and one.equation == verdict.equation:
+            return one.say
+    for mistake in mistakes_of(lab, question, seed):
+        if _equals(question, given, mistake.value, verdict):
+            return mistake.feedback.say
+    return question.otherwise
+
+
+def _equals(question: Question, given: Any, value: Value, verdict: HandVerdict | None) -> bool:
+    if question.type == "number":
+        return isinstance(value, int | float) and _is_near(question, given, float(value))
+    if question.type == "schedule":
+        return verdict is not None and verdict.feasible and verdict.makespan_ms == value
+    if question.type == "grouping":
+        return "".join(given[name] for name in NAMES) == value
+    if question.type == "multi":
+        return isinstance(value, tuple) and set(given) == set(value)
+    if question.type == "matrix":
+        return tuple(map(tuple, given)) == value
+    return bool(given == value)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What an answer is to: the options and rows of an instance may differ from seed to seed."""
+
+    lab: Lab
+    question: Question
+    seed: int
+
+
+def _instance(lab: Lab, question: Question, seed: int) -> Any:
+    return instance_of(lab, lab.screens[lab.screen_of(question.id)], seed)
+
+
+def _number(asked: _Asked, given: Any) -> float:
+    if isinstance(given, str):
+        text = given.strip().replace("\u00a0", "")
+        if text.count(",") == 1 and "." not in text:
+            text = text.replace(",", ".")
+        try:
+            given = float(text)
+        except ValueError:
+            raise InputError(f"must be a number (got {shown(given)})", field="value") from None
+    if not is_number(given, -LARGEST, LARGEST):
+        raise InputError(f"must be a number (got {shown(given)})", field="value")
+    value = round(float(given), asked.question.digits)
+    return int(value) if value.is_integer() else value
+
+
+def _one_option(asked: _Asked, given: Any) -> str:
+    options = options_of(asked.lab, asked.question, asked.seed)
+    if not isinstance(given, str) or given not in options:
+        raise InputError(unknown(shown(given), options, "option"), field="value")
+    return given
+
+
+def _several(asked: _Asked, given: Any) -> list[str]:
+    options = options_of(asked.lab, asked.question, asked.seed)
+    if not isinstance(given, list | tuple) or len(given) > len(options):
+        raise InputError(f"must be a list of options (got {shown(given)})", field="value")
+    chosen = [_one_option(asked, one) for one in given]
+    if len(set(chosen)) < len(chosen):
+        raise InputError("has an option twice", field="value")
+    if asked.question.type == "order" and len(chosen) < len(options):
+        raise InputError("must have every option", field="value")
+    # A set has no order: two files of the same marks are the same.
+    return chosen if asked.question.type == "order" else [one for one in options if one in chosen]
+
+
+def _matrix(asked: _Asked, given: Any) -> list[list[int]]:
+    matrix = matrix_of(asked.lab, asked.question, asked.seed)
+    size = f"{len(matrix.rows)} rows of {len(matrix.columns)} cells"
+    rows = given if isinstance(given, list | tuple) else ()
+    shaped = len(rows) == len(matrix.rows) and all(
+        isinstance(row, list | tuple) and len(row) == len(matrix.columns) for row in rows
+    )
+    if not shaped:
+        raise InputError(f"must be {size} (got {shown(given)})", field="value")
+    most = 1 if matrix.marks else 1_000
+    for row in rows:
+        for cell in row:
+            if not is_whole(cell, 0, most):
+                problem = f"must hold whole numbers from 0 to {most:,} (got {shown(cell)})"
+                raise InputError(problem, field="value")
+    if matrix.symmetric and any(
+        rows[i][j] != rows[j][i] or (i == j and rows[i][j])
+        for i in range(len(rows))
+        for j in range(len(rows))
+    ):
+        raise InputError("must mark both cells of a pair, and none of its own", field="value")
+    return [list(row) for row in rows]
+
+
+def _starts(asked: _Asked, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise InputError(f"must be an object: a start a task (got {shown(given)})", field="value")
+    instance = _instance(asked.lab, asked.question, asked.seed)
+    known = {task.id for task in instance.graph().tasks}
+    for name, start in given.items():
+        if name not in known:
+            raise InputError(unknown(name, sorted(known), "task"), field="value")
+        if not is_number(start, -LARGEST, LARGEST):
+            problem = f"must be a number of ms (got {shown(start)})"
+            raise InputError(problem, item=f"task {name}", field="value")
+    return dict(given)
+
+
+def _groups(_: _Asked, given: Any) -> dict[str, str]:
+    whole = isinstance(given, dict) and sorted(given) == sorted(NAMES)
+    if not whole or any(group not in ("A", "B") for group in given.values()):
+        problem = f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})"
+        raise InputError(problem, field="value")
+    return dict(given)
+
+
+def _text(asked: _Asked, given: Any) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"must be text (got {shown(given)})", field="value")
+    length = len(given.strip())
+    if not asked.question.least <= length <= asked.question.most:
+        problem = f"must be {asked.question.least:,} to {asked.question.most:,} characters (got {length:,})"
+        raise InputError(problem, field="value")
+    return given
+
+
+_READERS = {
+    "number": _number,
+    "choice": _one_option,
+    "multi": _several,
+    "order": _several,
+    "matrix": _matrix,
+    "schedule": _starts,
+    "grouping": _groups,
+    "text": _text,
+}

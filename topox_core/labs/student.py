@@ -1,0 +1,358 @@
+"""What a student may do and see: nothing that is computed from a key is there before the lock that comes first.
+
+A page draws what these functions return and asks for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.labs.answers import Answers, Attempt, Explained, Given, Prediction
+from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import GivenTable, Matrix, Value
+from topox_core.labs.hand_schedule import HandVerdict
+from topox_core.labs.keys import (
+    check_seed,
+    filled,
+    given_table,
+    key_of,
+    matrix_of,
+    options_of,
+)
+from topox_core.labs.lab import Lab, Option, Question
+from topox_core.labs.marking import mark, read_answer
+from topox_core.labs.texts_in import Texts, texts_in
+
+MOST_NAME = 40
+_LETTERS = frozenset("._@- ")
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question as a student sees it: its words and its form, never its key.
+
+    Attributes
+    ----------
+    options
+        Of a choice; ``matrix`` of a matrix.
+    locked
+        Whether nothing can be changed any more.
+    attempts_left
+        Of a worked answer.
+    """
+
+    id: str
+    type: str
+    points: float
+    text: str
+    unit: str
+    digits: int
+    options: tuple[Option, ...]
+    matrix: Matrix | None
+    vote: bool
+    locked: bool
+    attempts_left: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class ShownScreen:
+    """A screen as a student sees it.
+
+    Attributes
+    ----------
+    open
+        False where an answer before it is still missing: then text and table are empty.
+    given
+        What the instance is, as a table.
+    waits_for
+        Questions that must be locked or closed first.
+    """
+
+    id: str
+    stage: str
+    open: bool
+    text: str
+    show: tuple[str, ...]
+    given: GivenTable | None
+    questions: tuple[AskedQuestion, ...]
+    waits_for: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AttemptReply:
+    """What is said to one attempt.
+
+    Attributes
+    ----------
+    say
+        The sentence of its misconception, or that it is not right yet.
+    key
+        The truth, once there is no attempt left; None before.
+    """
+
+    right: bool
+    points: float
+    attempts_left: int
+    say: str
+    key: Value
+    verdict: HandVerdict | None = None
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """A question after its reveal: the truth, the answer, and the sentence of its misconception."""
+
+    question: str
+    key: Value
+    answer: Any
+    right: bool
+    say: str
+
+
+def check_name(name: str, field: str) -> None:
+    """Refuse a course or a student's name that no file and no table should have; raises InputError."""
+    good = 1 <= len(name.strip()) <= MOST_NAME and all(
+        letter.isalnum() or letter in _LETTERS for letter in name
+    )
+    if not good:
+        problem = f"must be 1 to {MOST_NAME} letters, digits, spaces or . _ @ - (got {shown(name)})"
+        raise InputError(problem, field=field)
+
+
+def begin(lab: Lab, course: str, student: str, at: str, seed: int | None = None) -> Answers:
+    """Return answers that hold nothing yet.
+
+    Parameters
+    ----------
+    at
+        Now, as :func:`~topox_core.labs.answers.clock` writes it.
+    seed
+        For practice; None: that of the student.
+
+    Raises
+    ------
+    InputError
+        If a name or the seed cannot be.
+    """
+    check_name(course, "course")
+    check_name(student, "student")
+    chosen = seed_of(course, student) if seed is None else seed
+    check_seed(chosen)
+    return Answers(lab.id, lab.digest, course, student, chosen, lab.generator_versions, at)
+
+
+def lock(lab: Lab, answers: Answers, name: str, value: Any, at: str) -> Answers:
+    """Return answers with a prediction locked; of a question for a vote once more after the discussion.
+
+    Raises
+    ------
+    InputError
+        If it is no prediction, its value cannot be read, or it is locked already.
+    """
+    question = _of_stage(lab, name, "predict")
+    kept = read_answer(lab, question, value, answers.seed)
+    before = answers.prediction(name)
+    if before is None:
+        return _with(answers, name, Prediction(at, kept), at)
+    if not question.vote or before.second is not None or revealed_at(lab, answers, name):
+        raise InputError("is locked and cannot be changed", item=f"question {name}")
+    return _with(answers, name, replace(before, second=(at, kept)), at)
+
+
+def attempt(
+    lab: Lab, answers: Answers, name: str, value: Any, at: str, language: str = ""
+) -> tuple[Answers, AttemptReply]:
+    """Return answers with one more attempt at a worked answer, and what is said to it.
+
+    Raises
+    ------
+    InputError
+        If it is no such question, its value cannot be read (which costs no attempt), or it is closed.
+    """
+    question = _of_stage(lab, name, "work")
+    if waits := waiting_for(lab, answers, lab.screen_of(name)):
+        raise InputError(f"waits for {', '.join(waits)}", item=f"question {name}")
+    if closed(answers, question):
+        raise InputError("is closed: there is no attempt left", item=f"question {name}")
+    kept = read_answer(lab, question, value, answers.seed)
+    before = answers.worked(name)
+    number = len(before.attempts)
+    marked = mark(lab, question, kept, answers.seed)
+    points = points_of(question, marked.share, number)
+    tried = replace(before, attempts=(*before.attempts, Attempt(at, kept, points)))
+    after = _with(answers, name, tried, at)
+    over = closed(after, question)
+    words = _words(lab, language)
+    say = "" if marked.right else words.resolved(marked.say) or words.say("answers.not_yet")
+    key = key_of(lab, question, answers.seed) if over else None
+    left = max(0, question.attempts - number - 1) if not marked.right else 0
+    return after, AttemptReply(marked.right, points, left, say, key, marked.verdict)
+
+
+def give_up(lab: Lab, answers: Answers, name: str, at: str) -> Answers:
+    """Return answers with a worked answer closed: its key may be shown, further attempts are none.
+
+    Raises
+    ------
+    InputError
+        If it is no worked answer.
+    """
+    _of_stage(lab, name, "work")
+    before = answers.worked(name)
+    if before.given_up:
+        return answers
+    return _with(answers, name, replace(before, given_up=at), at)
+
+
+def explain(lab: Lab, answers: Answers, name: str, value: str, at: str) -> Answers:
+    """Return answers with an explanation, in place of an earlier one.
+
+    Raises
+    ------
+    InputError
+        If it is no such question, or too short or too long.
+    """
+    question = _of_stage(lab, name, "explain")
+    return _with(answers, name, Explained(at, read_answer(lab, question, value, 0)), at)
+
+
+def points_of(question: Question, share: float, number: int) -> float:
+    """Return the points of a worked answer in attempt ``number``, counted from 0, to two digits."""
+    return round(question.points * share * question.share(number), 2)
+
+
+def closed(answers: Answers, question: Question) -> bool:
+    """Return whether an answer can be changed no more: locked, right, given up, or out of attempts."""
+    if question.stage == "predict":
+        return answers.prediction(question.id) is not None
+    if question.stage == "explain":
+        return False
+    given = answers.worked(question.id)
+    if given.given_up or len(given.attempts) >= question.attempts:
+        return True
+    return any(one.points >= points_of(question, 1.0, at) for at, one in enumerate(given.attempts))
+
+
+def waiting_for(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:
+    """Return the questions that must be answered before a screen opens.
+
+    Every prediction before it; before a reveal every worked answer as well.
+    """
+    reveals = lab.screens[at].stage == "reveal"
+    return tuple(
+        question.id
+        for screen in lab.screens[:at]
+        for question in screen.questions
+        if question.stage == "predict" or (question.stage == "work" and reveals)
+        if not closed(answers, question)
+    )
+
+
+def revealed_at(lab: Lab, answers: Answers, name: str) -> bool:
+    """Return whether the key of a question may be shown: the reveal after it is open, or all is answered."""
+    place = lab.screen_of(name)
+    question = lab.question(name)
+    if question.stage == "explain" or not closed(answers, question):
+        return False
+    after = (at for at in range(place + 1, len(lab.screens)) if lab.screens[at].stage == "reveal")
+    reveal = next(after, None)
+    if reveal is not None:
+        return not waiting_for(lab, answers, reveal)
+    return all(closed(answers, one) for one in lab.questions if one.stage != "explain")
+
+
+def shown_screen(lab: Lab, answers: Answers, at: int, language: str = "") -> ShownScreen:
+    """Return a screen as the student may see it now; before its time it says only what it waits for."""
+    screen = lab.screens[at]
+    waits = waiting_for(lab, answers, at)
+    if waits:
+        return ShownScreen(screen.id, screen.stage, False, "", (), None, (), waits)
+    words = _words(lab, language)
+    seed = answers.seed
+
+    def said(text: str) -> str:
+        return filled(lab, screen, text, seed, words)
+
+    asked = tuple(
+        _asked(lab, answers, question, said(question.text), said) for question in screen.questions
+    )
+    table = given_table(lab, screen, seed)
+    return ShownScreen(
+        screen.id, screen.stage, True, said(screen.text), screen.show, table, asked, ()
+    )
+
+
+def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revealed:
+    """Return the truth of a question beside its answer.
+
+    Raises
+    ------
+    InputError
+        If its reveal is still to come.
+    """
+    if not revealed_at(lab, answers, name):
+        raise InputError("its reveal is still to come", item=f"question {name}")
+    question = lab.question(name)
+    key = key_of(lab, question, answers.seed)
+    answer = last_answer(answers, name)
+    if answer is None:
+        return Revealed(name, key, None, False, "")
+    marked = mark(lab, question, answer, answers.seed)
+    say = _words(lab, language).resolved(marked.say)
+    return Revealed(name, key, answer, marked.right, say)
+
+
+def last_answer(answers: Answers, name: str) -> Any:
+    """Return the answer that stands: the second lock, else the first; the last attempt; the explanation."""
+    prediction = answers.prediction(name)
+    if prediction is not None:
+        return prediction.value if prediction.second is None else prediction.second[1]
+    attempts = answers.worked(name).attempts
+    if attempts:
+        return attempts[-1].value
+    return answers.explained(name) or None
+
+
+def _asked(lab: Lab, answers: Answers, question: Question, text: str, said: Any) -> AskedQuestion:
+    ids = options_of(lab, question, answers.seed)
+    words = {option.id: said(option.text) for option in question.options}
+    is_matrix = question.type == "matrix"
+    left = question.attempts - len(answers.worked(question.id).attempts)
+    return AskedQuestion(
+        question.id,
+        question.type,
+        question.points,
+        text,
+        question.unit,
+        question.digits,
+        tuple(Option(one, words.get(one, one)) for one in ids),
+        matrix_of(lab, question, answers.seed) if is_matrix else None,
+        question.vote,
+        closed(answers, question),
+        max(0, left) if question.stage == "work" else 0,
+        question.least,
+        question.most,
+    )
+
+
+def _of_stage(lab: Lab, name: str, stage: str) -> Question:
+    question = lab.question(name)
+    if question.stage != stage:
+        problem = f"belongs to a {question.stage} screen, not to a {stage} screen"
+        raise InputError(problem, item=f"question {name}")
+    return question
+
+
+def _with(answers: Answers, name: str, given: Given, at: str) -> Answers:
+    kept: Mapping[str, Given] = {**answers.given, name: given}
+    return replace(answers, given=kept, finished=at)
+
+
+def _words(lab: Lab, language: str) -> Texts:
+    return texts_in(language or lab.language)
