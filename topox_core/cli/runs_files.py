@@ -109,8 +109,10 @@ def _rescue(options: argparse.Namespace) -> int:
         print(
             f"{plural(rescued.runs, 'run')} read, {rescued.new:,} of them new in {library.path}; "
             f"{rescued.lost:,} lost, and {plural(rescued.results_lost, 'result file')} of those read"
+            if rescued.runs or rescued.lost
+            else "no run in it can be read"
         )
-    return 0
+    return 0 if rescued.runs else 1
 
 
 def write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -78,18 +79,34 @@ class OpenedFile:
             If the file cannot be opened.
         """
         with errors_of(self.path):
-            while True:
-                before = self.path.stat()
-                connection = _connect(self.path, "ro" if self.read_only else "rw", self.immutable)
-                connection.execute("SELECT count(*) FROM sqlite_master")
-                # Were it set aside in between, its pages could be read with the log of the new one.
-                if os.path.samestat(before, self.path.stat()):
-                    break
-                connection.close()
+            connection = self._at_its_place()
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if self.wal else 'FULL'}")
         connection.row_factory = sqlite3.Row
         return connection
+
+    def _at_its_place(self) -> sqlite3.Connection:
+        """Return a connection to the file that has the name now.
+
+        Were it set aside while it is opened, its pages could be read with the log of the new one.
+        """
+        mode, end = "ro" if self.read_only else "rw", time.monotonic() + BUSY_S
+        while True:
+            try:
+                before = self.path.stat()
+                connection = _connect(self.path, mode, self.immutable)
+                try:
+                    connection.execute("SELECT count(*) FROM sqlite_master")
+                    if os.path.samestat(before, self.path.stat()):
+                        return connection
+                except BaseException:
+                    connection.close()
+                    raise
+                connection.close()
+            except (FileNotFoundError, sqlite3.OperationalError):
+                if self.path.exists() or time.monotonic() > end:
+                    raise
+            time.sleep(0.01)
 
 
 def open_file(
@@ -117,30 +134,37 @@ def open_file(
     """
     path = default_path() if path is None else path
     with errors_of(path):
-        new = _is_new(path)
-        if new and (read_only or not create):
-            raise InputError(
-                "is empty" if path.exists() else "there is no such file", file=str(path)
-            )
-        if new:
+        if create and not read_only:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if read_only or not os.access(path.parent, os.W_OK):
+            _must_be_there(path, create=False)
             if damage := damage_of(path):
                 raise _damaged(path, damage)
             return _ready(path, read_only, migrations)
         with _alone_with(path):
-            damage = "" if _is_new(path) else damage_of(path, not _may_write(path))
-            notices = (_set_aside(path, damage),) if damage else ()
-            if _is_new(path):
+            notices: tuple[str, ...] = ()
+            # What another program does meanwhile may look like damage: twice it does not.
+            if _must_be_there(path, create) and damage_of(path) and (damage := damage_of(path)):
+                notices = (_set_aside(path, damage),)
+            if not _must_be_there(path, create=True):
                 with closing(_connect(path, "rwc")) as connection:
                     migrate(connection, migrations)
             return _ready(path, read_only, migrations, notices)
 
 
-def _is_new(path: Path) -> bool:
-    if path.exists() and not path.is_file():
+def _must_be_there(path: Path, create: bool) -> bool:
+    """Return whether a file holds anything; refuse one that does not, unless it may be begun."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if create:
+            return False
+        raise InputError("there is no such file", file=str(path)) from None
+    if not stat.S_ISREG(status.st_mode):
         raise InputError("is no run library: it is no file", file=str(path))
-    return not path.exists() or path.stat().st_size == 0
+    if status.st_size == 0 and not create:
+        raise InputError("is empty", file=str(path))
+    return status.st_size > 0
 
 
 def _ready(
@@ -211,7 +235,7 @@ def _choose_log(connection: sqlite3.Connection, path: Path) -> bool:
     return bool(mode == "wal")
 
 
-def damage_of(path: Path, read_only: bool = True) -> str:
+def damage_of(path: Path) -> str:
     """Return what is wrong with a library's file; empty if it is whole.
 
     SQLite reads it, not we: a process that opens and closes a file of its own accord loses the locks
@@ -223,11 +247,7 @@ def damage_of(path: Path, read_only: bool = True) -> str:
         If the file is not ours.
     """
     try:
-        # One that may write would carry the log of a damaged file into it and delete the log; where
-        # there is none, only such a one leaves nothing behind.
-        log = path.with_name(f"{path.name}-wal").exists()
-        connection = _for_reading(path)[0] if read_only or log else _connect(path, "rw")
-        with closing(connection):
+        with closing(_for_checking(path)) as connection:
             if path.stat().st_size < _HEADER:  # SQLite takes it for empty
                 return _damage_of_ours(path, "it is cut short")
             if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
@@ -240,6 +260,27 @@ def damage_of(path: Path, read_only: bool = True) -> str:
         if code_of(error) not in DAMAGE:
             raise
         return _damage_of_ours(path, str(error))
+
+
+def _for_checking(path: Path) -> sqlite3.Connection:
+    """Return a connection that changes nothing and leaves nothing behind.
+
+    One that may write would carry the log of a damaged file into it and delete the log; where there
+    is none, only such a one clears away its own.
+    """
+    if not _may_write(path):
+        return _for_reading(path)[0]
+    if path.with_name(f"{path.name}-wal").exists():
+        connection = _connect(path, "ro")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+            return connection
+        except sqlite3.OperationalError:  # its last user has just gone, and the log with it
+            connection.close()
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+    return _connect(path, "rw")
 
 
 def _damage_of_ours(path: Path, error: str) -> str:

@@ -22,7 +22,8 @@ from topox_core.library.study_rows import STUDIES, decode_study
 
 _AT_ONCE = 200
 # Numbers are looked up one by one, a million in a few seconds.
-_MOST_NUMBERS, _MOST_GUESSED = 20_000_000, 1_000_000
+_MOST_NUMBERS, _MOST_DELETED, _LEAST_ROW_BYTES = 20_000_000, 200_000, 50
+_HOPELESS = 5_000
 _PAGE_BYTES = 4096
 
 
@@ -73,7 +74,7 @@ def rescue(damaged: Path, target: RunLibrary) -> Rescued:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
             connection.row_factory = sqlite3.Row
-            return _Wreck(connection, str(damaged)).taken_into(target)
+            return _Wreck(connection, str(damaged), copy.stat().st_size).taken_into(target)
 
 
 def _mend_head(copy: Path, empty: Path) -> None:
@@ -97,9 +98,10 @@ def _mend_head(copy: Path, empty: Path) -> None:
 class _Wreck:
     """A damaged library, of which any statement may fail."""
 
-    def __init__(self, connection: sqlite3.Connection, file: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: str, file_bytes: int) -> None:
         self._connection, self._file = connection, file
         self._results_lost = self._lost = 0
+        self._most = file_bytes // _LEAST_ROW_BYTES + _MOST_DELETED
 
     def taken_into(self, target: RunLibrary) -> Rescued:
         """Read everything that can be read into another library."""
@@ -173,13 +175,17 @@ class _Wreck:
         """Yield the rows of a table, looked up one by one: one bad page does not end it, as it ends a scan."""
         statement = f"{select or f'SELECT * FROM {table}'} WHERE {table}.{number} = ?"
         last = self._last(table, number)
-        for at in range(1, (last or _MOST_GUESSED) + 1):
+        read = False
+        for at in range(1, (last or self._most) + 1):
             try:
                 row = self._connection.execute(statement, (at,)).fetchone()
             except sqlite3.DatabaseError:
                 self._lost += count and last is not None
+                if at >= _HOPELESS and not read:
+                    return  # its first page or the list of tables is gone: every look-up fails
                 continue
             if row is not None:
+                read = True
                 yield row
 
     def _last(self, table: str, number: str) -> int | None:
@@ -193,4 +199,9 @@ class _Wreck:
                 row = self._connection.execute(statement, values).fetchone()
                 if row is not None and isinstance(row[0], int):
                     found.append(row[0])
-        return min(max(found), _MOST_NUMBERS) if found else None
+        if not found:
+            return None
+        # A number that is itself damaged may be anything: what the two agree on is believed, and else
+        # what a file of this length can hold after many deletions.
+        agreed = min(found) if len(found) == 2 else 0
+        return min(max(agreed, min(max(found), self._most)), _MOST_NUMBERS)
