@@ -23,6 +23,7 @@ def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     """Keep tests from answering each other's questions, from computing maps that they do not look at, and off the user's runs."""
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.gallery.last_runs.AUTOMATIC", False)
+    monkeypatch.setattr("topox_ui.buying.running.AUTOMATIC", False)
     monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))
     yield
     st.cache_data.clear()

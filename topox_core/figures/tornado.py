@@ -15,6 +15,7 @@ from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.text.numbers import NBSP, percent
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
+NARROW_PX = 90.0  # the same on a phone, where the ends stand below the names
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class Swinging:
         A value at the end of its bar, and with all its digits.
     least_span
         The axis covers at least so much.
+    ends_below
+        What a figure moves between stands below its name, the end of the smaller value first, and
+        not at the bars: so that the chart fits a narrow screen.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Swinging:
     label: Callable[[float], str]
     words: Callable[[float], str]
     least_span: float = 0.0
+    ends_below: bool = False
 
 
 SAVING = Swinging(
@@ -89,19 +94,24 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             labelled.add(k)
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
+            if of.ends_below:
+                text = share
             beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
             marks.append(note(text, of.factor * value, k, 11.5 * theme.scale, theme.ink, **beside))
     low, high = of.factor * min(values), of.factor * max(values)
     span = max(high - low, of.least_span) or 1.0
     before, after = (
-        _label_share([mark["text"] for mark in marks if mark["xanchor"] == side])
+        _label_share(
+            [mark["text"] for mark in marks if mark["xanchor"] == side],
+            NARROW_PX if of.ends_below else PLOT_PX,
+        )
         for side in ("right", "left")
     )
-    names = [swing.name for swing in swings]
+    names = [_with_ends(swing) if of.ends_below else swing.name for swing in swings]
     return frame(
         figure,
         theme,
-        (29 * max(1, len(swings)) + 60) * theme.scale,
+        ((36 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
         showlegend=True,
         annotations=marks,
         shapes=[{"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
@@ -117,10 +127,17 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     )
 
 
-def _label_share(texts: Sequence[str]) -> float:
-    """Return the width of the longest label as a share of the bars' width (on a laptop)."""
+def _with_ends(swing: Swing) -> str:
+    """Return a figure's name and below it what it moves between, as the bars stand from left to right."""
+    ends = [end for end in (swing.low, swing.high) if end is not None]
+    words = " to ".join(end[0] for end in sorted(ends, key=lambda end: end[1]))
+    return f"{swing.name}<br><span style='font-size:10px'>{words}</span>"
+
+
+def _label_share(texts: Sequence[str], plot_px: float) -> float:
+    """Return the width of the longest label as a share of the bars' width."""
     wide = max(
         (len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts),
         default=0,
     )
-    return max(0.12, (6.3 * wide + 12) / PLOT_PX)
+    return max(0.12, (6.3 * wide + 12) / plot_px)

@@ -69,7 +69,7 @@ def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     while len(seen) > MOST_SEEN:
         del seen[next(iter(seen))]
     try:
-        _put(_kept(opened, case), lambda kept: [record_of_solve(result, kept)])
+        _put(kept_of(opened, case), lambda kept: [record_of_solve(result, kept)])
     except InputError as error:
         show_error(error)
 
@@ -116,7 +116,7 @@ Records = Callable[[Kept], Iterable[RunRecord]]
 def _keep(opened: Loaded, case: Case, options: FabricOptions, records: Records) -> None:
     """Put runs into the library and say which numbers they have there."""
     try:
-        kept = _kept(opened, case, options)
+        kept = kept_of(opened, case, options)
         new = _put(kept, records)
     except InputError as error:
         notify("error", str(error))
@@ -138,7 +138,8 @@ def _put(kept: Kept, records: Records) -> dict[int, bool]:
     return new
 
 
-def _kept(opened: Loaded, case: Case, options: FabricOptions | None = None) -> Kept:
+def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) -> Kept:
+    """Return what runs of what is loaded belong to."""
     state = state_of(Prices)
     return Kept(
         _resolved(opened),

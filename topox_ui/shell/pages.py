@@ -80,6 +80,14 @@ PAGES = (
         group=JOBS_RAILS_COST,
     ),
     Page(
+        "pages/15_Buying.py",
+        "What to buy",
+        ("buying.state.BuyingState",),
+        "buy.",
+        True,
+        JOBS_RAILS_COST,
+    ),
+    Page(
         "pages/14_Runs.py",
         "Runs",
         ("library.state.RunsState", "answers.keeping.KeepState"),

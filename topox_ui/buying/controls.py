@@ -1,0 +1,93 @@
+"""The sidebar of What to buy: what is to be least, which networks, and what is assumed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from topox_core.model.cluster import Cluster
+from topox_core.studies.buying import RIVALS
+from topox_ui.buying.state import BuyingState
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, number, pick
+
+BY = {"dollars": "dollars", "time": "time", "price": "price"}
+PORTS = (1, 2, 4, 8)
+
+
+def controls(cluster: Cluster) -> None:
+    """Draw what can be chosen beside the switches themselves."""
+    with st.sidebar:
+        st.divider()
+        st.html('<p class="side">What counts</p>')
+        pick(
+            "Least of",
+            BuyingState,
+            "by",
+            BY,
+            help="Dollars an iteration: network and GPUs by the hour, times its duration. Or its time alone, or the price "
+            "of the network alone.",
+        )
+        _ports(cluster)
+        control(
+            "pills",
+            "Beside switches",
+            BuyingState,
+            "rivals",
+            options=tuple(RIVALS),
+            words=lambda key: RIVALS[key][0],
+            selection_mode="multi",
+            take=lambda rivals: choose(BuyingState, rivals=rivals or None),
+            help="Networks without an optical switch that changes circuits during the job.",
+        )
+        st.html('<p class="side">Assumed</p>')
+        number(
+            "Hour of a GPU ($)",
+            BuyingState,
+            "usd_per_gpu_hour",
+            0.0,
+            10_000.0,
+            step=0.1,
+            help="With its server, power and building.",
+        )
+        number(
+            "GPUs a server",
+            BuyingState,
+            "gpus_per_server",
+            1,
+            4_096,
+            value=state_of(BuyingState).gpus_per_server or cluster.devices_per_server,
+            take=lambda value: choose(
+                BuyingState, gpus_per_server=None if value == cluster.devices_per_server else value
+            ),
+            help="They wait while the network carries; the cluster's own unless you say another number.",
+        )
+        with st.expander("A year of the network", key="buying_year", type="compact"):
+            number("Electricity, a kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)
+            number("Written off over (years)", BuyingState, "years", 0.1, 100.0, step=0.5)
+        st.caption(
+            "Port speed, collectives and prices of other parts: Schedule and Cost; they hold here too."
+        )
+
+
+def _ports(cluster: Cluster) -> None:
+    own = cluster.ports_per_server
+    step = 1 if own == cluster.switches else cluster.switches
+    now = state_of(BuyingState).ports
+    options = sorted({own, *now, *(step * one for one in PORTS)})
+
+    def take(ports: Any) -> None:
+        choose(BuyingState, ports=None if tuple(ports) in ((), (own,)) else tuple(ports))
+
+    control(
+        "pills",
+        "Ports a server",
+        BuyingState,
+        "ports",
+        value=now or (own,),
+        options=tuple(options),
+        selection_mode="multi",
+        take=take,
+        help="Each number is tried; a port goes to a switch of its own. The cluster's own unless you choose.",
+    )
