@@ -15,7 +15,7 @@ from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.text.numbers import NBSP, percent
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
-NARROW_PX = 90.0  # the same on a phone, where the ends stand below the names
+NARROW_PX = 62.0  # the same on a phone, where the ends stand below the names
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from topox_core.studies.buying_words import (
     short_usd,
     unfit_words,
 )
+from topox_core.studies.offers import offer_of
 from topox_core.text.numbers import plural, short, time
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title, escape, headline, quiet
@@ -94,12 +95,17 @@ def _drawn(question: Question, row: Row, rows: tuple[Row, ...]) -> Drawn:
     times = [one.iteration_ms or 0.0 for one in same]
     usd, ms, watts = row.network_usd or 0.0, row.iteration_ms or 0.0, row.network_w or 0.0
     several = len(question.degrees) > 1
-    name = row.choice.name if not several else f"{row.choice.name}, {row.choice.degree}"
+    name, vendor = row.choice.name, ""
+    if not row.choice.rival:
+        one = offer_of(question.offers, row.choice.key)
+        name, vendor = one.name, f"{one.vendor}, " if one.vendor else ""
+    if several:
+        name = f"{name}, {row.choice.degree}"
     spent = question.usd_per_iteration(ms, usd, watts)
     return Drawn(
         escape(name),
         (min(prices), usd, max(prices)),
         (min(times), ms, max(times)),
         row.choice.rival,
-        words=f"{short_usd(spent)} an iteration, {short(watts)} W",
+        words=f"{escape(vendor)}{short_usd(spent)} an iteration, {short(watts)} W",
     )
