@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
@@ -129,6 +130,7 @@ class BuyingRun:
         self._library, self._executor = library, executor
         self._known: MutableMapping[str, PointRow] = {} if known is None else known
         self._answer = Answer(question)
+        self._lock = threading.RLock()  # one thread takes it forward, another draws what is there
         self._lost: list[str] = []
         self._cancelled = self._closed = False
         self._began, self._ended_s = time.monotonic(), 0.0
@@ -155,19 +157,21 @@ class BuyingRun:
 
     def poll(self) -> None:
         """Begin the next step once one has ended."""
-        if self._run is None or self._closed:
-            return
-        self._run.poll()
-        if not self._run.running:
-            self._take()
+        with self._lock:
+            if self._run is None or self._closed:
+                return
+            self._run.poll()
+            if not self._run.running:
+                self._take()
 
     def cancel(self) -> None:
         """Stop; what is there is kept."""
-        self._cancelled = True
-        if self._run is not None:
-            self._run.cancel()
-            self._take_known()
-        self.close()
+        with self._lock:
+            self._cancelled = True
+            if self._run is not None:
+                self._run.cancel()
+                self._take_known()
+            self.close()
 
     def close(self) -> None:
         """End the run at once."""
@@ -178,13 +182,14 @@ class BuyingRun:
 
     def result(self) -> Answer:
         """Return the answer as it stands, with the networks of the step under way."""
-        answer = self._answer
-        if self._step is not None and self._step.words == NETWORKS:
-            self._take_known()
-            rows = with_slower_plans(self._rows_there())
-            answer = replace(answer, rows=rows, verdict=verdict(self.question, rows))
-        done = self._step is None and not self._cancelled
-        return replace(answer, lost=tuple(dict.fromkeys(self._lost)), complete=done)
+        with self._lock:
+            answer = self._answer
+            if self._step is not None and self._step.words == NETWORKS:
+                self._take_known()
+                rows = with_slower_plans(self._rows_there())
+                answer = replace(answer, rows=rows, verdict=verdict(self.question, rows))
+            done = self._step is None and not self._cancelled
+            return replace(answer, lost=tuple(dict.fromkeys(self._lost)), complete=done)
 
     # -- the steps ---------------------------------------------------------------------------------
 

@@ -94,9 +94,9 @@ def _ranges(question: Question, found: Verdict) -> str:
 
 
 def also_as_good(answer: Answer) -> str:
-    """Return which other offers are as good, in a sentence; empty if none is."""
+    """Return which other offers are as good as the one to buy, in a sentence; empty if none is."""
     found = answer.verdict
-    if found is None or not found.as_good:
+    if found is None or not found.wins or not found.as_good:
         return ""
     names = [_named(row) for row in found.as_good]
     verb = "is" if len(names) == 1 else "are"
