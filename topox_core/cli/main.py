@@ -19,6 +19,7 @@ from topox_core import __version__
 from topox_core.cli import (
     check,
     compare,
+    failures,
     gallery,
     iteration,
     rails,
@@ -41,6 +42,7 @@ COMMANDS = (
     schedule,
     check,
     compare,
+    failures,
     topology,
     strategy,
     tdm,

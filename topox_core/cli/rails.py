@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from topox_core.cli import options as given
-from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
+from topox_core.cli import rails_bytes, rails_cost, rails_delay, rails_simulate, rails_windows
 from topox_core.cli.options import JSON, Option, add_options, number, whole
 from topox_core.cli.printing import as_json, figure, table
 from topox_core.io.record import record_of
@@ -27,6 +27,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     _add_switches(parts)
     rails_simulate.add(parts)
     rails_windows.add(parts)
+    rails_bytes.add(parts)
     _add_advise(parts)
     rails_cost.add(parts)
 

@@ -84,6 +84,27 @@ CHOICES = (
         1.0,
     ),
     Choice(
+        "circuits",
+        "Circuits of a switch",
+        "Of the plan: at most d_OCS at once (eq. 7), or d_OCS / 2, as section V counts N_OCS d_OCS / 2 in all.",
+        (("whole", "d_OCS"), ("half", "d_OCS / 2")),
+        "whole",
+    ),
+    Choice(
+        "duplex",
+        "Ports of a server",
+        "Of the plan: d_S out and d_S in, or d_S in and out together (eq. 8 as printed).",
+        (("full", "each way"), ("half", "both ways together")),
+        "full",
+    ),
+    Choice(
+        "release",
+        "After a transfer",
+        "On slots, what follows may start at the end of its last slot, or at its unrounded end (eq. 5 as printed).",
+        (("slot", "at the slot's end"), ("unrounded", "at its unrounded end")),
+        "slot",
+    ),
+    Choice(
         "rings",
         "Rings of a planned all-reduce",
         "Rings that the scheduled fabric splits an all-reduce over.",

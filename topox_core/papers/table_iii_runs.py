@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricOptions, FabricRequest
@@ -15,6 +16,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.papers.booked_links import booked_iteration_ms
 from topox_core.papers.card import Settings as Switches
+from topox_core.schedule.replay import released_unrounded
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
 
@@ -184,11 +186,27 @@ def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     request = FabricRequest(graph, cluster, settings, options)
     static, floor = run_one("static", request), ideal_bound(request)
     planned = lowered(row.configuration, bytes_, on_network, rings) if on_network else graph
-    slotted = cluster.changed(slot_ms=float(switches["slot_ms"]))
+    slotted = cluster.changed(
+        slot_ms=float(switches["slot_ms"]),
+        duplex="half" if switches["duplex"] == "half" else "full",
+        ports_per_switch=row.servers // (2 if switches["circuits"] == "half" else 1),
+    )
     settings = _settings(switches, planned.lowering)
     plan = run_one("scheduled", FabricRequest(planned, slotted, settings))
-    times = static.iteration_ms, plan.iteration_ms
-    return Ours(*times, floor.ms, floor.text, plan.bound_ms, settings.on_slots)
+    scheduled_ms, bound_ms = plan.iteration_ms, plan.bound_ms
+    if switches["release"] == "unrounded" and settings.on_slots:
+        if settings.circuits == "per-slot":
+            raise InputError(
+                "needs circuits that stay on real ports: set model to continuous",
+                file="card topox-table3",
+                field="release",
+            )
+        early = released_unrounded(plan.execution, settings.exclusive_devices)
+        # The bound of whole slots does not hold for what is released earlier.
+        scheduled_ms, bound_ms = early.makespan_ms, min(plan.bound_ms, floor.ms)
+    return Ours(
+        static.iteration_ms, scheduled_ms, floor.ms, floor.text, bound_ms, settings.on_slots
+    )
 
 
 def _settings(switches: Switches, lowering: Lowering) -> Settings:

@@ -13,7 +13,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits, Execution
 from topox_core.model.passes import topological_order
-from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
 from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.kernels.known_order import (
     Holders,
@@ -116,6 +116,17 @@ def replayed(execution: Execution, cluster: Cluster, exclusive_devices: bool) ->
     return replace(result.execution, circuits=Circuits.none())
 
 
+def released_unrounded(execution: Execution, exclusive_devices: bool) -> Execution:
+    """Carry out the orders of a plan on slots, what follows a transfer being released at its unrounded end.
+
+    Eq. 5 of TOPO-X as printed: s + p of the transfer, not the end of its last slot. Transfers still
+    start on slots and no task starts later than in the plan.
+    """
+    cluster = execution.cluster
+    places = _places_of(execution, cluster)
+    return _in_the_same_order(execution, cluster, exclusive_devices, places, True).execution
+
+
 def replayed_on_circuits(
     execution: Execution, cluster: Cluster, exclusive_devices: bool
 ) -> Execution:
@@ -133,6 +144,7 @@ def _in_the_same_order(
     cluster: Cluster,
     exclusive_devices: bool,
     places: Places,
+    on_slots: bool = False,
 ) -> Replay:
     graph, circuits = execution.graph, execution.circuits
     ports = BookedPorts(
@@ -148,7 +160,8 @@ def _in_the_same_order(
     succ_ptr, succ_idx = graph.successors
     topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
     order = Sequence(topological, execution.start_ms, device)
-    return _carried_out(graph, cluster, order, ports, places, ELSEWHERE)
+    slot_ms = cluster.slot_ms if on_slots else 0.0
+    return _carried_out(graph, cluster, order, ports, places, ELSEWHERE, slot_ms)
 
 
 def _places_of(execution: Execution, cluster: Cluster) -> Places:
@@ -181,6 +194,7 @@ def _carried_out(
     ports: BookedPorts,
     places: Places,
     source: TraceSource,
+    slot_ms: float = 0.0,
 ) -> Replay:
     n, length_ms = len(graph), durations_ms(graph, cluster)
     place = np.empty(n, np.int64)
@@ -194,9 +208,15 @@ def _carried_out(
         _of_nodes(n, ports.node, ports.switch),
     )
     orders = orders_of(sequence, holders, places)
-    on_grid = np.zeros(n, np.bool_)
+    on_grid = graph.kind == TRANSFER
     start_ms = in_known_order(
-        graph.pred_ptr, graph.pred_idx, length_ms, orders, cluster.reconfiguration_ms, 0.0, on_grid
+        graph.pred_ptr,
+        graph.pred_idx,
+        length_ms,
+        orders,
+        cluster.reconfiguration_ms,
+        slot_ms,
+        on_grid,
     )
     booked = replace(ports, changed=orders.changed[ports.node])
     return Replay(graph, cluster, start_ms, length_ms, booked, source)

@@ -17,10 +17,12 @@ from tests.conftest import long_after
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, transfer
 from topox_core.cli import gallery
 from topox_core.errors import InputError
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
+from topox_core.model.transfer_graph import TRANSFER
 from topox_core.papers import calls, table_iii
 from topox_core.papers.booked_links import (
     INTRA_SERVER_BYTES_PER_MS,
@@ -45,7 +47,7 @@ from topox_core.papers.catalogue import CARDS, card_named
 from topox_core.papers.claims import CLAIMS
 from topox_core.papers.dlrm_batches import TAX
 from topox_core.papers.shared_cluster import MIX, drawn_jobs
-from topox_core.papers.table_iii_runs import TABLE, Known, ours, topoopt_ms
+from topox_core.papers.table_iii_runs import TABLE, Known, lowered, ours, topoopt_ms
 from topox_core.papers.table_iii_words import finding, remarks
 from topox_core.papers.topoopt_jobs import (
     bandwidth_tax,
@@ -55,6 +57,8 @@ from topox_core.papers.topoopt_jobs import (
 )
 from topox_core.runs.run import finish
 from topox_core.runs.stopping import never
+from topox_core.schedule.replay import released_unrounded
+from topox_core.schedule.settings import Settings
 
 CARD = card_named("topox-table3")
 SMALL = TABLE[4:]  # the rows of 16 servers
@@ -234,6 +238,43 @@ def test_row_5_needs_eight_bytes_an_element():
         size: ours(TABLE[4], False, CARD.settings({"bytes": size})).scheduled_ms for size in (8, 4)
     }
     assert 32.226 - 3.5 < plan[8] <= 32.226 + 1 and plan[4] < 32.226 - 9
+
+
+@pytest.mark.parametrize("slot_ms", [1.0, 0.1])
+def test_release_at_unrounded_ends_never_ends_later_and_keeps_transfers_on_slots(slot_ms):
+    """Eq. 5 as printed: what follows a transfer may start at s + p, before its last slot is over."""
+    switches = {"slot_ms": slot_ms}
+    row = TABLE[10]
+    whole, early = (
+        ours(row, False, CARD.settings(switches | {"release": release}))
+        for release in ("slot", "unrounded")
+    )
+    assert early.bound_ms <= early.scheduled_ms <= whole.scheduled_ms
+    assert early.scheduled_ms < whole.scheduled_ms - 0.1 * slot_ms
+    of = row.cluster.changed(slot_ms=slot_ms)
+    settings = Settings.of(engine="list", clock="slots", switching="planned")
+    request = FabricRequest(lowered(2, 8, False), of, settings)
+    plan = run_one("scheduled", request).execution
+    carried = released_unrounded(plan, True)
+    transfers = carried.graph.kind == TRANSFER
+    slots = carried.start_ms[transfers] / slot_ms
+    assert slots == pytest.approx(np.round(slots), abs=1e-6)
+    assert (carried.start_ms <= plan.start_ms + 1e-9).all()
+
+
+def test_release_at_unrounded_ends_needs_real_ports():
+    with pytest.raises(InputError, match="field release: needs circuits that stay on real ports"):
+        ours(TABLE[10], False, CARD.settings({"release": "unrounded", "model": "printed"}))
+
+
+@pytest.mark.parametrize(("switch", "value"), [("circuits", "half"), ("duplex", "half")])
+def test_fewer_circuits_or_ports_take_the_plan_longer(switch, value):
+    """Section V counts N_OCS d_OCS / 2 circuits; eq. 8 as printed adds what enters and leaves a server."""
+    whole, half = (
+        ours(TABLE[10], False, CARD.settings(switches)) for switches in ({}, {switch: value})
+    )
+    assert half.scheduled_ms > whole.scheduled_ms
+    assert half.static_ms == whole.static_ms and half.bound_ms == whole.bound_ms
 
 
 def test_shared_links_are_faster_than_booked_ones():

@@ -144,6 +144,7 @@ def in_known_order(
         idle = _end_before(start, length, orders.before_place[j], idle)
         t = max(t, idle + (dark if orders.changed[j] else 0.0))
         if slot > 0 and on_grid[j]:
-            t = np.ceil(t / slot) * slot
+            # Less than rounding adds to a multiple; whole ticks below 1e12 stay as they are.
+            t = np.ceil(t / slot * (1.0 - 1e-12)) * slot
         start[j] = t
     return start
