@@ -56,7 +56,7 @@ class Assumptions:
         Of the network: electricity, over how many years it is written off, and power usage
         effectiveness.
     gpus_per_server
-        None: the cluster's own.
+        None: those of the training job's machine, else the devices that the cluster names.
 
     Raises
     ------
@@ -223,8 +223,8 @@ class Question:
     @property
     def gpus(self) -> int:
         """GPUs that wait while an iteration runs."""
-        cluster = self.cluster
-        return cluster.servers * (self.assumed.gpus_per_server or cluster.devices_per_server)
+        each = self.assumed.gpus_per_server or self.resolved.gpus_per_server
+        return self.cluster.servers * each
 
     def values(self, choice: Choice) -> dict[str, Value]:
         """Return all that is set at a choice's point."""

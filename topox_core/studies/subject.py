@@ -33,11 +33,12 @@ from topox_core.traces.formats import KINETO, format_of_all
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.settings import ImportSettings
 from topox_core.traces.source import Source, sources_of
+from topox_core.training.job import Job
 from topox_core.training.job_file import load_job
 from topox_core.workloads.catalogue import generate, workload_of
 from topox_core.workloads.parameter import Workload
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_core.workloads.training_jobs import TRAINING_JOBS, as_workload
+from topox_core.workloads.training_jobs import TRAINING_JOBS, as_workload, job_of
 
 # Keys of a subject by its kind; those in the second tuple may be left out.
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -99,6 +100,15 @@ class Subject:
         return digest_of(self.as_record())
 
     @property
+    def job(self) -> Job | None:
+        """The training job that its task graph is of; None of another one's."""
+        if self.kind == "sample":
+            made = SAMPLES.named(str(self.values["name"])).made_by
+            return job_of(made["workload"], made["set"]) if made else None
+        workload = self.workload
+        return None if workload is None else job_of(workload.name, self.parameters)
+
+    @property
     def workload(self) -> Workload | None:
         """The generator whose parameters its keys may name; None of what is no generated job."""
         if self.kind == "workload":
@@ -147,6 +157,14 @@ class Resolved:
     cluster: Cluster | None = None
     preset: Preset | None = None
     files: tuple[InputFile, ...] = ()
+
+    @property
+    def gpus_per_server(self) -> int:
+        """GPUs of a server: of a training job its machine's, of another task graph the devices that it names."""
+        job = self.subject.job
+        if job is not None:
+            return job.machine.gpus_per_server
+        return 1 if self.cluster is None else self.cluster.devices_per_server
 
 
 def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _: None) -> Subject:

@@ -9,6 +9,7 @@ import streamlit as st
 from topox_core.model.cluster import Cluster
 from topox_core.studies.buying import RIVALS
 from topox_ui.buying.state import BuyingState
+from topox_ui.state.loading import loaded_job
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, number, pick
 
@@ -18,6 +19,8 @@ PORTS = (1, 2, 4, 8)
 
 def controls(cluster: Cluster) -> None:
     """Draw what can be chosen beside the switches themselves."""
+    job = loaded_job()
+    own = cluster.devices_per_server if job is None else job.machine.gpus_per_server
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What counts</p>')
@@ -57,11 +60,9 @@ def controls(cluster: Cluster) -> None:
             "gpus_per_server",
             1,
             4_096,
-            value=state_of(BuyingState).gpus_per_server or cluster.devices_per_server,
-            take=lambda value: choose(
-                BuyingState, gpus_per_server=None if value == cluster.devices_per_server else value
-            ),
-            help="They wait while the network carries; the cluster's own unless you say another number.",
+            value=state_of(BuyingState).gpus_per_server or own,
+            take=lambda value: choose(BuyingState, gpus_per_server=None if value == own else value),
+            help="They wait while the network carries; the job's own unless you say another number.",
         )
         with st.expander("A year of the network", key="buying_year", type="compact"):
             number("Electricity, a kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)

@@ -186,3 +186,11 @@ def test_what_a_time_limit_decided_keeps_its_result_file() -> None:
     assert kept.result is not None
     (first,) = run({"subject": subject})
     assert first.result is None
+
+
+def test_the_gpus_of_a_training_job_are_its_machine_s() -> None:
+    moe = resolve(study_of({"subject": {"kind": "sample", "name": "moe"}}, "study").subject)
+    assert moe.cluster is not None
+    assert (moe.cluster.servers, moe.gpus_per_server) == (8, 8)
+    dlrm = resolve(study_of({"subject": {"kind": "sample", "name": "dlrm-16"}}, "study").subject)
+    assert dlrm.gpus_per_server == 1
