@@ -20,6 +20,7 @@ from topox_core.figures.template import frame, margins
 MOST_POINTS = 5_000
 MOST_NAMED = 8
 HEIGHT = 420
+PLOT_PX, LETTER_PX = 400.0, 6.4  # of the picture on a laptop, and of a letter of a name
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,10 @@ def pareto_front(
     beaten = [k for k in shown.tolist() if not cloud.on_front[k]]
     xs = [*cloud.x, *(one.x for one in landmarks)]
     ys = [*cloud.y, *(one.y for one in landmarks)]
-    x_axis, y_axis = measure_axis(theme, cloud.across, xs, 0.1), measure_axis(theme, cloud.up, ys)
+    x_axis, y_axis = (
+        measure_axis(theme, cloud.across, xs, 0.1),
+        measure_axis(theme, cloud.up, ys, 0.1),
+    )
     accent = theme.fabric_colour("scheduled")
     figure = go.Figure()
     if len(cloud.steps) > 1:
@@ -208,7 +212,8 @@ def _labels(
         kept.append((x, y))
         words = f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k]
         # Below and left of a front nothing stands; only at the picture's edge there is no room.
-        at_edge = x < x_axis["range"][0] + 0.2 * width
+        room_px = PLOT_PX * (x - x_axis["range"][0]) / width
+        at_edge = room_px < LETTER_PX * len(cloud.names[k])
         side = {"xanchor": "left", "xshift": 4} if at_edge else {"xanchor": "right", "xshift": -5}
         marks.append(
             note(words, x, y, 11.5 * theme.scale, theme.ink, yanchor="top", yshift=-3, **side)

@@ -18,10 +18,20 @@ from topox_core.studies.keys import (
     by_name,
 )
 from topox_core.studies.measures import MEASURES
-from topox_core.text.numbers import count, delay_label, percent, short, time
+from topox_core.text.numbers import count, delay_label, percent, plural, short, time
 
 KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))
 _DIGESTS = ("graph", "cluster")
+# Axes whose values are counts of something; and a shorter name for one that says how it is counted.
+_COUNTED = {
+    "cluster.degree": ("port", "ports"),
+    "cluster.ports_per_server": ("port", "ports"),
+    "cluster.switches": ("switch", "switches"),
+    "network.gpus": ("GPU", "GPUs"),
+    "rails.gpus": ("GPU", "GPUs"),
+    "tdm.jobs": ("job", "jobs"),
+}
+_SHORTER = {"cluster.degree": "Ports a server"}
 
 
 def key_words(name: str, others: Mapping[str, str] | None = None) -> str:
@@ -94,10 +104,24 @@ def axis_label(key: Key, value: Value) -> str:
     return value_words(key.name, value)
 
 
+def axis_words(key: Key) -> str:
+    """Return what an axis is called where there is little room."""
+    return _SHORTER.get(key.name, key.words)
+
+
+def named_value(key: Key, value: Value) -> str:
+    """Return a value so that it says by itself what it is of: 2 ports, 1 ms, seed 3, Planned circuits."""
+    if key.name in _COUNTED and isinstance(value, int) and not isinstance(value, bool):
+        return plural(value, *_COUNTED[key.name])
+    words = axis_label(key, value)
+    bare = isinstance(value, bool) or words.replace(",", "").replace(".", "").isdigit()
+    return f"{lower(axis_words(key))} {words}" if bare else words
+
+
 def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
     """Return an axis of a study for figures; units that the labels carry are not in its title."""
     in_labels = key.unit in ("", "ms", "Gbit/s")
-    title = lower(key.words) if in_labels else f"{lower(key.words)}, {key.unit}"
+    title = lower(axis_words(key)) if in_labels else f"{lower(axis_words(key))}, {key.unit}"
     return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
 
 

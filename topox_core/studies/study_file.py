@@ -40,7 +40,18 @@ def load_study(
         If the file cannot be used; one line names file, axis and field.
     """
     file = printable(file, 200) if file else "study"
-    return study_of(read_object(data, file, _FORM), file, folder, kept)
+    return study_of(study_record(data, file), file, folder, kept)
+
+
+def study_record(data: bytes, file: str) -> dict[str, Any]:
+    """Return the record of a study file as it is, its values unread.
+
+    Raises
+    ------
+    InputError
+        If it is no file of this format.
+    """
+    return read_object(data, file, _FORM)
 
 
 def study_of(

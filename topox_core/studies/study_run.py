@@ -260,6 +260,10 @@ class StudyRun:
         """Take in what has happened."""
         self._run.poll()
 
+    def use(self, workers: int) -> None:
+        """Have so many of its own workers compute from now on."""
+        self._run.use(workers)
+
     def cancel(self) -> None:
         """Stop; what is there is kept, and a study that is started again goes on from it."""
         self._run.cancel()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import streamlit as st
 
@@ -22,6 +21,7 @@ from topox_core.text.numbers import plural
 from topox_ui.answers.linked import Linked, open_with_result
 from topox_ui.answers.run_library import open_library
 from topox_ui.library.executions import result_record
+from topox_ui.library.links import query_of
 from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
@@ -71,7 +71,7 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
     InputError
         If the library keeps neither a link nor the files.
     """
-    record, query = one.record, dict(parse_qsl(one.record.link))
+    record, query = one.record, query_of(one.record)
     own = record.settings.get("subject", {})
     own = own if isinstance(own, dict) else {}
     if not {"sample", "workload"} & query.keys() and own.get("kind") == "files":
@@ -82,7 +82,7 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
         what_ifs, _ = Scenario.of_query({k: v for k, v in query.items() if Scenario.owns(k)})
         put(what_ifs.model_copy(update={"source": "upload", "name": loaded.title}))
         query = {key: text for key, text in query.items() if not Scenario.owns(key)}
-    elif not record.link:
+    elif not query:
         raise InputError("has no page that shows it; its numbers are here", file=f"run {one.id}")
     if record.kind == "schedule" and (result := result_record(library, one)) is not None:
         open_with_result(Linked(f"run {one.id}", record.graph, result, kept=True))
@@ -104,7 +104,7 @@ def actions(now: Listed) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="runs_actions"):
         for letter, one in zip(LETTERS, chosen, strict=False):
             words = f"Open {letter}" if len(chosen) > 1 else "Open"
-            shown = bool(one.record.link) or one.has_result
+            shown = bool(query_of(one.record)) or one.has_result
             help_text = f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the very state that was kept."
             button(
                 words,

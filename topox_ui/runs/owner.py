@@ -17,6 +17,7 @@ from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
 from topox_core.runs.run import POLL_S, Run
 from topox_core.runs.stopping import Stop, never
+from topox_core.studies.study_run import StudyRun
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.memory import ResultMemory
@@ -313,13 +314,13 @@ class RunOwner:
                 self._begin(entry)
             for entry in leaving:
                 self._close(entry)
-            alone = all(isinstance(one.run, CellsRun | InLine) for one in entries)
+            alone = all(isinstance(one.run, CellsRun | StudyRun | InLine) for one in entries)
             self._news.wait(BY_THEMSELVES_S if alone and not self._leaving else POLL_S)
 
     def _forward(self, entry: _Entry) -> None:
         running = entry.run.running
         if running and entry.ticket is not None:
-            if isinstance(entry.run, CellsRun):
+            if isinstance(entry.run, CellsRun | StudyRun):
                 entry.run.use(self._places.fit(entry.ticket))
             if not entry.too_long and entry.ticket.held_s > self._longest_s + LATE_S:
                 entry.too_long = True

@@ -88,6 +88,13 @@ PAGES = (
         JOBS_RAILS_COST,
     ),
     Page(
+        "pages/13_Studies.py",
+        "Studies",
+        ("studies.state.StudiesState",),
+        "study.",
+        group=RESULTS,
+    ),
+    Page(
         "pages/14_Runs.py",
         "Runs",
         ("library.state.RunsState", "answers.keeping.KeepState"),

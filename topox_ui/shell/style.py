@@ -121,6 +121,10 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   .st-key-claims [data-testid="stColumn"]:first-child {{ min-width: 100% !important; }} }}
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}
+.chips {{ margin: .35rem 0 0; line-height: 2; font-size: .82rem; color: {theme.muted}; }}
+.chips > span {{ border: 1px solid {theme.line}; border-radius: 6px; padding: .2rem .5rem;
+  margin-right: .25rem; white-space: nowrap; }}
+.chips b {{ font-weight: 400; color: {theme.ink}; }} .chips .term {{ line-height: 1.2; }}
 .differs {{ border-collapse: collapse; width: 100%; font-size: .85rem; color: {theme.ink}; margin: 0 !important; }}
 .differs td, .differs th {{ border: 0 !important; border-bottom: 1px solid {theme.grid} !important; padding: .3rem .25rem !important;
   text-align: right; font-weight: 400; overflow-wrap: anywhere; }}
@@ -193,10 +197,12 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
 .st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly, .st-key-by_size,
   .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals, .st-key-changes,
-  .st-key-over_time {{
+  .st-key-over_time, .st-key-study_map_dense, .st-key-study_front {{
   container-type: inline-size; }}
 @container (max-width: 440px) {{
   .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
+  .st-key-study_front .annotation:not([data-index="0"]), .st-key-study_map_dense .annotation-text,
+  .st-key-study_map_dense .xtick:nth-child(even) text,
   .st-key-clock .bartext, .st-key-clock .textpoint, .st-key-rivals .annotation-text,
   .st-key-tornado .annotation-text, .st-key-yearly .annotation-text, .st-key-by_size .xtick:nth-child(even) text,
   .st-key-breakdown .xtick:nth-child(even) text, .st-key-changes .xtick:nth-child(even) text,
@@ -208,6 +214,7 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {{
     min-width: 100%; }}
 }}
+@media (max-width: 640px) {{ .chips > span {{ white-space: normal; }} }}
 @media (max-width: 640px) {{
   /* Five key figures: three, then two. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stMetric"]) {{ flex-wrap: wrap; gap: .7rem .5rem; }}

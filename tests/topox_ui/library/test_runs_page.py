@@ -75,8 +75,8 @@ def test_compare_keeps_a_run_a_fabric_and_planned_circuits_as_the_solve_of_sched
     at = keep(COMPARE, sample="race")
     assert "Kept before as run 1." in words(at)
     kept = {one.record.settings["fabric"]: one.record for one in library().runs()}
-    assert set(kept) == set(FABRICS)
     shown = next(f.value for f in at.dataframe if "Bandwidth tax" in f.value.columns)
+    assert len(kept) == len(shown) > 4
     for label, text in zip(shown["Fabric"], shown["Iteration time"], strict=True):
         name = next(name for name in FABRICS if FABRICS[name].split(",")[0] in label)
         assert f"{kept[name].measures['iteration_ms']:.3g}" in text.replace("\u00a0", " ")

@@ -1,0 +1,1 @@
+"""The page Studies: many what-ifs at once, built, run, watched and drawn."""

@@ -1,0 +1,205 @@
+"""The first screen of Studies: which study, what it says so far, how it is run; and what to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.studies.design import KIND_WORDS
+from topox_core.studies.ready import READY, Ready
+from topox_core.studies.study_file import study_record
+from topox_core.text.numbers import count, plural
+from topox_core.text.sentences import is_or_are
+from topox_core.workloads.catalogue import workload_of
+from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.shell.charts import show_error
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet, write_html
+from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.notices import notify
+from topox_ui.state.store import choose
+from topox_ui.studies.finding import axis_chip, finding, time_words
+from topox_ui.studies.planning import (
+    POINTS,
+    PROBE,
+    Asked,
+    expected_s,
+    processes,
+    start,
+    take,
+)
+from topox_ui.studies.state import StudiesState
+
+CARDS_A_ROW = 3
+
+
+def nothing_chosen() -> None:
+    """Offer ready studies, those of the library, and a file."""
+    headline(
+        "Studies",
+        "<b>Many what-ifs at once:</b> choose a study to begin with, and change what varies.",
+    )
+    names = list(READY)
+    for begin in range(0, len(names), CARDS_A_ROW):
+        for column, name in zip(
+            st.columns(CARDS_A_ROW), names[begin : begin + CARDS_A_ROW], strict=False
+        ):
+            with column.container(border=True, key=f"ready_{name}", height="stretch"):
+                one = READY[name]
+                st.html(f'<p class="card"><b>{one.title}</b><span>{one.question}</span></p>')
+                button("Begin with it", f"begin_{name}", "arrow_forward", _begin, one)
+    chart_title("A study of your own", "as a file, which the command topox study reads as well")
+    open_box()
+    _kept()
+    if not keeps_runs():
+        quiet(f"Points stay in this session. {HOW_ON}")
+
+
+def open_box() -> None:
+    """Draw the box for a study's file."""
+    st.file_uploader("Open a study: .study.json", key="up_study", on_change=_opened)
+
+
+def _begin(one: Ready) -> None:
+    """Begin with a ready study, about the loaded job where that is of its kind."""
+    subject: dict[str, Any] | None = None
+    now = scenario()
+    if loaded() is not None and now.source == "sample" and "sample" in one.kinds:
+        subject = {"kind": "sample", "name": now.name}
+    elif loaded() is not None and now.source == "workload" and "workload" in one.kinds:
+        subject = {
+            "kind": "workload",
+            "generator": now.name,
+            "parameters": dict(typed_parameters(now.name, now.parameters)),
+        }
+    _take(one.record(subject))
+
+
+def typed_parameters(name: str, given: tuple[tuple[str, str], ...]) -> Mapping[str, Any]:
+    """Return parameters of a generator as values: a link has them as text."""
+    known = {one.key: one for one in workload_of(name).parameters}
+    return {key: known[key].value(text, name) for key, text in given if key in known}
+
+
+def _opened() -> None:
+    file = st.session_state["up_study"]
+    if file is None:
+        return
+    try:
+        take(study_record(file.getvalue(), file.name))
+    except InputError as error:
+        notify("error", str(error))
+
+
+def _take(record: Mapping[str, Any]) -> None:
+    try:
+        take(record)
+    except InputError as error:
+        notify("error", str(error))
+
+
+def _kept() -> None:
+    """List the studies of the library, newest first."""
+    library = existing_library() if keeps_runs() else None
+    studies = library.studies()[:20] if library is not None else []
+    if not studies:
+        return
+    chart_title("Kept studies", "newest first; each goes on where it was left")
+    for one in studies:
+        with st.container(horizontal=True, vertical_alignment="center", key=f"kept_study_{one.id}"):
+            button("Open", f"open_study_{one.id}", "folder_open", _take, one.record)
+            st.html(
+                f'<p class="question"><b>{escape(one.name)}</b>, {count(one.kept)} of {plural(one.points, "point")}</p>',
+                width="content",
+            )
+
+
+def first_screen(now: Asked) -> None:
+    """Draw the finding with the axes beside the run of the study."""
+    head, side = st.columns([2.2, 1], gap="medium")
+    study, result = now.plan.study, now.result
+    with head:
+        state = " · running" if now.running else "" if now.missing else " · complete"
+        kicker = f"Studies · {escape(study.name)} · {escape(now.plan.resolved.title)}{state}"
+        headline(kicker, finding(result))
+        chips = [axis_chip(axis) for axis in study.axes]
+        points = f"= <b>{plural(len(result.rows), 'point')}</b>"
+        if study.design.kind != "grid":
+            points += f", {KIND_WORDS[study.design.kind]}"
+        write_html(
+            '<p class="chips">'
+            + " ".join(f"<span>{one}</span>" for one in (*chips, points))
+            + "</p>"
+        )
+    with side, st.container(border=True, key="study_panel"):
+        _panel(now)
+
+
+def _panel(now: Asked) -> None:
+    if now.running:
+        run_panel(POINTS, "Computing points")
+        quiet(_where())
+        return
+    run_note(POINTS)
+    done = now.different - now.missing
+    if not now.missing:
+        write_html(f'<p class="seal good">✓ {plural(now.different, "point")} are there</p>')
+        if now.result.failed:
+            failed = now.result.failed
+            quiet(
+                f"{plural(failed, 'point')} of them {is_or_are(failed)} no setting that can run; the table says why."
+            )
+        quiet(_where())
+        return
+    words = (
+        f"<b>{count(done)} of {plural(now.different, 'point')}</b> are there"
+        if done
+        else (f"<b>{plural(now.different, 'point')}</b> to compute")
+    )
+    left = expected_s(now)
+    when = f", {time_words(left)}" if left is not None else ""
+    write_html(f'<p class="claim">{words}{when}</p>')
+    button(
+        "Go on" if done else "Compute",
+        "start_study",
+        "play_arrow",
+        start,
+        now,
+        primary=True,
+        help="Beside the page: you can leave it, and come back.",
+    )
+    if left is None and run_owner().run(PROBE, now.digest) is not None:
+        run_panel(PROBE, "Measuring three points")
+    elif left is None:
+        run_note(PROBE)
+    quiet(_where())
+
+
+def _where() -> str:
+    """Say where points are computed and kept."""
+    kept = (
+        "Each point is kept when it is done: stop, and go on later."
+        if keeps_runs()
+        else "Points stay in this session: this server keeps no runs."
+    )
+    return f"{plural(processes(), 'process', 'processes')} on this machine. {kept}"
+
+
+def wrong_study(error: InputError) -> None:
+    """Say what is wrong with a link's study, and offer the way back."""
+    headline("Studies", "This study <b>cannot be read</b>. Begin with another one.")
+    show_error(error)
+    back_button()
+
+
+def back_button() -> None:
+    """Offer the list of studies."""
+    button("All studies", "all_studies", "list", _back)
+
+
+def _back() -> None:
+    choose(StudiesState, of=None)

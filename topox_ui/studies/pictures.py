@@ -1,0 +1,382 @@
+"""The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.economics.comparison import Swing
+from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.palette import Theme
+from topox_core.figures.pareto_front import Cloud, drawn_points, pareto_front
+from topox_core.figures.study_heat_map import HeatMap, heat_legend, heat_map
+from topox_core.figures.study_lines import MOST_LINES, seed_lines
+from topox_core.figures.study_words import axis_label, lower, measure_of_study, study_axis
+from topox_core.figures.tornado import Swinging, tornado
+from topox_core.studies.keys import SEED
+from topox_core.studies.measures import MEASURES
+from topox_core.studies.seeds import SeedLine, seed_lines_of
+from topox_core.studies.slices import FABRIC_KEY, Cell, Slice, cells, chosen_rows, cloud, place
+from topox_core.studies.table import best, measure_of
+from topox_core.text.numbers import count, plural
+from topox_ui.shell.charts import chart, legend_line
+from topox_ui.shell.downloads import Figures
+from topox_ui.shell.links import go_to
+from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.state.session import Passing
+from topox_ui.state.widgets import menu
+from topox_ui.studies.choosing import View
+from topox_ui.studies.finding import point_words
+from topox_ui.studies.state import StudiesState
+
+MOST_OPENED = 4  # runs that the page Runs sets side by side
+DENSE = 6  # columns from which a narrow window has no room for numbers
+# The runs that were clicked: only the script may leave its page, a callback may not.
+_CLICKED = Passing[tuple[int, ...]]("clicked_runs")
+
+
+def leave_where_clicked() -> None:
+    """Open the runs that were clicked, on the page Runs."""
+    runs = _CLICKED.pop()
+    if runs:
+        go_to("Runs", **{"runs.chosen": ",".join(map(str, runs[:MOST_OPENED]))})
+
+
+def _clicked(facts: Any) -> None:
+    """Remember the runs of a mark: the first of what it says of itself."""
+    runs = facts[0] if isinstance(facts, list | tuple) and facts else None
+    several = runs if isinstance(runs, list | tuple) else [runs]
+    found = tuple(int(run) for run in several if isinstance(run, int | float))
+    if found:
+        _CLICKED.set(found)
+
+
+def map_picture(view: View) -> HeatMap:
+    """Return the measure over two axes, as the map draws it."""
+    across, up = view.across, view.up
+    of = view.slice((across, up))
+    x, y = (study_axis(view.key(key), view.values[key]) for key in (across, up))
+    found = cells(view.result, of, across, up)
+    places = {
+        (row, column): one
+        for row, b in enumerate(view.values[up])
+        for column, a in enumerate(view.values[across])
+        if (one := found.get((a, b))) is not None
+    }
+    return HeatMap(
+        x,
+        y,
+        measure_of_study(of.measure, of.against),
+        tuple(
+            tuple(_mean(places.get((row, column))) for column in range(len(x.values)))
+            for row in range(len(y.values))
+        ),
+        failed=frozenset(where for where, one in places.items() if one.failed),
+        runs={where: list(one.runs) for where, one in places.items()},
+        notes={where: _note(one) for where, one in places.items()},
+        ratio=bool(of.against),
+    )
+
+
+def map_section(view: View, theme: Theme, live: bool = False) -> None:
+    """Draw the measure over two axes."""
+    picture, of = map_picture(view), view.slice((view.across, view.up))
+    x, y, title = picture.across.title, picture.up.title, _upper(picture.measure.title)
+    chart_title(f"{escape(title)} over {escape(x)} and {escape(y)}", escape(at_words(view, of)))
+    key = "study_map_dense" if len(picture.across.values) > DENSE else "study_map"
+    known, every = picture.known(), len(picture.across.values) * len(picture.up.values)
+    span = (
+        f", from {picture.measure.words(min(known))} to {picture.measure.words(max(known))}"
+        if known
+        else ""
+    )
+    chart(
+        heat_map(picture, theme),
+        f"{key}{'_live' if live else ''}",
+        f"{title} by {x} and {y}: {len(known):,} of {every:,} cells are there{span}.",
+        None if live else lambda: _map_table(view, of),
+        "Every cell",
+        on_click=None if live else _clicked,
+    )
+    better, worse = _sides(of)
+    legend_line(heat_legend(picture, theme, better, worse), theme)
+
+
+def _mean(cell: Cell | None) -> float | None:
+    return None if cell is None else cell.mean
+
+
+def _note(cell: Cell) -> str:
+    if cell.failed:
+        return escape(cell.message)
+    return f"mean of {cell.values} points" if cell.values > 1 else ""
+
+
+def _sides(of: Slice) -> tuple[str, str]:
+    """Return what the two colours of the map say."""
+    if of.against:
+        other = lower(FABRICS.get(of.against, of.against))
+        ours = lower(FABRICS.get(str(of.at.get(FABRIC_KEY, "")), "this one"))
+        return f"{ours} better", f"{other} better"
+    better = MEASURES[of.measure].better
+    if not better:
+        return "less", "more"
+    return (
+        ("more, which is better", "less") if better == "most" else ("less, which is better", "more")
+    )
+
+
+def at_words(view: View, of: Slice) -> str:
+    """Return at which values of the other axes something is shown, and over what it is a mean."""
+    words = [
+        f"{lower(view.key(key).words)} {axis_label(view.key(key), value)}"
+        if key != FABRIC_KEY
+        else axis_label(view.key(key), value)
+        for key, value in of.at.items()
+    ]
+    seeds = len(view.values.get(SEED, ()))
+    if seeds > 1:
+        words.append(f"mean of {seeds} seeds")
+    return "; ".join(words) or "every point of the study"
+
+
+def _map_table(view: View, of: Slice) -> pd.DataFrame:
+    across, up = view.across, view.up
+    found = cells(view.result, of, across, up)
+    return pd.DataFrame(
+        {
+            view.key(across).title: axis_label(view.key(across), a),
+            view.key(up).title: axis_label(view.key(up), b),
+            (MEASURES[of.measure].title if not of.against else "ratio"): one.mean,
+            "least": one.least,
+            "most": one.most,
+            "points": one.values,
+            "remark": one.message,
+        }
+        for (a, b), one in found.items()
+    )
+
+
+def front_picture(view: View) -> tuple[Cloud, int | None, int]:
+    """Return every point by two measures, the one that gives most for a dollar, and how many lack a measure."""
+    x, y = view.cloud
+    third = _third(view)
+    found = cloud(view.result, x, y, third)
+    besides = [measure_of(row, third) for row in found.rows] if third else []
+    picture = Cloud(
+        measure_of_study(x),
+        measure_of_study(y),
+        found.x,
+        found.y,
+        found.on_front,
+        found.steps,
+        tuple(point_words(view.result, row) for row in found.rows),
+        tuple(row.run for row in found.rows),
+        tuple(measure_of_study(third).words(v) if v is not None else "" for v in besides),
+    )
+    chosen = best(view.result, "iterations_per_dollar", found.rows) if x == "dollars" else None
+    star = found.rows.index(chosen) if chosen is not None else None
+    return picture, star if star is not None and found.on_front[star] else None, found.missing
+
+
+def _third(view: View) -> str:
+    """Return the measure that counts beside price and time: power."""
+    return "watts" if view.cloud[0] == "dollars" and "watts" in view.priced else ""
+
+
+def front_section(view: View, theme: Theme, live: bool = False) -> None:
+    """Draw every point by two measures, and what nothing beats."""
+    if len(view.priced) < 2:
+        return
+    (x, y), third = view.cloud, _third(view)
+    chart_title(
+        "What is worth its price" if x == "dollars" else "What is worth what",
+        f"{escape(lower(MEASURES[y].words))} and {escape(lower(MEASURES[x].words))} of each point; nothing beats the line"
+        + (", and marked points beside it save power" if third else ""),
+    )
+    picture, star, missing = front_picture(view)
+    if not picture.x:
+        quiet("No point with both measures is there yet.")
+        return
+    chart(
+        pareto_front(picture, theme, star),
+        f"study_front{'_live' if live else ''}",
+        f"{plural(len(picture.x), 'point')} by {lower(MEASURES[x].words)} and {lower(MEASURES[y].words)}; nothing beats "
+        + "; ".join(
+            f"{picture.names[k]} ({picture.up.words(picture.y[k])}, {picture.across.words(picture.x[k])})"
+            for k in picture.steps[:8]
+        ),
+        None if live else lambda: _front_table(picture),
+        "The front",
+        on_click=None if live else _clicked,
+    )
+    drawn, lines = len(drawn_points(picture)), []
+    if drawn < len(picture.x):
+        lines.append(
+            f"{count(drawn)} of {count(len(picture.x))} points are drawn, all of the front."
+        )
+    if missing:
+        lines.append(f"{plural(missing, 'point')} without these measures are left out.")
+    if not view.result.complete:
+        lines.append("Points still to come can only be added.")
+    if not live and any(run is not None for run in picture.runs):
+        lines.append("A click on a point opens its run.")
+    quiet(" ".join(lines))
+
+
+def _front_table(picture: Cloud) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "point": picture.names[k],
+            picture.across.title: picture.x[k],
+            picture.up.title: picture.y[k],
+            "on the line": k in picture.steps,
+            "run": picture.runs[k],
+        }
+        for k in range(len(picture.x))
+        if picture.on_front[k]
+    )
+
+
+def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
+    """Draw how far the measure swings when one axis moves alone."""
+    result, measure = view.result, view.measure
+    base = measure_of(result.rows[0], measure) if result.rows else None
+    words = measure_of_study(measure)
+    chart_title(
+        f"What {escape(words.title)} hangs on",
+        "one axis moves at a time, all others at their base; the widest on top",
+    )
+    if base is None:
+        quiet("The base is still to come.")
+        return
+    swings, table = [], []
+    for k, axis in enumerate(result.study.axes):
+        ends = [
+            (axis_label(axis.key, row.point[k]), value)
+            for row in result.rows
+            if row.point[k] is not None and (value := measure_of(row, measure)) is not None
+        ]
+        table += [
+            {"what moves": axis.key.words, "to": to, words.title: value, "base": base}
+            for to, value in ends
+        ]
+        moved = [end for end in ends if abs(end[1] - base) > 1e-9 * max(1.0, abs(base))]
+        if moved:
+            low, high = (f(moved, key=lambda end: end[1]) for f in (min, max))
+            swings.append(Swing(axis.key.words, low, high if high != low else None))
+    swings.sort(key=lambda one: -_width(one, base))
+    share = MEASURES[measure].share
+    of = Swinging(
+        words.title, 100.0 if share else 1.0, "\u00a0%" if share else "", words.words, words.words
+    )
+    chart(
+        tornado(swings[:16], base, theme, of),
+        f"tornado{'_live' if live else ''}",
+        f"{_upper(words.title)}, now {words.words(base)}: "
+        + "; ".join(
+            f"{one.name} "
+            + ", ".join(
+                f"{end[0]} gives {words.words(end[1])}" for end in (one.low, one.high) if end
+            )
+            for one in swings[:16]
+        ),
+        None if live else lambda: pd.DataFrame(table),
+        "In numbers",
+    )
+
+
+def _width(one: Swing, base: float) -> float:
+    values = [end[1] for end in (one.low, one.high) if end] + [base]
+    return max(values) - min(values)
+
+
+def lines_section(view: View, theme: Theme) -> None:
+    """Draw the measure along one axis, a line for each value of another, with the band of the seeds."""
+    axes = [*view.map_axes]
+    if not axes:
+        quiet(
+            "Lines need an axis of at most 60 values. Parallel coordinates and the table show every point."
+        )
+        return
+    numeric = [key for key in axes if view.key(key).numeric] or axes
+    titles = {key: view.key(key).words for key in axes}
+    along = view.chosen("along", axes, axes.index(numeric[0]))
+    usual = [key for key in (FABRIC_KEY, *axes) if key in axes and key != along]
+    options = ["none", *usual]
+    each = view.chosen("each", options, 1)
+    left, right = st.columns(2)
+    menu("Along", StudiesState, "along", titles, value=along, at=left)
+    menu(
+        "A line for each",
+        StudiesState,
+        "each",
+        {"none": "one line"} | {key: titles[key] for key in usual},
+        value=each,
+        at=right,
+    )
+    used = [along] if each == "none" else [along, each]
+    of = view.slice(used)
+    axis = study_axis(view.key(along), view.values[along])
+    lines = _lines(view, of, along, "" if each == "none" else each)
+    if not lines:
+        quiet("No point of these lines is there yet.")
+        return
+    if len(lines) > MOST_LINES:
+        quiet(f"The first {MOST_LINES} of {len(lines)} lines; the table has all.")
+    measure = measure_of_study(of.measure, of.against)
+    chart_title(
+        f"{escape(_upper(measure.title))} along {escape(axis.title)}",
+        escape(at_words(view, of)) + "; band: from the least seed to the most",
+    )
+    chart(
+        seed_lines(lines[:MOST_LINES], axis, measure, theme),
+        "study_lines",
+        "; ".join(
+            f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
+            for one in lines[:MOST_LINES]
+        ),
+        lambda: pd.DataFrame(
+            {
+                "line": one.name,
+                axis.title: axis.labels[point.at],
+                "mean": point.mean,
+                "least": point.least,
+                "most": point.most,
+                "seeds": point.seeds,
+            }
+            for one in lines
+            for point in one.points
+        ),
+        "Every line",
+        on_click=_clicked,
+    )
+
+
+def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]:
+    keys = [axis.key.name for axis in view.result.study.axes]
+    positions = {value: k for k, value in enumerate(view.values[along])}
+    rows = []
+    for row, value in chosen_rows(view.result, of):
+        if value is None:
+            continue
+        name = axis_label(view.key(each), place(row, keys, each)) if each else "all points"
+        rows.append((name, positions[place(row, keys, along)], value, row.run))
+    fabrics = {FABRICS[one]: one for one in FABRICS} if each == FABRIC_KEY else {}
+    return seed_lines_of(rows, fabrics)
+
+
+def _upper(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def figures_of(view: View) -> Figures:
+    """Return the main pictures as files draw them."""
+    figures: Figures = {}
+    if view.result.study.design.kind != "one_at_a_time" and len(view.map_axes) > 1:
+        figures["Map"] = lambda look: heat_map(map_picture(view), look)
+    if len(view.priced) > 1 and any(row.done for row in view.result.rows):
+        figures["Front"] = lambda look: pareto_front(*front_picture(view)[:1], look)
+    return figures

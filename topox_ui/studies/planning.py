@@ -1,0 +1,234 @@
+"""A study as the page has it: its record, its points, what of them is there, and the run that computes the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.library.run_library import RunLibrary
+from topox_core.runs.identity import code_version
+from topox_core.runs.run import FunctionRun
+from topox_core.studies.study import as_record
+from topox_core.studies.study_file import study_of
+from topox_core.studies.study_run import (
+    StudyPlan,
+    StudyResult,
+    StudyRun,
+    known_rows,
+    plan_of,
+    probe_s,
+)
+from topox_core.studies.subject import sha256
+from topox_ui.answers.run_library import existing_library, keeps_runs, kept_input, open_library
+from topox_ui.runs.limits import CORES, server_limits
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.state.store import choose, state_of
+from topox_ui.studies.state import StudiesState
+
+POINTS = RunKind(
+    "study_points",
+    most_kept=4,
+    most_slots=CORES,
+    cancel_help="Stops within a second; every point that is there is kept, and the study goes on from it.",
+    cancelled="Stopped. Every point that was computed is kept; computing goes on from there.",
+)
+PROBE = RunKind("study_probe", most_kept=24, most_slots=1, cancel_help="Leaves the time unknown.")
+NOT_HERE = (
+    "names a file of the machine that it was made on, which is not here; open the file on Home, and choose "
+    '"the loaded job" as the subject'
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A study with its subject read, what is known of it, and where its points are kept.
+
+    Attributes
+    ----------
+    library
+        None where this server keeps no runs: points then stay in this session.
+    """
+
+    plan: StudyPlan
+    result: StudyResult
+    library: RunLibrary | None
+
+    @property
+    def digest(self) -> str:
+        """Tells studies apart."""
+        return self.plan.study.digest
+
+    @property
+    def running(self) -> bool:
+        """Whether it is being computed, or waits for its turn."""
+        return run_owner().run(POINTS, self.digest) is not None
+
+    @property
+    def different(self) -> int:
+        """How many different points it has: equal ones are computed once."""
+        return len(self.plan.keys)
+
+    @property
+    def missing(self) -> int:
+        """How many of them are not there."""
+        there = {self.plan.key_of(row.number) for row in self.result.rows if row.done}
+        return self.different - len(there)
+
+
+def text_of(record: Mapping[str, Any]) -> str:
+    """Return a study's record on one line, as the page's state and a link hold it."""
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def take(record: Mapping[str, Any]) -> None:
+    """Make a study the one of the page once it is known to be one.
+
+    Raises
+    ------
+    InputError
+        If it is none, or its subject cannot be had here.
+    """
+    _planned(text_of(record), _library())
+    choose(StudiesState, of=text_of(record))
+
+
+def record_now() -> dict[str, Any]:
+    """Return the record of the page's study.
+
+    Raises
+    ------
+    InputError
+        If the link's text is none.
+    """
+    return _parsed(state_of(StudiesState).of)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise InputError("must be an object in braces", file="study")
+    return record
+
+
+def asked() -> Asked:
+    """Return the page's study with what is known of it; raises InputError as :func:`take`."""
+    library = _library()
+    plan = _planned(state_of(StudiesState).of, library)
+    run = run_owner().run(POINTS, plan.study.digest)
+    if isinstance(run, StudyRun):
+        return Asked(plan, run.result(), library)
+    return Asked(plan, _there(plan, library), library)
+
+
+def _there(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:
+    """Return what the library has of a study; without one, what this session computed of it."""
+    if library is not None:
+        others = state_of(StudiesState).others
+        return StudyResult(plan.study, plan.rows(known_rows(plan, library, others)))
+    kept = run_owner().results(POINTS).get(plan.study.digest)
+    return kept or StudyResult(plan.study, plan.rows({}))
+
+
+def _library() -> RunLibrary | None:
+    return existing_library() if keeps_runs() else None
+
+
+def _planned(text: str, library: RunLibrary | None) -> StudyPlan:
+    return _plan(f"{code_version()}|{text}", text, library)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Reading the study")
+def _plan(key: str, _text: str, _library: RunLibrary | None) -> StudyPlan:  # noqa: ARG001
+    record = _parsed(_text)
+    refuse_paths(record, _library)
+    kept = (lambda _: None) if _library is None else kept_input(_library)
+    study = study_of(record, str(record.get("name", "")) or "study", kept=kept)
+    plan = plan_of(study, _library)
+    graph = plan.resolved.graph
+    if graph is not None:
+        server_limits().check_tasks(len(graph.tasks), plan.resolved.title)
+    return plan
+
+
+def refuse_paths(record: Mapping[str, Any], library: RunLibrary | None) -> None:
+    """Refuse a study whose subject would be read from this machine's own files: who visits a page may not name them.
+
+    Raises
+    ------
+    InputError
+        If a file that the subject names is not in the library under its digest.
+    """
+    subject = record.get("subject")
+    if not isinstance(subject, dict):
+        return
+    digests = subject.get("digests")
+    digests = digests if isinstance(digests, dict) else {}
+    wanted = {
+        "files": [digests.get("graph"), digests.get("cluster")],
+        "recorded": [None],
+        "job": [subject.get("digest")] if "file" in subject else [],
+    }.get(str(subject.get("kind")), [])
+    for digest in wanted:
+        kept = None
+        if library is not None and isinstance(digest, str):
+            kept = library.input(digest)
+        if kept is None or sha256(kept.content) != digest:
+            raise InputError(NOT_HERE, file="study", field="subject")
+
+
+def start(now: Asked) -> None:
+    """Compute what is missing, beside the page; every point is kept the moment it is done."""
+    plan, keeps = now.plan, keeps_runs()
+
+    def begin(places: int) -> StudyRun:
+        return StudyRun(plan, open_library() if keeps else None, max(1, places))
+
+    run_owner().start(POINTS, plan.study.digest, begin, _keep(plan.study.digest))
+
+
+def _keep(digest: str) -> Any:
+    owner = run_owner()
+
+    def keep(result: StudyResult) -> str:
+        owner.results(POINTS)[digest] = result
+        return "; ".join(result.lost[:2])
+
+    return keep
+
+
+def expected_s(now: Asked) -> float | None:
+    """Return about how long the missing points take; None while that is being measured."""
+    known = {now.plan.key_of(row.number): row for row in now.result.rows if row.done}
+    seconds = now.plan.seconds(known, processes())
+    if seconds is not None:
+        return seconds
+    owner, digest = run_owner(), now.digest
+    if digest in owner.results(PROBE):
+        return float(owner.results(PROBE)[digest]) / processes()
+    if owner.run(PROBE, digest) is None and not owner.cancelled(PROBE, digest):
+        plan = now.plan
+        owner.start(
+            PROBE,
+            digest,
+            lambda _places: FunctionRun(lambda _stop, _step: probe_s(plan, {}), name="probe study"),
+            at_most_s=120.0,
+        )
+    return None
+
+
+def processes() -> int:
+    """Return how many processes a study gets where nobody else computes."""
+    return max(1, min(CORES, server_limits().solver_places))
+
+
+def file_record(now: Asked) -> dict[str, Any]:
+    """Return the study as its file has it."""
+    return as_record(now.plan.study)

@@ -1,0 +1,94 @@
+"""What can be chosen on the page Studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from topox_ui.state.page_state import PageState
+
+VIEWS = {
+    "lines": "Lines",
+    "parallel": "Parallel coordinates",
+    "table": "Table",
+    "build": "Change the study",
+}
+Name = Annotated[str, Field(max_length=80)]
+Item = Annotated[str, Field(max_length=160, pattern=r"^[^,|]+(\|[^,|]+){1,2}$")]
+_OF_STUDY = (
+    "measure",
+    "against",
+    "across",
+    "up",
+    "at",
+    "along",
+    "each",
+    "cloud_x",
+    "cloud_y",
+    "ranges",
+)
+
+
+def _split(value: object) -> object:
+    return [word for word in value.split(",") if word] if isinstance(value, str) else value
+
+
+Items = Annotated[tuple[Item, ...], BeforeValidator(_split), Field(max_length=24)]
+
+
+class StudiesState(PageState):
+    """The study and how it is looked at.
+
+    Attributes
+    ----------
+    of
+        The study as its file has it, on one line; empty while none is chosen.
+    measure, against
+        What the map and the lines show, and the fabric it is divided by.
+    across, up
+        The axes of the map.
+    at
+        ``key|position``: which value of an axis that the map does not span; its first value else.
+    along, each
+        The axis of the lines, and that of which each value is a line.
+    cloud_x, cloud_y
+        The measures of the cloud.
+    ranges
+        ``number|from|to``: what parallel coordinates leave in.
+    """
+
+    prefix = "study."
+    resets: ClassVar = {"of": _OF_STUDY}
+
+    of: Annotated[str, Field(max_length=20_000)] = ""
+    measure: Name = ""
+    against: Name = ""
+    across: Name = ""
+    up: Name = ""
+    at: Items = ()
+    along: Name = ""
+    each: Name = ""
+    cloud_x: Name = ""
+    cloud_y: Name = ""
+    ranges: Items = ()
+    see: Literal["lines", "parallel", "table", "build"] = "lines"
+    others: bool = False
+
+    def position(self, key: str) -> int | None:
+        """Return which value of an axis was chosen; None where none was."""
+        found = self.items("at").get(key)
+        return int(found[0]) if found and found[0].isascii() and found[0].isdigit() else None
+
+    def items(self, field: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the items of a field by what they begin with."""
+        pairs = (one.split("|") for one in getattr(self, field))
+        return {first: tuple(rest) for first, *rest in pairs}
+
+    def with_item(self, field: str, first: str, *rest: object) -> tuple[str, ...]:
+        """Return the items of a field with one set anew; without anything behind it is left out."""
+        now = {k: v for k, v in self.items(field).items() if k != first}
+        if rest:
+            now[first] = tuple(map(str, rest))
+        return tuple("|".join((k, *v)) for k, v in now.items())
