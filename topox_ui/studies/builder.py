@@ -23,7 +23,7 @@ from topox_core.studies.subject import resolved_of, subject_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.answers.run_library import keeps_runs, open_library
-from topox_ui.shell.page import button, chart_title, quiet
+from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.notices import notify
 from topox_ui.state.widgets import control, menu, number
@@ -311,7 +311,9 @@ def _axis(place: int, axis: Axis) -> None:
     with st.container(border=True, key=f"axis_{place}"):
         name, form, values, away = st.columns([1.3, 1, 2.2, 0.5], vertical_alignment="bottom")
         with name:
-            st.html(f'<p class="question"><b>{key.title}</b><br>{len(axis.values):,} values</p>')
+            st.html(
+                f'<p class="question"><b>{escape(key.title)}</b><br>{len(axis.values):,} values</p>'
+            )
         if key.numeric:
             forms = FORMS | ({"replicates": "drawn seeds"} if key.name == SEED else {})
             menu(
