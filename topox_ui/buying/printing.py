@@ -15,7 +15,7 @@ from topox_ui.buying.state import chosen_offers
 from topox_ui.shell.page import escape
 
 # The page is as wide as the paper, so that no figure is cut: plotly does not draw anew to print.
-PAPER_PX = 1_060
+PAPER_PX = 1_045
 
 
 def print_style(theme: Theme) -> None:
@@ -23,7 +23,7 @@ def print_style(theme: Theme) -> None:
     # A figure of the dark theme has light letters; turned round they are dark and colours stay.
     turned = "" if theme.name == "light" else "filter: invert(1) hue-rotate(180deg);"
     st.html(f"""<style>
-[data-testid="stMainBlockContainer"] {{ max-width: {PAPER_PX + 60}px; }}
+[data-testid="stMainBlockContainer"] {{ max-width: calc({PAPER_PX}px + 3.5rem); }}
 .asked-back {{ margin: 0 !important; padding: 0 !important; }}
 .asked-back dt {{ font-weight: 600; font-size: .95rem; color: {theme.ink}; }}
 .asked-back dd {{ margin: 0 0 .55rem !important; color: {theme.ink}; }}
