@@ -284,7 +284,8 @@ class Machines:
 def simulation(cost: Cost, points: int = 100_000, workers: int = 1_000) -> None:
     """Print where a study on many workers saturates, by the measured costs."""
     print(
-        f"\n{points:,} points on {workers:,} workers, simulated with {cost}\n"
+        f"\n{points:,} points on {workers:,} workers, simulated with {cost.scheduler_ms:.2f} ms of the scheduler, "
+        f"{cost.client_ms:.2f} of the client a task, {cost.row_ms:.3f} a row\n"
         f"{'cell':>8} {'cells a task':>12} {'end':>7} {'alone':>7} {'scheduler':>9} {'client':>7}"
     )
     for cell_s in (0.0075, 0.1, 1.0):
