@@ -155,6 +155,17 @@ def given_table(lab: Lab, screen: Screen, seed: int) -> GivenTable | None:
     return table
 
 
+def names_a_value(lab: Lab, screen: Screen) -> bool:
+    """Return whether a screen's text names a computed value, which is for after its reveal only."""
+    source = lab.instances.get(screen.instance)
+    if source is None or not source.generator:
+        return False
+    shown = generator(source.generator).shown
+    return any(
+        name not in shown for name in PLACE.findall(texts_in(lab.language).resolved(screen.text))
+    )
+
+
 def filled(lab: Lab, screen: Screen, text: str, seed: int, words: Texts | None = None) -> str:
     """Return a text of a screen with the values that it names; a value that is an option in the option's words.
 

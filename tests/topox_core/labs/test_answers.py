@@ -8,6 +8,7 @@ import json
 import os
 from dataclasses import replace
 
+import jsonschema
 import pytest
 
 from topox_core.errors import InputError
@@ -24,7 +25,7 @@ from topox_core.labs.grading import grade, score
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import mark, read_answer
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.ready_labs import READY, ready_labs
 from topox_core.labs.student import (
     attempt,
     begin,
@@ -292,6 +293,8 @@ def test_answers_come_back_as_they_were(lab: Lab) -> None:
     answers = solved(lab)
     file = read(lab, answers)
     assert file.answers == answers and not file.edited
+    schema = (READY.parent / "answers.schema.json").read_text(encoding="utf-8")
+    jsonschema.validate(json.loads(written(lab, answers, secret=b"here")), json.loads(schema))
     assert len(written(lab, answers)) < 20_000
 
 

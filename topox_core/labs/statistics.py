@@ -1,0 +1,191 @@
+"""What a class predicted: spread of the answers, share that is right before and after the discussion, frequent mistakes.
+
+No names, and the truth only where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.labs.answers import Answers
+from topox_core.labs.keys import depends_on_student, key_of
+from topox_core.labs.lab import Lab, Question
+from topox_core.labs.marking import Marked, mark, read_answer
+from topox_core.labs.texts_in import texts_in
+from topox_core.text.numbers import NBSP, short
+
+BINS = 12
+LOW, HIGH = 5.0, 95.0
+# Fewer answers are drawn as dots: a histogram of four would show who is who.
+FEWEST = 5
+# Peer instruction: below, explain; between, discuss and vote again; above, go on.
+EXPLAIN_BELOW, GO_ON_ABOVE = 0.35, 0.70
+MOST_MISTAKES = 3
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Answers from ``low`` to ``high``; the first and the last bin hold the tails as well."""
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class QuestionStatistics:
+    """One question of a class.
+
+    Attributes
+    ----------
+    count
+        Answers.
+    relative
+        Whether numbers are divided by the truth, because seeds differ.
+    values
+        Numbers, ascending; ``bins`` is empty where they are too few.
+    options
+        Of a choice: id and how many chose it.
+    right, right_again
+        Share that is right at the first and at the second lock; None without answers.
+    mistakes
+        The most frequent misconceptions: what is said to them, and to how many.
+    """
+
+    question: str
+    type: str
+    count: int
+    relative: bool
+    values: tuple[float, ...]
+    bins: tuple[Bin, ...]
+    options: tuple[tuple[str, int], ...]
+    right: float | None
+    right_again: float | None
+    mistakes: tuple[tuple[str, int], ...]
+
+    def advice(self, language: str = "en") -> str:
+        """Return what a lecturer may do now, by the share that is right."""
+        words = texts_in(language)
+        if self.right is None:
+            return ""
+        if self.right_again is not None:
+            before, after = share_words(self.right), share_words(self.right_again)
+            return words.say("stats.again", before=before, after=after)
+        if self.right < EXPLAIN_BELOW:
+            kind = "explain"
+        else:
+            kind = "go_on" if self.right > GO_ON_ABOVE else "discuss"
+        return words.say(f"stats.{kind}", share=share_words(self.right))
+
+
+def share_words(share: float) -> str:
+    """Return a share in whole percent."""
+    return f"{100 * share:.0f}{NBSP}%"
+
+
+def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatistics, ...]:
+    """Return the statistics of every question but explanations, over the answers to this lab."""
+    every = [one for one in answers if one.lab == lab.id]
+    asked = [question for question in lab.questions if question.stage != "explain"]
+    return tuple(_of_question(lab, question, every) for question in asked)
+
+
+def _of_question(lab: Lab, question: Question, every: Sequence[Answers]) -> QuestionStatistics:
+    firsts: list[tuple[Any, int, Marked]] = []
+    seconds: list[Marked] = []
+    for one in every:
+        first, second = _given(one, question)
+        if (marked := _marked(lab, question, first, one.seed)) is not None:
+            firsts.append((marked[0], one.seed, marked[1]))
+            if (again := _marked(lab, question, second, one.seed)) is not None:
+                seconds.append(again[1])
+    relative = depends_on_student(lab, question) and len({seed for _, seed, _ in firsts}) > 1
+    values = _numbers(lab, question, [(value, seed) for value, seed, _ in firsts], relative)
+    chosen = Counter(
+        option
+        for value, _, _ in firsts
+        if question.type in ("choice", "multi")
+        for option in ([value] if isinstance(value, str) else value)
+    )
+    said = Counter(marked.say for _, _, marked in firsts if not marked.right and marked.say)
+    return QuestionStatistics(
+        question.id,
+        question.type,
+        len(firsts),
+        relative,
+        values,
+        histogram(values),
+        tuple((option.id, chosen[option.id]) for option in question.options),
+        _share([marked for _, _, marked in firsts]),
+        _share(seconds),
+        tuple(said.most_common(MOST_MISTAKES)),
+    )
+
+
+def histogram(values: Sequence[float]) -> tuple[Bin, ...]:
+    """Return bins over the 5th to 95th percentile, the tails in the first and the last."""
+    if len(values) < FEWEST:
+        return ()
+    low, high = (float(one) for one in np.percentile(values, [LOW, HIGH]))
+    if high <= low:
+        return (Bin(min(values), max(values), len(values)),)
+    edges = np.linspace(low, high, BINS + 1)
+    counts, _ = np.histogram(np.clip(values, low, high), edges)
+    return tuple(
+        Bin(float(a), float(b), int(count))
+        for a, b, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    )
+
+
+def bin_words(bins: Sequence[Bin], place: int, language: str = "en") -> str:
+    """Return the name of a bin; the first and the last say that they hold the tails."""
+    words, one = texts_in(language), bins[place]
+    if len(bins) > 1 and place == 0:
+        return f"{short(one.high)} {words.say('stats.less')}"
+    if len(bins) > 1 and place == len(bins) - 1:
+        return f"{short(one.low)} {words.say('stats.more')}"
+    return f"{short(one.low)}–{short(one.high)}"
+
+
+def _given(answers: Answers, question: Question) -> tuple[Any, Any]:
+    """Return the first and the second answer to a question; None where there is none."""
+    if question.stage == "predict":
+        found = answers.prediction(question.id)
+        if found is None:
+            return None, None
+        return found.value, None if found.second is None else found.second[1]
+    attempts = answers.worked(question.id).attempts
+    return (attempts[0].value if attempts else None), None
+
+
+def _marked(lab: Lab, question: Question, given: Any, seed: int) -> tuple[Any, Marked] | None:
+    if given is None:
+        return None
+    try:
+        value = read_answer(lab, question, given, seed)
+    except InputError:
+        return None  # the table of grades says why
+    return value, mark(lab, question, value, seed)
+
+
+def _numbers(
+    lab: Lab, question: Question, given: Sequence[tuple[Any, int]], relative: bool
+) -> tuple[float, ...]:
+    if question.type != "number":
+        return ()
+    values = []
+    for value, seed in given:
+        truth = key_of(lab, question, seed) if relative else 1
+        if isinstance(truth, int | float) and truth:
+            values.append(float(value) / truth)
+    return tuple(sorted(values))
+
+
+def _share(marked: Sequence[Marked]) -> float | None:
+    return sum(one.right for one in marked) / len(marked) if marked else None
