@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -61,8 +62,17 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         262 * theme.scale,
         shapes=shapes,
         annotations=[words_there],
-        margin=margins(46 * theme.scale, 18, 8, 42),
-        xaxis=axis(
+        **share_by_length(low, high, ticks, words, theme),
+    )
+
+
+def share_by_length(
+    low: float, high: float, ticks: Sequence[float], words: Sequence[str], theme: Theme
+) -> dict[str, Any]:
+    """Return margin and axes of a share of windows over their length, with the ends and ticks of :func:`log_length_axis`."""
+    return {
+        "margin": margins(46 * theme.scale, 18, 8, 42),
+        "xaxis": axis(
             theme,
             grid=True,
             type="log",
@@ -71,14 +81,14 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
             ticktext=words,
             title="length of a window (log)",
         ),
-        yaxis=axis(
+        "yaxis": axis(
             theme,
             grid=True,
             range=[0, 102],
             tickvals=[0, 25, 50, 75, 100],
             ticktext=[f"{v} %" for v in (0, 25, 50, 75, 100)],
         ),
-    )
+    }
 
 
 def log_length_axis(

@@ -14,8 +14,8 @@ from topox_core.figures.lanes import Lanes
 from topox_core.figures.marks import DOTS, line, note, upright
 from topox_core.figures.overview import overview_height, overview_trace, server_axis
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_windows import log_length_axis
-from topox_core.figures.template import LANE_LEFT, axis, frame, margins, time_axis
+from topox_core.figures.rails_windows import log_length_axis, share_by_length
+from topox_core.figures.template import LANE_LEFT, frame, margins, time_axis
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.window_lengths import cdf
 from topox_core.text.numbers import time
@@ -107,23 +107,7 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
         theme,
         250 * theme.scale,
         annotations=marks,
-        margin=margins(46 * theme.scale, 18, 8, 42),
-        xaxis=axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[math.log10(low), math.log10(high)],
-            tickvals=ticks,
-            ticktext=words,
-            title="length of a window (log)",
-        ),
-        yaxis=axis(
-            theme,
-            grid=True,
-            range=[0, 102],
-            tickvals=[0, 25, 50, 75, 100],
-            ticktext=[f"{v} %" for v in (0, 25, 50, 75, 100)],
-        ),
+        **share_by_length(low, high, ticks, words, theme),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from topox_core.papers.card import Card, Choice, Row, Settings
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
+from topox_core.papers.switches import REDUCE, REGATHER
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import ALL_GATHER, SEND, Rail, RailRun
@@ -27,24 +28,8 @@ SERIES = {
     "measured": "Measured by the authors, later version",
 }
 CHOICES = (
-    Choice(
-        "reduce",
-        "Reduce-scatters",
-        "When gradients are scattered; the paper does not say.",
-        (
-            ("pass", "in a burst after each backward pass"),
-            ("layer", "layer by layer"),
-            ("last", "in a burst after the last"),
-        ),
-        "pass",
-    ),
-    Choice(
-        "regather",
-        "Weights for the backward pass",
-        "Whether they are gathered again; Table 2 says no, the authors' configuration yes.",
-        ((0, "kept"), (1, "gathered again")),
-        0,
-    ),
+    REDUCE,
+    REGATHER,
     Choice(
         "link_up_ms",
         "Light until the NIC is ready",

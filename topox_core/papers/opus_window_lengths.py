@@ -9,6 +9,7 @@ import numpy as np
 from topox_core.papers.card import Card, Choice, Row, Settings
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import at_least, direct, directed, printed, row_of, unprinted
+from topox_core.papers.switches import REDUCE, REGATHER
 from topox_core.rails.builder import build
 from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.control.simulate import simulate
@@ -47,24 +48,8 @@ CHOICES = (
         ((0.05, "5 %"), (0.0, "none"), (0.02, "2 %"), (0.1, "10 %")),
         0.05,
     ),
-    Choice(
-        "reduce",
-        "Reduce-scatters",
-        "When gradients are scattered; the paper does not say.",
-        (
-            ("pass", "in a burst after each backward pass"),
-            ("layer", "layer by layer"),
-            ("last", "in a burst after the last"),
-        ),
-        "pass",
-    ),
-    Choice(
-        "regather",
-        "Weights for the backward pass",
-        "Whether they are gathered again; Table 2 says no, the authors' configuration yes.",
-        ((0, "kept"), (1, "gathered again")),
-        0,
-    ),
+    REDUCE,
+    REGATHER,
     Choice(
         "host_ms",
         "Host's launch of a pass",

@@ -39,3 +39,24 @@ SPEED = Choice(
 def seeds(meaning: str) -> Choice:
     """Return the switch of the seed, 0 to 4."""
     return Choice("seed", "Seed", meaning, tuple((i, str(i)) for i in range(5)), 0)
+
+
+# Of rails: what the paper leaves open about weights and gradients.
+REDUCE = Choice(
+    "reduce",
+    "Reduce-scatters",
+    "When gradients are scattered; the paper does not say.",
+    (
+        ("pass", "in a burst after each backward pass"),
+        ("layer", "layer by layer"),
+        ("last", "in a burst after the last"),
+    ),
+    "pass",
+)
+REGATHER = Choice(
+    "regather",
+    "Weights for the backward pass",
+    "Whether they are gathered again; Table 2 says no, the authors' configuration yes.",
+    ((0, "kept"), (1, "gathered again")),
+    0,
+)
