@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from topox_ui.jobs.state import SECTIONS as OF_JOBS
 from topox_ui.rails.state import SECTIONS as OF_RAILS
@@ -10,6 +11,11 @@ from topox_ui.shell.pages import PAGES
 
 # A job for the pages that need one: what it shows is rich where that is quick, and its map is small.
 SAMPLE = {"Schedule": "moe", "Circuits": "moe", "Compare": "blackboard"}
+# A study that is small enough to be seen whole, as its link has it.
+STUDY = (
+    '{"format":"topox-study","version":1,"name":"Delay","subject":{"kind":"sample","name":"blackboard"},'
+    '"axes":[{"key":"cluster.reconfiguration_ms","values":[0,1,5]},{"key":"cluster.port_gbps","values":[100,200]}]}'
+)
 # Further faces of a page, as its link names them.
 FACES = {
     "Home": ("sample=race", "way=files", "way=generate"),
@@ -18,6 +24,7 @@ FACES = {
     "A recorded run": ("recorded.example=yes",),
     "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),
     "Rails": tuple(f"rails.see={name}" for name in OF_RAILS),
+    "Studies": (f"study.of={quote(STUDY)}", f"study.see=table&study.of={quote(STUDY)}"),
     "Published results": ("gallery.card=measured",),
     "Learn": tuple(f"learn.step={step}" for step in range(2, 7)),
     "Glossary": ("glossary.find=delay",),

@@ -191,6 +191,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stCaptionContainer"] p {{ color: inherit; }}
 button[aria-label="Clear value"] {{ min-width: 24px; }}
 button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) * {{ color: {theme.page}; }}
+/* Chosen things stand on the primary colour, which is bright in the dark theme. */
+[data-testid="stMultiSelect"] span[title] {{ color: {theme.page} !important; }}
 /* What is chosen stands on a tint of its own colour, and would be too faint there. */
 [data-testid="stButtonGroup"] button[data-selected] p {{ color: color-mix(in srgb, {theme.primary} 65%, {theme.ink}); }}
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
