@@ -30,7 +30,7 @@ def test_a_study_is_computed_watched_and_a_point_of_it_opened(tab: Tab) -> None:
     tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(tab.kicker).to_contain_text("Runs ·")
     expect(tab.headline).to_contain_text("an iteration takes")
-    tab.still().page.locator(".st-key-open_A button").click()
+    tab.still().page.locator(".st-key-open_A button").first.click()
     expect(tab.kicker).to_contain_text("Compare · blackboard")
 
 
