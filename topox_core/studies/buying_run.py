@@ -213,7 +213,9 @@ class BuyingRun:
                     points = tuple(step.study.points[k] for k in missing)
                     few = replace(step.study, design=Design("listed", listed=points))
                     plan = StudyPlan(few, self.question.resolved)
-                self._run = StudyRun(plan, self._library, self._executor)
+                # Steps of a search are no studies that somebody would open.
+                shown = step.words == NETWORKS
+                self._run = StudyRun(plan, self._library, self._executor, listed=shown)
                 if self._run.running:
                     return
                 self._take_known()

@@ -215,6 +215,8 @@ class StudyRun:
         Where every point is kept as soon as it is there; None keeps them in memory only.
     executor
         As of :class:`~topox_core.runs.cells.CellsRun`: an executor, or how many processes.
+    listed
+        Whether the library lists the study; its points are kept in any case.
     """
 
     def __init__(
@@ -222,6 +224,7 @@ class StudyRun:
         plan: StudyPlan,
         library: RunLibrary | None = None,
         executor: concurrent.futures.Executor | int | None = None,
+        listed: bool = True,
     ) -> None:
         self.plan, self._library = plan, library
         self._known = known_rows(plan, library)
@@ -229,7 +232,7 @@ class StudyRun:
         self._numbers: dict[str, list[int]] = {}
         for number in range(len(plan.cells)):
             self._numbers.setdefault(plan.key_of(number), []).append(number)
-        self._study_id = None if library is None else _enter(plan, library)
+        self._study_id = None if library is None else _enter(plan, library, listed)
         self._link({key: row.run for key, row in self._known.items() if row.run is not None})
         missing = [cell for cell, key in plan.keys.items() if key not in self._known]
         self._run: CellsRun[Cell, str, RunRecord] = CellsRun(
@@ -302,10 +305,12 @@ class StudyRun:
             self._library.link_points(self._study_id, points)
 
 
-def _enter(plan: StudyPlan, library: RunLibrary) -> int:
-    """Write a study and the files of its subject into the library, and return its number there."""
+def _enter(plan: StudyPlan, library: RunLibrary, listed: bool) -> int | None:
+    """Write the files of a subject into the library, and its study if it is to be listed; return the study's number."""
     for file in plan.resolved.files:
         library.keep_input(file.digest, file.kind, file.name, file.content)
+    if not listed:
+        return None
     number = library.add_study(
         plan.study.digest,
         plan.study.name,

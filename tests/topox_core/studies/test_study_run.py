@@ -108,3 +108,10 @@ def test_the_budget_of_time_keeps_what_is_done() -> None:
     result = run(race(budget={"seconds": 1e-3}))
     assert not result.complete
     assert result.lost
+
+
+def test_a_study_that_is_not_listed_keeps_its_points_all_the_same(tmp_path: Path) -> None:
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    assert finish(StudyRun(plan_of(race(), library), library, 1, listed=False)) is not None
+    assert library.count() == 18
+    assert library.studies() == []
