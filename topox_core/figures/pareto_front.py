@@ -200,20 +200,25 @@ def _labels(
     width = x_axis["range"][1] - x_axis["range"][0]
     height = y_axis["range"][1] - y_axis["range"][0]
     first = [best] if best is not None and best in front else []
-    kept: list[tuple[float, float]] = []
+    kept: list[tuple[float, float, float]] = []
     marks: list[dict[str, Any]] = []
     for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
         if not cloud.names[k] or len(marks) == MOST_NAMED:
             continue
         x, y = _place(cloud.x[k], x_axis), _place(cloud.y[k], y_axis)
-        # A label is about a quarter of the picture wide and a line high.
-        if any(abs(x - a) < 0.26 * width and abs(y - b) < 0.055 * height for a, b in kept):
-            continue
-        kept.append((x, y))
-        words = f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k]
         # Below and left of a front nothing stands; only at the picture's edge there is no room.
-        room_px = PLOT_PX * (x - x_axis["range"][0]) / width
-        at_edge = room_px < LETTER_PX * len(cloud.names[k])
+        at_px = PLOT_PX * (x - x_axis["range"][0]) / width
+        long_px = LETTER_PX * len(cloud.names[k])
+        at_edge = at_px < long_px
+        begin = at_px if at_edge else at_px - long_px
+        # A line of type is about a twentieth of the picture high.
+        if any(
+            begin < end and begin + long_px > start and abs(y - b) < 0.055 * height
+            for start, end, b in kept
+        ):
+            continue
+        kept.append((begin, begin + long_px, y))
+        words = f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k]
         side = {"xanchor": "left", "xshift": 4} if at_edge else {"xanchor": "right", "xshift": -5}
         marks.append(
             note(words, x, y, 11.5 * theme.scale, theme.ink, yanchor="top", yshift=-3, **side)

@@ -327,9 +327,10 @@ def lines_section(view: View, theme: Theme) -> None:
     if len(lines) > MOST_LINES:
         quiet(f"The first {MOST_LINES} of {len(lines)} lines; the table has all.")
     measure = measure_of_study(of.measure, of.against)
+    seeds = len(view.values.get(SEED, ())) > 1
     chart_title(
         f"{escape(_upper(measure.title))} along {escape(axis.title)}",
-        escape(at_words(view, of)) + "; band: from the least seed to the most",
+        escape(at_words(view, of)) + ("; band: from the least seed to the most" if seeds else ""),
     )
     chart(
         seed_lines(lines[:MOST_LINES], axis, measure, theme),
