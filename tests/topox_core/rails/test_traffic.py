@@ -459,7 +459,7 @@ def test_every_fabric_can_run_an_iteration() -> None:
         (2, 0),
         (3, 1),
     }
-    runs = compare(graph, cluster, Settings.of(engine="list"))
+    runs = compare(graph, cluster, Settings.of(engine="list"), FABRICS)
     assert list(runs) == list(FABRICS)
     undisturbed = simulate(
         build(job, by_layer=False), Rail(nic_gbps=job.nic_gbps, optical=False)
