@@ -83,7 +83,8 @@ def _drawn(theme: Theme) -> None:
             _card(card, known.get(card.name), theme)
     quiet(
         "Hollow: printed. Filled: computed here. A card opens at a click, with every row, the reasons and the switches "
-        "that change its reading."
+        "that change its reading. They are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
+        "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and jobs that take turns."
     )
     st.button(
         "Iterations that were measured, beside their predictions",

@@ -1,10 +1,7 @@
-"""A study changed by choices: its subject, axes, design, measures and budget; every change is checked as a file would be."""
+"""A study changed by choices: its subject, design, measures and budget; every change is checked as a file would be."""
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,64 +9,32 @@ import streamlit as st
 
 from topox_core.economics.networks import NETWORKS
 from topox_core.errors import InputError
-from topox_core.figures.study_words import value_words
 from topox_core.rails.presets import PRESETS
-from topox_core.studies.axes import Axis
 from topox_core.studies.design import KIND_WORDS
-from topox_core.studies.keys import SEED, Key
 from topox_core.studies.measures import MEASURES, of_runs
 from topox_core.studies.study import MAX_AXES, Study
 from topox_core.studies.subject import resolved_of, subject_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.answers.run_library import keeps_runs, open_library
-from topox_ui.shell.page import button, chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, quiet
 from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.notices import notify
-from topox_ui.state.widgets import control, menu, number
+from topox_ui.state.widgets import menu, number
+from topox_ui.studies.axes_builder import axis_row, fixed_keys, new_axis
+from topox_ui.studies.changes import Change, apply_change, field
 from topox_ui.studies.first_screen import open_box, typed_parameters
-from topox_ui.studies.planning import Asked, record_now, take
+from topox_ui.studies.planning import Asked, record_now
 from topox_ui.studies.state import StudiesState
 
-LOADED = "the loaded job"
 SUBJECTS = {
-    "loaded": LOADED,
+    "loaded": "the loaded job",
     "sample": "a sample",
     "workload": "a generated job",
     "rails": "a photonic rail",
     "tdm": "jobs by time division",
     "network": "a network's cost",
 }
-FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
-FIRST_RANGE = {"from": 1, "to": 100, "points": 7}
 DRAWN = ("random", "latin")
-
-Change = Callable[[dict[str, Any], Any], None]
-
-
-def _apply(change: Change, value: Any) -> None:
-    """Take one change of the study; one that cannot be is said in a line and not taken."""
-    record = copy.deepcopy(record_now())
-    try:
-        change(record, value)
-        take(record)
-    except InputError as error:
-        notify("error", str(error))
-    except (ValueError, KeyError, IndexError) as error:
-        notify("error", f"This cannot be taken: {error}")
-
-
-def _field(kind: str, label: str, name: str, value: Any, change: Change, **more: Any) -> None:
-    """Draw a control of one part of the study's record."""
-    control(
-        kind,
-        label,
-        StudiesState,
-        f"build_{name}",
-        value=value,
-        take=partial(_apply, change),
-        **more,
-    )
 
 
 def builder(now: Asked) -> None:
@@ -81,14 +46,14 @@ def builder(now: Asked) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         chart_title("What it is about")
-        _field("text_input", "Name", "name", study.name, _set("name"), max_chars=120)
+        field("text_input", "Name", "name", study.name, _set("name"), max_chars=120)
         _subject(study, record)
         chart_title("Which points")
         _design(study)
     with right:
         chart_title("What is shown", "every measure of a point is kept in any case")
         known = {name: MEASURES[name].words for name in of_runs(study.subject.runs)}
-        _field(
+        field(
             "multiselect",
             "Measures",
             "measures",
@@ -101,15 +66,15 @@ def builder(now: Asked) -> None:
         _budget(study)
     chart_title("What varies", "axes, in the order of the table; the last one changes fastest")
     for place, axis in enumerate(study.axes):
-        _axis(place, axis)
+        axis_row(place, axis)
     if len(study.axes) < MAX_AXES:
         free = {
             name: key.words
             for name, key in study.keys.items()
             if name not in {one.key.name for one in study.axes} and name not in study.fixed
         }
-        _new_axis(study, free)
-    _fixed(study)
+        new_axis(study, free)
+    fixed_keys(study)
     open_box()
 
 
@@ -140,7 +105,7 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
         "build_subject",
         options,
         value=kind,
-        take=partial(_apply, _other_subject),
+        take=partial(apply_change, _other_subject),
         help="Axes that the new subject does not know are left out.",
     )
     values = record["subject"]
@@ -159,7 +124,7 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
             names,
             value=values.get(key, names[0]),
             words=lambda name: str(NETWORKS.get(name, name)),
-            take=partial(_apply, _which(key)),
+            take=partial(apply_change, _which(key)),
         )
 
 
@@ -240,7 +205,7 @@ def _design(study: Study) -> None:
         "build_design",
         {kind: words for kind, words in KIND_WORDS.items() if kind != "listed" or design.listed},
         value=design.kind,
-        take=partial(_apply, _other_design),
+        take=partial(apply_change, _other_design),
     )
     if design.kind in DRAWN:
         left, right = st.columns(2)
@@ -251,7 +216,7 @@ def _design(study: Study) -> None:
             1,
             100_000,
             value=design.count,
-            take=partial(_apply, _of_design("points")),
+            take=partial(apply_change, _of_design("points")),
             at=left,
         )
         number(
@@ -261,7 +226,7 @@ def _design(study: Study) -> None:
             0,
             2**31,
             value=design.seed,
-            take=partial(_apply, _of_design("seed")),
+            take=partial(apply_change, _of_design("seed")),
             at=right,
         )
 
@@ -290,7 +255,7 @@ def _budget(study: Study) -> None:
             0.0,
             most,
             value=float(getattr(study.budget, key) or 0.0),
-            take=partial(_apply, _of_budget(key)),
+            take=partial(apply_change, _of_budget(key)),
             at=column,
         )
 
@@ -299,239 +264,5 @@ def _of_budget(key: str) -> Change:
     def change(record: dict[str, Any], value: Any) -> None:
         budget = {k: v for k, v in record.get("budget", {}).items() if k != key}
         record["budget"] = budget | ({key: float(value)} if value else {})
-
-    return change
-
-
-# -- axes --------------------------------------------------------------------------------------------
-
-
-def _axis(place: int, axis: Axis) -> None:
-    key = axis.key
-    with st.container(border=True, key=f"axis_{place}"):
-        name, form, values, away = st.columns([1.3, 1, 2.2, 0.5], vertical_alignment="bottom")
-        with name:
-            st.html(
-                f'<p class="question"><b>{escape(key.title)}</b><br>{len(axis.values):,} values</p>'
-            )
-        if key.numeric:
-            forms = FORMS | ({"replicates": "drawn seeds"} if key.name == SEED else {})
-            menu(
-                f"How, axis {place + 1}",
-                StudiesState,
-                f"build_form_{place}",
-                forms,
-                value=axis.form,
-                take=partial(_apply, _other_form(place, axis)),
-                at=form,
-                label_visibility="collapsed",
-            )
-        with values:
-            _axis_values(place, axis)
-        with away:
-            button("Remove", f"remove_axis_{place}", "close", _apply, _without_axis(place), None)
-
-
-def _axis_values(place: int, axis: Axis) -> None:
-    key = axis.key
-    label = f"Values of {key.words}"
-    if axis.form == "values" and key.numeric:
-        _field(
-            "text_input",
-            f"{label}, separated by commas",
-            f"values_{place}",
-            ", ".join(_written(v) for v in axis.values),
-            _listed(place),
-            max_chars=2_000,
-        )
-    elif axis.form == "values" and key.kind in ("choice", "truth"):
-        options: list[Any] = list(key.choices) if key.kind == "choice" else [True, False]
-        _field(
-            "multiselect",
-            label,
-            f"values_{place}",
-            tuple(axis.values),
-            _chosen(place),
-            options=options,
-            words=lambda v: value_words(key.name, v),
-        )
-    elif axis.form == "values":
-        _field(
-            "text_input",
-            f"{label}, separated by commas",
-            f"values_{place}",
-            ", ".join(map(str, axis.values)),
-            _listed(place, text=True),
-            max_chars=2_000,
-        )
-    elif axis.form == "replicates":
-        _field(
-            "number_input",
-            "How many seeds",
-            f"replicates_{place}",
-            int(axis.given),
-            _ranged(place, "replicates"),
-            min_value=1,
-            max_value=1_000,
-        )
-    else:
-        ends = ("from", "to", "points" if "points" in axis.given or axis.form == "log" else "step")
-        for column, end in zip(st.columns(3), ends, strict=True):
-            given = axis.given.get(end, 1)
-            _field(
-                "number_input",
-                f"{end.capitalize()}, axis {place + 1}",
-                f"{end}_{place}",
-                int(given) if end == "points" else float(given),
-                _ranged(place, axis.form, end),
-                at=column,
-                **({"min_value": 1, "max_value": 100_000} if end == "points" else {"format": "%g"}),
-            )
-
-
-def _written(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def _listed(place: int, text: bool = False) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        words = [word.strip() for word in str(value).split(",") if word.strip()]
-        values = words if text else [_as_number(word, place) for word in words]
-        record["axes"][place] = {"key": record["axes"][place]["key"], "values": values}
-
-    return change
-
-
-def _as_number(word: str, place: int) -> Any:
-    try:
-        return json.loads(word)
-    except ValueError:
-        if word.isalpha():  # a word that a key takes instead of a number
-            return word
-        raise InputError(
-            f"must be numbers separated by commas (got {word[:40]!r})",
-            file="study",
-            item=f"axis {place + 1}",
-            field="values",
-        ) from None
-
-
-def _chosen(place: int) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        record["axes"][place] = {"key": record["axes"][place]["key"], "values": list(value)}
-
-    return change
-
-
-def _ranged(place: int, form: str, end: str = "") -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        axis = record["axes"][place]
-        if end:
-            axis[form] = {**axis[form], end: value}
-        else:
-            axis[form] = int(value)
-
-    return change
-
-
-def _other_form(place: int, axis: Axis) -> Change:
-    """Return the change of how an axis is given: with the ends that its values have."""
-    numbers = [v for v in axis.values if isinstance(v, int | float)]
-    low, high = (min(numbers), max(numbers)) if numbers else (1.0, 100.0)
-
-    def change(record: dict[str, Any], form: Any) -> None:
-        new: dict[str, Any] = {"key": record["axes"][place]["key"]}
-        if form == "replicates":
-            new[form] = max(2, min(100, len(axis.values)))
-        elif form == "values":
-            new[form] = list(axis.values[:100])
-        else:
-            least = min((v for v in numbers if v > 0), default=0.01)
-            start = least if form == "log" else low
-            new[form] = {
-                "from": start,
-                "to": high if high > start else start * 10 or 1.0,
-                "points": max(2, min(100, len(axis.values))),
-            }
-        record["axes"][place] = new
-
-    return change
-
-
-def _without_axis(place: int) -> Change:
-    def change(record: dict[str, Any], _value: Any) -> None:
-        del record["axes"][place]
-
-    return change
-
-
-def _new_axis(study: Study, free: dict[str, str]) -> None:
-    words = {"": "Add an axis …"} | {name: f"{text} ({name})" for name, text in free.items()}
-    menu(
-        "Add an axis",
-        StudiesState,
-        "build_new_axis",
-        words,
-        value="",
-        take=lambda name: _apply(_with_axis(study, str(name)), None) if name else None,
-        label_visibility="collapsed",
-    )
-
-
-def _with_axis(study: Study, name: str) -> Change:
-    def change(record: dict[str, Any], _value: Any) -> None:
-        record.setdefault("axes", []).append({"key": name, "values": _usual(study.keys[name])})
-
-    return change
-
-
-def _usual(key: Key) -> list[Any]:
-    """Return values to begin with, within what a key may have."""
-    if key.kind == "choice":
-        return list(key.choices)
-    if key.kind == "truth":
-        return [False, True]
-    if key.kind == "text":
-        return ["a"]
-    wanted = [0, 1, 2, 5, 10] if not key.above and key.least <= 0 else [1, 2, 4, 8]
-    values = [
-        v for v in wanted if key.least <= v <= key.most and not (key.above and v <= key.least)
-    ]
-    return values or [key.value(key.least if not key.above else key.most)]
-
-
-# -- fixed keys --------------------------------------------------------------------------------------
-
-
-def _fixed(study: Study) -> None:
-    if not study.fixed:
-        return
-    chart_title("What is fixed", "at every point, instead of what the subject has")
-    for k, (name, value) in enumerate(study.fixed.items()):
-        with st.container(horizontal=True, vertical_alignment="bottom", key=f"fixed_{k}"):
-            _field(
-                "text_input",
-                study.keys[name].title,
-                f"fixed_{k}",
-                _written(value) if not isinstance(value, bool) else ("true" if value else "false"),
-                _fix(name),
-                max_chars=200,
-            )
-            button("Let it be", f"unfix_{k}", "close", _apply, _unfix(name), None)
-
-
-def _fix(name: str) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        try:
-            record["fixed"][name] = json.loads(str(value))
-        except ValueError:
-            record["fixed"][name] = str(value)
-
-    return change
-
-
-def _unfix(name: str) -> Change:
-    def change(record: dict[str, Any], _value: Any) -> None:
-        del record["fixed"][name]
 
     return change
