@@ -22,6 +22,7 @@ from topox_core.studies.subject import Subject, resolve
 SMALL = ["study", "buy", "--sample", "blackboard", "--only", "rotornet,piezo", "--workers", "1"]
 
 
+@pytest.mark.long
 def test_the_command_gives_what_the_core_gives_whoever_asks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

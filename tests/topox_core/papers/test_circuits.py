@@ -43,6 +43,7 @@ def test_how_much_communicates_hangs_on_the_plan_and_the_network():
     assert len([one for one in slower if one > 60]) > len([one for one in shares if one > 60])
 
 
+@pytest.mark.long
 def test_a_millisecond_a_change_explains_most_of_the_printed_times():
     rows = answer_of("topox-delay").of("at_1")
     assert [row.theirs for row in rows] == [row.topox_ms for row in TABLE[4:]]
@@ -54,6 +55,7 @@ def test_a_millisecond_a_change_explains_most_of_the_printed_times():
     )
 
 
+@pytest.mark.long
 def test_at_10_ms_most_rows_fall_back_to_fixed_circuits():
     gains = {row.item: row for row in answer_of("topox-delay").of("gain_10")}
     assert [item for item, row in gains.items() if row.ours > 1] == ["5", "10"]

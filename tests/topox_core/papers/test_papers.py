@@ -400,6 +400,7 @@ def test_the_draw_of_jobs_is_repeatable_and_follows_the_mix():
     assert sum(share for _, share in MIX) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_the_shared_cluster_is_judged_by_mean_and_spread_over_seeds():
     card = card_named("topoopt-shared")
     small = {"servers": 64}

@@ -41,6 +41,7 @@ def expected(cells) -> dict[int, float]:
 # -- what works ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_two_dask_workers_give_the_bits_of_this_machine(machines: Machines) -> None:
     machines.scheduler()
     machines.worker()

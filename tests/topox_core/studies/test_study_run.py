@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.patience import wait_until
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
@@ -55,6 +57,7 @@ def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
     assert (kept.state, kept.points, kept.kept) == ("complete", 18, 18)
 
 
+@pytest.mark.long
 def test_a_wider_study_computes_only_what_it_adds(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
     run(race(), library)
@@ -66,6 +69,7 @@ def test_a_wider_study_computes_only_what_it_adds(tmp_path: Path) -> None:
     assert sorted(one.kept for one in library.studies()) == [12, 18]
 
 
+@pytest.mark.long
 def test_stopped_and_started_again_it_ends_with_the_same_table(tmp_path: Path) -> None:
     whole = run(race())
     library = RunLibrary.open(tmp_path / "runs.sqlite")

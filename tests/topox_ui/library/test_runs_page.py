@@ -82,6 +82,7 @@ def test_compare_keeps_a_run_a_fabric_and_planned_circuits_as_the_solve_of_sched
         assert f"{kept[name].measures['iteration_ms']:.3g}" in text.replace("\u00a0", " ")
 
 
+@pytest.mark.long
 def test_every_run_of_compare_can_be_drawn_and_says_nothing_where_it_comes_out_alike(keep) -> None:
     keep(COMPARE, sample="race", reconfiguration_ms="2", rings="1")
     ours = library()
@@ -107,6 +108,7 @@ def test_two_runs_side_by_side_say_what_one_setting_does(keep, page) -> None:
     assert chart(at, "clock_A")["layout"]["shapes"][0]["x0"] == first
 
 
+@pytest.mark.long
 def test_windows_of_both_runs_are_drawn_on_one_axis(keep, page) -> None:
     keep(sample="moe")
     keep(sample="moe", port_gbps="100")
@@ -118,6 +120,7 @@ def test_windows_of_both_runs_are_drawn_on_one_axis(keep, page) -> None:
         assert len(trace["x"]) == len(drawn_run(ours, ours.get(run)).windows_ms) + 2
 
 
+@pytest.mark.long
 def test_more_than_two_runs_name_the_fastest_and_the_slowest(keep, page) -> None:
     keep(COMPARE, sample="race")
     ours = library().runs()

@@ -121,6 +121,7 @@ def test_the_map_writes_what_the_points_say_and_a_link_restores_it(page) -> None
     assert address(at)["study.against"] == "static"
 
 
+@pytest.mark.long
 def test_the_front_holds_the_runs_and_a_click_opens_one(page, visit) -> None:
     result = computed(RECORD)
     at = page()
@@ -134,6 +135,7 @@ def test_the_front_holds_the_runs_and_a_click_opens_one(page, visit) -> None:
     assert "2 chosen" in words(at)
 
 
+@pytest.mark.long
 def test_a_point_opens_on_compare_in_its_very_state(page, visit) -> None:
     result = computed(RECORD)
     row = next(r for r in result.rows if r.point == (5.0, 100.0, "static"))
@@ -276,6 +278,7 @@ def test_nonsense_in_a_link_is_one_line(visit, text: str) -> None:
     assert not at.exception and len(at.error) == 1
 
 
+@pytest.mark.long
 def test_kept_studies_are_listed_and_go_on(page) -> None:
     computed(RECORD | {"name": "Kept one"})
     at = page(None)
@@ -284,12 +287,14 @@ def test_kept_studies_are_listed_and_go_on(page) -> None:
     assert not at.exception and "✓ 12 points are there" in words(at)
 
 
+@pytest.mark.long
 def test_the_expected_time_is_measured_beside_the_page(visit) -> None:
     at = visit(STUDIES, **{"study.of": text_of(RECORD)})
     wait_until(lambda: "12 points to compute, " in words(at), at.run)
     assert not at.exception
 
 
+@pytest.mark.long
 def test_without_a_library_points_stay_in_the_session(page, monkeypatch) -> None:
     monkeypatch.setenv("TOPOX_RUN_LIBRARY", "no")
     server_limits.cache_clear()
