@@ -131,10 +131,11 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
         st.button(
             card.title, key=f"open_{card.name}", type="tertiary", on_click=opened, args=(card.name,)
         )
+        # Words are not explained here: they would be targets inside one.
         source = f'<p class="source">{escape(card.source)}</p>'
         if known is None:
             long = "" if card.quick else f"; it takes about {seconds(card.takes_s)}"
-            write_html(f'{source}<p class="quiet">Not run here yet{long}.</p>')
+            st.html(f'{source}<p class="quiet">Not run here yet{long}.</p>')
             return
         answer = known.answer
         counts = _counts(answer)
@@ -147,7 +148,7 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
             if counts[name]
         )
         old = "" if known.of_this_version else '<span class="none">another version</span>'
-        write_html(
+        st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
             f'<p class="signs">{signs}{old}</p>'
         )
