@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import NewTab
 from tests.e2e.views import address
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -40,6 +40,13 @@ def test_the_page_prints_whole(new_tab: NewTab, theme: str) -> None:
     boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", printed)
     assert {(round(float(w)), round(float(h))) for w, h in boxes} == {(842, 595)}  # A4 across
     tab.page.emulate_media(media="print")
+
+    def narrow() -> bool:
+        """Return whether figures have taken the width of the paper: they do so after the page."""
+        boxes = tab.page.evaluate(ON_PAPER)["figures"]
+        return bool(boxes) and all(right - left <= PAPER["width"] + 1 for left, right, _ in boxes)
+
+    wait_until(narrow)
     seen = tab.page.evaluate(ON_PAPER)
     assert seen["controls"] == []
     assert seen["figures"]
