@@ -16,6 +16,7 @@ from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.files import read
 from topox_core.io.record import digest_of
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
+from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.presets import Preset, preset
@@ -25,7 +26,6 @@ from topox_core.studies.keys import (
     RAIL_KEYS,
     ROUND_KEYS,
     Key,
-    Value,
     by_name,
     parameter_key,
 )
@@ -58,16 +58,6 @@ MINE, AGAINST = "photonic_rails", "rail_optimized"
 
 # Returns the content of a file by its digest, None if it is not kept.
 Kept = Callable[[str], "bytes | None"]
-
-
-@dataclass(frozen=True)
-class InputFile:
-    """A file that a subject was read from."""
-
-    digest: str
-    kind: str
-    name: str
-    content: bytes
 
 
 @dataclass(frozen=True)
@@ -156,7 +146,7 @@ class Resolved:
     graph: TaskGraph | None = None
     cluster: Cluster | None = None
     preset: Preset | None = None
-    files: tuple[InputFile, ...] = ()
+    files: tuple[KeptInput, ...] = ()
 
     @property
     def gpus_per_server(self) -> int:
@@ -306,14 +296,14 @@ def resolved_of(subject: Subject | None, graph: TaskGraph, cluster: Cluster) -> 
         ("graph", f"{name}.taskgraph.json", dump_graph_json(graph)),
         ("cluster", f"{name}.cluster.json", dump_cluster(cluster)),
     )
-    files = tuple(InputFile(sha256(content), kind, file, content) for kind, file, content in made)
+    files = tuple(KeptInput(sha256(content), kind, file, content) for kind, file, content in made)
     named = {one.kind: one.name for one in files}
     digests = {one.kind: one.digest for one in files}
     return _of_graph(Subject("files", {**named, "digests": digests}), graph, cluster, files)
 
 
 def _of_graph(
-    subject: Subject, graph: TaskGraph, cluster: Cluster, files: tuple[InputFile, ...] = ()
+    subject: Subject, graph: TaskGraph, cluster: Cluster, files: tuple[KeptInput, ...] = ()
 ) -> Resolved:
     what = digest_of([subject.kind in GENERATED, graph.digest, cluster.digest])
     return Resolved(subject, graph.name, what, graph, cluster, files=files)
@@ -325,11 +315,11 @@ def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
     for part in ("graph", "cluster"):
         name = str(subject.values[part])
         content = _content(part, name, digests.get(part), folder, kept)
-        files.append(InputFile(sha256(content), part, Path(name).name, content))
+        files.append(KeptInput(sha256(content), part, Path(name).name, content))
     return _of_files(subject.values, (files[0], files[1]))
 
 
-def _of_files(values: Mapping[str, Any], files: tuple[InputFile, InputFile]) -> Resolved:
+def _of_files(values: Mapping[str, Any], files: tuple[KeptInput, KeptInput]) -> Resolved:
     graph = load_graph(files[0].content, files[0].name)
     cluster = load_cluster(files[1].content, files[1].name)
     check_fits(graph, cluster, files[0].name)
@@ -373,7 +363,7 @@ def _recorded(subject: Subject, folder: Path | None) -> Resolved:
         ("cluster", f"{title}.cluster.json", dump_cluster(made.cluster)),
     )
     graph, cluster = (
-        InputFile(sha256(content), kind, file, content) for kind, file, content in kept
+        KeptInput(sha256(content), kind, file, content) for kind, file, content in kept
     )
     return _of_files({}, (graph, cluster))
 
@@ -408,10 +398,3 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
 def sha256(content: bytes) -> str:
     """Return the digest of a file's bytes."""
     return hashlib.sha256(content).hexdigest()
-
-
-def value_text(value: Value) -> str:
-    """Return a value as axes, tables and labels show it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
