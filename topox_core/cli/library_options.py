@@ -29,7 +29,11 @@ def add_filter(command: argparse.ArgumentParser) -> None:
     add_options(
         group,
         Option("--subject NAME", str, "of this task graph, job or preset: its name or digest"),
-        Option("--kind KIND", str, "fabric, schedule, rail, round or bill"),
+        Option(
+            "--kind KIND",
+            str,
+            "fabric, schedule, rail, round or bill; card lists answers of published cards, which are left out otherwise",
+        ),
         Option("--status WORD", str, "optimal, feasible, simulated, failed, ..."),
         Option("--code VERSION", str, "computed by this version of the code", dest="version_is"),
         Option("--study N", positive, "points of this study"),
@@ -48,7 +52,8 @@ def add_filter(command: argparse.ArgumentParser) -> None:
 
 def filter_of(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    from topox_core.library.filters import RunFilter
+    from topox_core.library.filters import RUNS_ONLY, RunFilter
+    from topox_core.library.record import CARD
 
     return RunFilter(
         subject=options.subject or "",
@@ -59,6 +64,7 @@ def filter_of(options: argparse.Namespace) -> RunFilter:
         text=options.text or "",
         shortest_ms=options.from_ms,
         longest_ms=options.to_ms,
+        without=() if options.kind == CARD else RUNS_ONLY.without,
         settings=dict(_setting(pair) for pair in options.settings or ()),
     )
 

@@ -35,7 +35,7 @@ PAUSES = ("all", "changed")
 # Iterations are repeated until so many intervals are covered.
 INTERVALS = 3
 MAX_EVALUATIONS = 5_000
-SHORTEST_MS = 0.001
+SHORTEST_INTERVAL_MS = 0.001
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ def reevaluated(order: FabricRequest, stop: Stop) -> list[Iteration]:
 
 def _check(order: FabricRequest) -> None:
     interval = order.options.reevaluate_ms
-    if not (math.isfinite(interval) and interval >= SHORTEST_MS):
+    if not (math.isfinite(interval) and interval >= SHORTEST_INTERVAL_MS):
         raise InputError(
-            f"must be at least {SHORTEST_MS:g} (got {interval:g})",
+            f"must be at least {SHORTEST_INTERVAL_MS:g} (got {interval:g})",
             file="settings",
             field="reevaluate_ms",
         )

@@ -35,6 +35,8 @@ class FabricEntry:
         Whether the crossover map shows it unless other fabrics are chosen.
     usual
         Whether a comparison runs it unless fabrics are named.
+    options
+        The fields of :class:`~topox_core.fabrics.run.FabricOptions` that it reads.
     """
 
     label: str
@@ -44,6 +46,7 @@ class FabricEntry:
     pays_delay: bool = False
     mapped: bool = True
     usual: bool = True
+    options: tuple[str, ...] = ()
 
 
 # In the order of every list, legend and table.
@@ -62,12 +65,14 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topox_core.fabrics.packet:run_fat_tree",
             "fat_tree",
             mapped=False,
+            options=("oversubscription", "servers_per_rack", "equivalent_gbps"),
         ),
         "static": FabricEntry(
             "Fixed circuits",
             "fixed circuits",
             "topox_core.fabrics.static:run_static",
             "topoopt_patch_panel",
+            options=("layout", "topology_variant"),
         ),
         "reevaluated": FabricEntry(
             "Re-evaluated circuits",
@@ -77,6 +82,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             pays_delay=True,
             mapped=False,
             usual=False,
+            options=("layout", "topology_variant", "reevaluate_ms", "pause", "forwarding"),
         ),
         "reactive": FabricEntry(
             "Circuits on demand",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from topox_core.errors import InputError
+from topox_core.library.record import CARD
 from topox_core.library.rows import storable
 
 Value = bool | int | float | str | None
@@ -26,6 +27,8 @@ class RunFilter:
         Its name, or its digest.
     text
         A part of the name or the subject; A to Z as a to z.
+    without
+        Kinds that are left out.
     shortest_ms, longest_ms
         The iteration time, both ends included; runs without one are left out.
     settings
@@ -39,9 +42,14 @@ class RunFilter:
     version: str = ""
     study: int | None = None
     text: str = ""
+    without: tuple[str, ...] = ()
     shortest_ms: float | None = None
     longest_ms: float | None = None
     settings: Mapping[str, Value] = field(default_factory=dict)
+
+
+# Answers of published cards are kept beside runs, and are no runs of the reader.
+RUNS_ONLY = RunFilter(without=(CARD,))
 
 
 def condition(which: RunFilter) -> tuple[str, list[object]]:
@@ -57,6 +65,7 @@ def condition(which: RunFilter) -> tuple[str, list[object]]:
         terms.append(("(subject = ? OR graph = ?)", (which.subject, which.subject)))
     equal = [("status", which.status), ("kind", which.kind), ("version", which.version)]
     terms += [(f"{column} = ?", (wanted,)) for column, wanted in equal if wanted]
+    terms += [("kind <> ?", (kind,)) for kind in which.without]
     if which.study is not None:
         terms.append(("id IN (SELECT run FROM study_points WHERE study = ?)", (which.study,)))
     if which.text:

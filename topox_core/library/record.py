@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FAILED = "failed"  # the status of a run that has no result
+CARD = "card"  # the kind of an answer of a published card, which lists of runs leave out
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class RunRecord:
         Which code computed it: :func:`topox_core.runs.identity.code_version`.
     kind
         ``fabric`` (one task graph on one fabric), ``schedule`` (one solve), ``rail``, ``round``
-        (time division) or ``bill`` (cost alone).
+        (time division), ``bill`` (cost alone) or ``card`` (an answer of a published card).
     subject
         What was run, as people call it.
     graph

@@ -216,12 +216,14 @@ class RunLibrary:
         row = self._one(f"SELECT count(*) AS runs FROM runs WHERE {where}", *values)
         return 0 if row is None else int(row["runs"])
 
-    def subjects(self) -> list[Subject]:
+    def subjects(self, which: RunFilter = ALL) -> list[Subject]:
         """Return what was run, newest first."""
+        where, values = condition(which)
         with self._connections.reading() as connection:
             rows = connection.execute(
                 "SELECT subject, graph, count(*) AS runs, max(started) AS newest FROM runs "
-                "GROUP BY subject, graph ORDER BY newest DESC"
+                f"WHERE {where} GROUP BY subject, graph ORDER BY newest DESC",
+                values,
             ).fetchall()
         return [Subject(row["subject"], row["graph"], row["runs"], row["newest"]) for row in rows]
 

@@ -178,5 +178,5 @@ CARD = Card(
     series=SERIES,
     row_count=2 * len(MODELS) + 1,
     play=_play,
-    takes_s=30.0,
+    takes_s=7.0,
 )

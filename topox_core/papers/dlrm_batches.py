@@ -149,7 +149,7 @@ TAX = Card(
     series={"d4": "Degree 4", "d8": "Degree 8", "share": "All-to-all over all-reduce"},
     row_count=len(BATCHES) * len(DEGREES) + 1,
     play=_tax,
-    takes_s=15.0,
+    takes_s=5.5,
 )
 
 
@@ -306,5 +306,5 @@ ALL_TO_ALL = Card(
     },
     row_count=2 * len(BATCHES) * len(DEGREES) + 1,
     play=_all_to_all,
-    takes_s=60.0,
+    takes_s=40.0,
 )

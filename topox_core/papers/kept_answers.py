@@ -10,13 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topox_core.io.record import digest_of
-from topox_core.library.record import RunRecord
+from topox_core.library.record import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.answer_record import of_record, to_record
 from topox_core.papers.card import VERDICTS, Answer, Card, Settings
 from topox_core.runs.identity import code_version
-
-KIND = "card"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class KeptAnswer:
 
 def key_of(card: Card, settings: Settings) -> str:
     """Return the key of an answer in the library."""
-    return digest_of([KIND, card.name, sorted((name, str(settings[name])) for name in settings)])
+    return digest_of([CARD, card.name, sorted((name, str(settings[name])) for name in settings)])
 
 
 def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool:
@@ -51,9 +49,9 @@ def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool
     record = RunRecord(
         key=key_of(card, answer.settings),
         version=code_version(),
-        kind=KIND,
+        kind=CARD,
         subject=f"{card.title}: {card.source}",
-        graph=digest_of([KIND, card.name]),
+        graph=digest_of([CARD, card.name]),
         cluster="",
         settings={"card": card.name, **answer.settings},
         status="compared",

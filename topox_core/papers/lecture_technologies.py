@@ -248,7 +248,7 @@ CARD = Card(
     series=SERIES,
     row_count=4 + 1 + 3 + 2 * len(JOBS) + 5,
     play=direct(NAME, _rows, _words),
-    takes_s=1.5,
+    takes_s=1.0,
     logarithmic=True,
 )
 CLAIMS = (

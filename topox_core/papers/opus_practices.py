@@ -219,7 +219,7 @@ CARD = Card(
     series=SERIES,
     row_count=len(POINTS) + 9 + 3,
     play=direct(NAME, _rows, _told),
-    takes_s=2.5,
+    takes_s=2.6,
 )
 CLAIMS = (
     Claim(

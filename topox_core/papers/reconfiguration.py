@@ -224,5 +224,5 @@ CARD = Card(
     row_count=len(SERIES) * len(DELAYS_US),
     play=_play,
     logarithmic=True,
-    takes_s=60.0,
+    takes_s=5.0,
 )

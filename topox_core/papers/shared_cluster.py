@@ -228,5 +228,5 @@ CARD = Card(
     series=SERIES,
     row_count=len(SERIES) * len(RIVALS),
     play=_play,
-    takes_s=60.0,
+    takes_s=6.5,
 )

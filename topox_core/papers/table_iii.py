@@ -207,5 +207,5 @@ CARD = Card(
     row_count=3 * len(TABLE),
     play=_play,
     logarithmic=True,
-    takes_s=45.0,
+    takes_s=16.0,
 )

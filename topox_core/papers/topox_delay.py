@@ -150,7 +150,7 @@ CARD = Card(
     row_count=4 * len(SMALL),
     play=direct(NAME, _rows, _words),
     logarithmic=True,
-    takes_s=4.0,
+    takes_s=3.0,
 )
 CLAIMS = (
     Claim(

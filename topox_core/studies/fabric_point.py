@@ -34,7 +34,13 @@ from topox_core.schedule.settings import Settings
 from topox_core.studies.keys import SEED, Value
 from topox_core.studies.outcome import Outcome
 from topox_core.studies.subject import Resolved
-from topox_core.studies.values import DEFAULT_FABRIC, SETTINGS, Values
+from topox_core.studies.values import (
+    DEFAULT_FABRIC,
+    FAT_TREE_SHAPE,
+    OPTION_NAMES,
+    SETTINGS,
+    Values,
+)
 from topox_core.workloads.catalogue import generate
 
 ENGINES: Mapping[str, str] = {"first": "list", "search": "auto", "prove": "cpsat"}
@@ -218,16 +224,10 @@ def _settings(values: Values) -> Settings:
 
 def _options(cluster: Cluster, prices: Catalogue, values: Values) -> FabricOptions:
     """Return the options of a point's fabric, read as the command ``compare`` reads its own."""
-    shape = {
-        name: values[f"fabric.{name}"]
-        for name in ("oversubscription", "servers_per_rack")
-        if f"fabric.{name}" in values
-    }
-    options = FabricOptions(
-        topology_variant=str(values.get("fabric.topology_variant", "published")),
-        **shape,  # type: ignore[arg-type]
-    )
-    if shape or values.get("fabric.fat_tree", "cost") == "full":
+    chosen = {name: values[f"fabric.{name}"] for name in OPTION_NAMES if f"fabric.{name}" in values}
+    options = FabricOptions(**chosen)  # type: ignore[arg-type]
+    described = not chosen.keys().isdisjoint(FAT_TREE_SHAPE)
+    if described or values.get("fabric.fat_tree", "cost") == "full":
         return options
     if str(values.get("fabric", DEFAULT_FABRIC)) != "fat_tree":
         return options

@@ -11,6 +11,7 @@ from typing import Any
 
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import planned_run
 from topox_core.io.record import digest_of
@@ -25,7 +26,7 @@ from topox_core.studies.keys import SEED, Value
 from topox_core.studies.measures import FABRIC
 from topox_core.studies.point import StudyJob, host_name
 from topox_core.studies.subject import Resolved
-from topox_core.studies.values import SETTINGS
+from topox_core.studies.values import FAT_TREE_SHAPE, OPTION_NAMES, SETTINGS
 
 SCHEDULE = "schedule"
 NOT_AGAIN = "It hangs on a choice that no study can name, so that it cannot be computed again."
@@ -81,13 +82,20 @@ class Kept:
             held["lowering.all_reduce_on_network"] = False
         held |= {f"lowering.{kind}": name for kind, name in lowering.algorithm}
         held |= {"fabric": fabric, "prices": self.prices, SEED: self.settings.seed}
-        held["fabric.topology_variant"] = self.options.topology_variant
-        if self.options.oversubscription != 1.0 or self.options.servers_per_rack:
-            held["fabric.oversubscription"] = self.options.oversubscription
-            held["fabric.servers_per_rack"] = self.options.servers_per_rack
-        elif fabric == "fat_tree" and self.options.equivalent_gbps is None:
-            held["fabric.fat_tree"] = "full"
+        held |= _read_options(fabric, self.options)
         return {name: value for name, value in held.items() if name in known}
+
+
+def _read_options(fabric: str, options: FabricOptions) -> dict[str, Value]:
+    """Return the options that a fabric reads, by their keys."""
+    read: dict[str, Value] = {"fabric.topology_variant": options.topology_variant}
+    names = [name for name in ENTRIES[fabric].options if name in OPTION_NAMES]
+    shape = {name: getattr(options, name) for name in FAT_TREE_SHAPE}
+    if shape == {name: getattr(FabricOptions(), name) for name in FAT_TREE_SHAPE}:
+        names = [name for name in names if name not in FAT_TREE_SHAPE]
+        if fabric == "fat_tree" and options.equivalent_gbps is None:
+            read["fabric.fat_tree"] = "full"
+    return read | {f"fabric.{name}": getattr(options, name) for name in names}
 
 
 def record_of_solve(result: Result, kept: Kept, seconds: float = 0.0) -> RunRecord:
@@ -169,8 +177,10 @@ def _is_point(job: StudyJob, case: FabricCase, values: Mapping[str, Value]) -> b
     return (
         ours.cluster == its.cluster
         and ours.settings.as_record() == its.settings.as_record()
-        and (case.fabric != "fat_tree" or ours.options == its.options)
-        and ours.options.topology_variant == its.options.topology_variant
+        and all(
+            getattr(ours.options, name) == getattr(its.options, name)
+            for name in ("topology_variant", *ENTRIES[case.fabric].options)
+        )
         and case.catalogue == point.catalogue
     )
 

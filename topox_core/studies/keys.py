@@ -11,6 +11,7 @@ from topox_core.economics.parts import MOST_USD, MOST_W, PARTS
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import MAX_DELAY_MS
+from topox_core.fabrics.reevaluated import PAUSES, SHORTEST_INTERVAL_MS
 from topox_core.fabrics.registry import FABRICS
 from topox_core.io.errors import shown
 from topox_core.io.ranges import is_number, is_whole
@@ -166,6 +167,16 @@ _ON_CLUSTER = (
     Key("fabric.oversubscription", "Oversubscription of the fat-tree", "", "number", 1.0, 1e6),
     _whole("fabric.servers_per_rack", "Servers a rack", 0, MAX_SERVERS),
     _choice("fabric.topology_variant", "TopologyFinder", ("published", "released")),
+    Key(
+        "fabric.reevaluate_ms",
+        "Time between re-evaluations",
+        "ms",
+        "number",
+        SHORTEST_INTERVAL_MS,
+        1e6,
+    ),
+    _choice("fabric.pause", "Circuits that a re-evaluation darkens", PAUSES),
+    _truth("fabric.forwarding", "Forwarding between re-evaluations"),
     _choice("settings.effort", "Effort", EFFORTS),
     _choice("settings.model", "Model", ("physical", "paper")),
     _choice("settings.circuits", "Circuits", ("continuous", "per-slot")),

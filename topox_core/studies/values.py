@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
+from topox_core.fabrics.run import FabricOptions
 from topox_core.io.record import digest_of
 from topox_core.rails.presets import Preset
 from topox_core.schedule.open_choices import AUTO
@@ -27,6 +28,12 @@ SETTINGS = (
     *("model", "circuits", "clock", "switching", "share_circuits", "exclusive_devices"),
     *("any_port", "time_limit_s", "gap", "threads"),
 )
+# The options of fabrics that have keys; a layout is no number, and the NIC of the fat-tree follows from prices.
+OPTION_NAMES = tuple(
+    one.name for one in fields(FabricOptions) if one.name not in ("layout", "equivalent_gbps")
+)
+# Whoever sets one of them describes a fat-tree that does not cost the same.
+FAT_TREE_SHAPE = ("oversubscription", "servers_per_rack")
 
 
 def own_values(resolved: Resolved) -> dict[str, Value]:
@@ -48,7 +55,7 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
 def _of_graph(resolved: Resolved) -> dict[str, Value]:
     assert resolved.cluster is not None
     cluster = {f"cluster.{k}": v for k, v in asdict(resolved.cluster).items() if k != "name"}
-    preset = Settings.of()
+    preset, options = Settings.of(), FabricOptions()
     workload = resolved.subject.workload
     parameters: dict[str, Value] = {}
     if workload is not None:
@@ -62,9 +69,7 @@ def _of_graph(resolved: Resolved) -> dict[str, Value]:
         **parameters,
         "fabric": DEFAULT_FABRIC,
         "fabric.fat_tree": "cost",
-        "fabric.oversubscription": 1.0,
-        "fabric.servers_per_rack": 0,
-        "fabric.topology_variant": "published",
+        **{f"fabric.{k}": getattr(options, k) for k in OPTION_NAMES},
         "settings.effort": "first",
         **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
         "lowering.rings": AUTO,

@@ -10,6 +10,7 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import check_delay, compare
 from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import better_run
 from topox_core.fabrics.verdict import why_not
@@ -62,13 +63,11 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
 
 
 def _key(case: Case, name: str, options: FabricOptions, runs: Runs) -> str:
-    own = {
-        "fat_tree": (options.oversubscription, options.servers_per_rack, options.equivalent_gbps),
-        "static": (options.topology_variant, case.settings.seed),
-        # A plan that is better by now may be better than the ideal switch was.
-        "ideal": tuple(run.iteration_ms for run in runs.values()),
-    }.get(name, ())
-    return f"{case.key}|{name}|{own}"
+    # No page gives a layout.
+    own = [getattr(options, one) for one in ENTRIES[name].options if one != "layout"]
+    # A plan that is better by now may be better than the ideal switch was.
+    known = [run.iteration_ms for run in runs.values()] if name == "ideal" else []
+    return f"{case.key}|{case.settings.seed}|{name}|{own}|{known}"
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)

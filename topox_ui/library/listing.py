@@ -13,8 +13,8 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.library.comparison import RunComparison, compare_runs
-from topox_core.library.filters import RunFilter
-from topox_core.library.record import FAILED, RunRecord
+from topox_core.library.filters import RUNS_ONLY, RunFilter
+from topox_core.library.record import CARD, FAILED, RunRecord
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
@@ -34,6 +34,7 @@ STATUS_WORDS = {
     "feasible": "feasible",
     "simulated": "simulated",
     "counted": "counted",
+    "compared": "compared",
     FAILED: "failed",
 }
 STOPPED_WORDS = {"proof": "proof", "time_limit": "time limit", "cancelled": "cancelled"}
@@ -75,7 +76,13 @@ def asked() -> RunFilter:
         version=code_version() if now.mine else "",
         study=now.study,
         text=now.text,
+        without=_every_run().without,
     )
+
+
+def _every_run() -> RunFilter:
+    """Return what the page can list: answers of cards are left out unless they are asked for."""
+    return RunFilter(kind=CARD) if state_of(RunsState).kind == CARD else RUNS_ONLY
 
 
 def listed(library: RunLibrary) -> Listed:
@@ -92,7 +99,12 @@ def listed(library: RunLibrary) -> Listed:
     if len(chosen) < len(now.chosen):
         choose(RunsState, chosen=tuple(one.id for one in chosen) or None)
         keep_address()
-    return Listed(runs, chosen, library.count(), library.count(which))
+    return Listed(runs, chosen, library.count(_every_run()), library.count(which))
+
+
+def listable(library: RunLibrary) -> bool:
+    """Return whether there is anything to list."""
+    return library.count(_every_run()) > 0
 
 
 def compared_runs(now: Listed) -> RunComparison | None:
@@ -112,7 +124,7 @@ def controls(library: RunLibrary) -> None:
     with st.sidebar:
         st.divider()
         st.html('<p class="side">Show only</p>')
-        subjects = {one.name: one.name or "no name" for one in library.subjects()[:200]}
+        subjects = {one.name: one.name or "no name" for one in library.subjects(_every_run())[:200]}
         menu("Subject", RunsState, "subject", {"": "all subjects"} | subjects)
         statuses = {word: STATUS_WORDS.get(word, word) for word in library.values("status")}
         menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from topox_core.library.record import CARD
 from topox_ui.state.page_state import Index, PageState
 
 MOST_COMPARED = 4
@@ -16,6 +17,7 @@ KINDS = {
     "rail": "a rail",
     "round": "jobs by time division",
     "bill": "a network's cost",
+    CARD: "an answer of a published card",
 }
 Words = Annotated[str, Field(max_length=200)]
 # Where a page of the list begins: after the run that started then and has that number.
@@ -39,7 +41,7 @@ class RunsState(PageState):
 
     subject: Words = ""
     status: Annotated[str, Field(max_length=40)] = ""
-    kind: Literal["", "fabric", "schedule", "rail", "round", "bill"] = ""
+    kind: Literal["", "fabric", "schedule", "rail", "round", "bill", "card"] = ""
     mine: bool = False
     study: Index | None = None
     text: Words = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import ENTRIES, FABRICS
+from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.scheduled import schedule
 from topox_core.library.record import RunRecord
 from topox_core.rails.builder import build
@@ -20,7 +22,8 @@ from topox_core.rails.presets import preset
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.studies.point import StudyJob, fabric_run_of, point_of, run_cell
 from topox_core.studies.study_file import study_of
-from topox_core.studies.subject import resolve
+from topox_core.studies.subject import Subject, resolve
+from topox_core.studies.values import OPTION_NAMES
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import BASELINE, StudyCell
@@ -51,6 +54,30 @@ def test_a_point_of_a_sample_is_the_row_of_the_comparison(delay_ms: float) -> No
         assert record.measures["iteration_ms"] == rows[name].iteration_ms, name
         assert record.measures["bound_ms"] == rows[name].bound_ms, name
         assert record.measures["changes"] == rows[name].circuits_changed, name
+
+
+def test_options_of_a_fabric_that_a_study_sets_reach_it() -> None:
+    graph, cluster = load_sample("race")
+    cluster = cluster.changed(reconfiguration_ms=2.0)
+    chosen = {"reevaluate_ms": 5.0, "pause": "changed", "forwarding": False}
+    options = FabricOptions(**chosen)  # type: ignore[arg-type]
+    row = compare(graph, cluster, LIST, ("reevaluated",), options)["reevaluated"]
+    usual = compare(graph, cluster, LIST, ("reevaluated",))["reevaluated"]
+    set_here = {f"fabric.{name}": value for name, value in chosen.items()}
+    study = {
+        "subject": {"kind": "sample", "name": "race"},
+        "fixed": {"cluster.reconfiguration_ms": 2.0, "fabric": "reevaluated", **set_here},
+    }
+    (record,) = run(study)
+    assert record.measures["iteration_ms"] == row.iteration_ms != usual.iteration_ms
+    assert {name: record.settings[name] for name in set_here} == set_here
+
+
+def test_every_option_that_a_fabric_reads_has_a_key() -> None:
+    read = {name for entry in ENTRIES.values() for name in entry.options}
+    assert read == {one.name for one in fields(FabricOptions)}
+    keys = resolve(Subject("sample", {"name": "race"})).subject.keys
+    assert all(f"fabric.{name}" in keys for name in OPTION_NAMES)
 
 
 def test_planned_circuits_are_the_schedule_of_page_and_command() -> None:

@@ -13,7 +13,10 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.library.filters import RunFilter
 from topox_core.library.merging import export_library
 from topox_core.library.run_library import RunLibrary
+from topox_core.papers.catalogue import CARDS
+from topox_core.papers.kept_answers import keep as keep_answer
 from topox_core.runs.identity import code_version
+from topox_core.runs.stopping import never
 from topox_ui.library.executions import drawn_run, execution_of
 from topox_ui.library.listing import PAGE, run_words
 from topox_ui.runs.limits import server_limits
@@ -55,6 +58,19 @@ def test_without_a_run_the_page_leads_to_where_one_is_kept_and_makes_no_file(pag
         link.proto.label for link in at.main.get("page_link")
     }
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
+
+
+def test_answers_of_published_cards_are_listed_only_when_they_are_asked_for(page, keep) -> None:
+    card = CARDS["opus-cost"]
+    keep_answer(library(), card, card.run(None, never, lambda _row: None), 1.0)
+    assert "No run is kept yet." in words(page())
+    keep(sample="race")
+    at = page()
+    assert len(at.dataframe[0].value) == 1
+    assert card.title not in words(at)
+    listed = page(kind="card").dataframe[0].value
+    assert len(listed) == 1
+    assert card.title in listed["Subject"][0]
 
 
 def test_a_solve_is_kept_with_what_the_page_shows(keep) -> None:
