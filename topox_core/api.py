@@ -231,8 +231,8 @@ def compare_fabrics(
     Parameters
     ----------
     fabrics
-        Some of ``ideal``, ``fat_tree``, ``static``, ``reactive``, ``provisioned``, ``scheduled``;
-        None means all.
+        Some of ``ideal``, ``fat_tree``, ``static``, ``reactive``, ``provisioned``, ``scheduled``,
+        ``reevaluated``, ``phased``; None means the first six.
     engine, time_limit_s, lowering, **settings
         As in :func:`schedule_iteration`.
 

@@ -19,6 +19,7 @@ from topox_core import __version__
 from topox_core.cli import (
     check,
     compare,
+    demand,
     failures,
     gallery,
     iteration,
@@ -45,6 +46,7 @@ COMMANDS = (
     compare,
     failures,
     topology,
+    demand,
     strategy,
     tdm,
     tdm_jobs,

@@ -40,6 +40,7 @@ CHOOSES = {
     "static": ("static",),
     "reactive": ("reactive",),
     "provisioned": ("provisioned", "reactive"),
+    "phased": ("provisioned", "reactive"),
     "scheduled": ("provisioned", "reactive"),
 }
 # Transfers of one algorithm alone, and of all that are tried for one graph: what is beyond is left out.

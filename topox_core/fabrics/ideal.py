@@ -43,6 +43,9 @@ _kept: dict[tuple[str, str, str, Settings], Execution] = {}
 # Fabrics whose bytes share links, and one more that is looked at where it was run anyway.
 SHARED: Mapping[str, Fabric] = {"static": run_static}
 ALSO_SHARED = "reevaluated"
+# Circuit fabrics that are looked at where they were run anyway: no plan on continuous time is behind
+# them, one on slots may be.
+ALSO_ON_CIRCUITS = ("phased", "in_collective")
 
 
 def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -121,6 +124,13 @@ def _executions(
         for execution in _on_circuits(order, name, run, stop):
             plans.append(execution)
             yield f"as {name} without delay", execution
+    for name in ALSO_ON_CIRCUITS:
+        if name in order.runs:
+            at_once = order.cluster.changed(reconfiguration_ms=0.0)
+            yield (
+                f"as {name} without delay",
+                replayed(order.runs[name].execution, at_once, exclusive),
+            )
     if plans:
         planned = min(plans, key=lambda execution: execution.makespan_ms)
         rank = np.lexsort((np.arange(len(planned.graph)), planned.start_ms))

@@ -1,117 +1,207 @@
-"""An order of transfers phase by phase: each phase as a few matchings, and each matching on one plane of ports.
+"""Phase by phase: each phase of transfers as a few matchings, and each matching on one plane of ports.
 
 For long delays: a matching joins every server with one peer, so that its transfers share a change
-of circuits. After Spectra (arXiv 2603.07373, of which we know the abstract): our own decomposition,
-with whole transfers.
+of circuits. After Spectra (arXiv 2603.07373, of which the abstract is public): our own
+decomposition, with whole transfers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.demand.assignment import SwitchTimes, assigned, equalised
+from topox_core.demand.decomposition import few_matchings
 from topox_core.fabrics.circuit_requests import Profile, held_devices, numbered_servers
+from topox_core.fabrics.circuits import circuit_run, execution_of
+from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.kernels.circuit_requests import Requests
+from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.passes import topological_order
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
 
 Pair = tuple[int, int]
-MOST_TASKS = 5_000
-# Changes a plane that even out the planes of a phase, and transfers looked at in all.
+# Changes that even out the planes of a phase, and transfers looked at in all.
 MOST_EVENED, MOST_WORK = 32, 400_000
+# Lines of a phase's matrix: beyond, pairs are coloured one after the other, the longest first.
+MOST_LINES = 128
+
+
+def run_phased(order: FabricRequest, stop: Stop) -> FabricRun:
+    """Run an iteration whose ports take their transfers phase by phase, each circuit set up as soon as its ports are idle.
+
+    Raises
+    ------
+    InputError
+        As :func:`~topox_core.fabrics.circuits.run_reactive`.
+    Stopped
+        If ``stop()`` is true.
+    """
+    if stop():
+        raise Stopped
+    profile = phased(Profile.of(order), order.settings.exclusive_devices)
+    return circuit_run("phased", order, execution_of(profile, profile.known.start))
 
 
 @dataclass(frozen=True)
-class _Configuration:
-    """Circuits that stand at the same time on one plane: the transfers of each pair, and the longest sum of one."""
+class WholeTransfers:
+    """Circuits that stand at the same time on one plane: the transfers of each pair, and the longest sum of one.
+
+    ``by_length`` says which transfers of a pair stay where a part of them goes: the longest that fit,
+    or the first ones.
+    """
 
     transfers: dict[Pair, list[int]]
+    length_ms: list[float]
+    by_length: bool
     weight_ms: float
 
     @staticmethod
-    def of(transfers: dict[Pair, list[int]], length_ms: list[float]) -> _Configuration:
+    def of(
+        transfers: dict[Pair, list[int]], length_ms: list[float], by_length: bool
+    ) -> WholeTransfers:
         """Return the configuration of some transfers; pairs without any are left out."""
         some = {pair: mine for pair, mine in transfers.items() if mine}
         weight_ms = max((sum(length_ms[j] for j in mine) for mine in some.values()), default=0.0)
-        return _Configuration(some, weight_ms)
+        return WholeTransfers(some, length_ms, by_length, weight_ms)
 
-    def split(self, tau_ms: float, length_ms: list[float]) -> tuple[_Configuration, _Configuration]:
-        """Return what stays and what goes where the last transfers of each pair go until ``tau_ms`` less is left."""
+    @property
+    def circuits(self) -> Hashable:
+        """The pairs that are joined."""
+        return frozenset(self.transfers)
+
+    def split(self, tau_ms: float) -> tuple[WholeTransfers, WholeTransfers] | None:
+        """Return what stays and what goes where each pair keeps at most ``tau_ms`` less than the longest has."""
+        if tau_ms <= 0:
+            return None
+        first = None if self.by_length else self._parts(tau_ms, by_length=False)
+        return first or self._parts(tau_ms, by_length=True)
+
+    def _parts(
+        self, tau_ms: float, by_length: bool
+    ) -> tuple[WholeTransfers, WholeTransfers] | None:
         stays: dict[Pair, list[int]] = {}
         goes: dict[Pair, list[int]] = {}
         for pair, mine in self.transfers.items():
-            left_ms, cut = sum(length_ms[j] for j in mine), len(mine)
-            while cut and left_ms > self.weight_ms - tau_ms:
-                cut -= 1
-                left_ms -= length_ms[mine[cut]]
-            stays[pair], goes[pair] = mine[:cut], mine[cut:]
-        return _Configuration.of(stays, length_ms), _Configuration.of(goes, length_ms)
+            kept, room_ms = set(), self.weight_ms - tau_ms
+            for j in sorted(mine, key=lambda j: -self.length_ms[j]) if by_length else mine:
+                if self.length_ms[j] <= room_ms:
+                    room_ms -= self.length_ms[j]
+                    kept.add(j)
+                elif not by_length:
+                    break
+            stays[pair] = [j for j in mine if j in kept]
+            goes[pair] = [j for j in mine if j not in kept]
+        parts = self._like(stays), self._like(goes)
+        return parts if parts[0].transfers and parts[1].transfers else None
+
+    def _like(self, transfers: dict[Pair, list[int]]) -> WholeTransfers:
+        return WholeTransfers.of(transfers, self.length_ms, self.by_length)
+
+    def joined(self, other: WholeTransfers) -> WholeTransfers:
+        """Return one configuration with the transfers of both, by position within a pair."""
+        pairs = self.transfers.keys() | other.transfers.keys()
+        both = {
+            pair: sorted(self.transfers.get(pair, []) + other.transfers.get(pair, []))
+            for pair in sorted(pairs)
+        }
+        return self._like(both)
 
 
-def phased(profile: Profile, exclusive_devices: bool) -> Profile | None:
+def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     """Return the iteration of a profile whose ports take their transfers phase by phase.
 
     The phase of a node is the number of transfers on the longest path into it, itself included;
-    transfers of a phase do not wait for one another. A plane is one port of every server. Devices
-    take tasks in the order in which they would be ready, were there devices enough. None for half
-    duplex, where eq. 7 can bind, and for graphs of more than :data:`MOST_TASKS` tasks.
+    transfers of a phase do not wait for one another. A plane is one port of every server. Nothing
+    else keeps phases apart: a port goes on as soon as it can, devices and places on a switch are
+    first come, first served. There is no deadlock, since phases rise along every path and both
+    ports of a transfer take it by (phase, configuration). The iteration is the shorter of two: a
+    configuration that is divided keeps the first transfers of each pair, or the longest that fit.
     """
+    ways = (_phased(profile, exclusive_devices, by_length) for by_length in (False, True))
+    return min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
+
+
+def _phased(profile: Profile, exclusive_devices: bool, by_length: bool) -> Profile:
+    """Return the iteration phase by phase with configurations divided in one way."""
     graph, wiring, length_ms = profile.graph, profile.wiring, profile.length_ms
-    if wiring.half or wiring.limit or len(graph) > MOST_TASKS:
-        return None
     planes, delay_ms = wiring.switches * wiring.k, profile.cluster.reconfiguration_ms
-    rank, plane = _phase_by_phase(graph, length_ms, planes, delay_ms)
     carried = (graph.kind == TRANSFER) & (length_ms > 0)
+    rank, plane = _phase_by_phase(profile, carried, planes, by_length)
     nobody, nothing = np.full(len(graph), -1, np.int32), np.zeros(0, np.int64)
     ends = [
         np.where(carried, numbered_servers(end, profile.server) * planes + plane, -1)
         for end in (graph.source, graph.destination)
     ]
-    out_port, in_port = ends[0], np.where(carried, ends[1] + wiring.servers * planes, -1)
-    switch = np.where(carried, plane // wiring.k, -1)
-    holders = Holders(nobody, *(column.astype(np.int32) for column in (out_port, in_port, switch)))
-    places = Places(0, 0, 0, nothing, nothing)
-    known = Requests(
-        length_ms,
-        holders.switch,
-        holders.out_port,
-        holders.in_port,
-        orders_of(np.argsort(rank).astype(np.int32), holders, places),
+    in_side = 0 if wiring.half else wiring.servers * planes
+    switch = np.where(carried, plane // wiring.k, -1).astype(np.int32)
+    holders = Holders(
+        nobody,
+        ends[0].astype(np.int32),
+        np.where(carried, ends[1] + in_side, -1).astype(np.int32),
+        switch,
     )
-    ready_ms = replace(profile, known=known).provisioned_start_ms()
+    orders = orders_of(
+        np.argsort(rank).astype(np.int32), holders, Places(0, 0, 0, nothing, nothing)
+    )
     device = np.where(length_ms > 0, held_devices(graph, exclusive_devices)[0], -1)
-    holders = holders._replace(device=device.astype(np.int32))
-    orders = orders_of(np.lexsort((rank, ready_ms)).astype(np.int32), holders, places)
-    return replace(profile, known=known._replace(start=ready_ms, orders=orders))
+    tasks = OrderedTasks(
+        graph.pred_ptr, *graph.successors, length_ms, device.astype(np.int32), *holders[1:]
+    )
+    start_ms, orders = with_port_orders(tasks, orders, wiring.switches, wiring.limit, delay_ms)
+    known = Requests(start_ms, switch, holders.out_port, holders.in_port, orders)
+    return replace(profile, known=known)
 
 
 def _phase_by_phase(
-    graph: TransferGraph, length_ms: FloatArray, planes: int, delay_ms: float
+    profile: Profile, carried: NDArray[np.bool_], planes: int, by_length: bool
 ) -> tuple[IntArray, IntArray]:
     """Return a rank for every node, by which ports take transfers, and the plane of each transfer."""
-    lengths = length_ms.tolist()
+    graph, half, lengths = profile.graph, profile.wiring.half, profile.length_ms.tolist()
     succ_ptr, succ_idx = graph.successors
     topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    moved = (graph.kind == TRANSFER) & (length_ms > 0)
-    phase = _phases(graph, topological, moved)
+    phase = _phases(graph, topological, carried)
     step, plane = np.zeros(len(graph), np.int32), np.zeros(len(graph), np.int32)
-    for number in np.unique(phase[moved]).tolist():
-        nodes = np.flatnonzero(moved & (phase == number)).tolist()
-        configurations = _configurations(graph, nodes, lengths)
-        for at, (one, port) in enumerate(_assigned(configurations, planes, delay_ms, lengths)):
-            for mine in one.transfers.values():
-                step[mine], plane[mine] = at, port
+    times = SwitchTimes(profile.cluster.reconfiguration_ms, first_free=False)
+    carried_ms = [0.0] * planes
+    for nodes in _of_each_phase(phase, carried):
+        configurations = [
+            WholeTransfers.of(transfers, lengths, by_length)
+            for transfers in _matched(graph, nodes, lengths, half)
+        ]
+        by_plane = assigned(configurations, planes, times)
+        if len(nodes) > 1:
+            most = min(MOST_EVENED * planes, MOST_WORK // len(nodes))
+            by_plane = equalised(by_plane, times, exchanges=True, most=most)
+        # Planes are alike: the longest part goes to the plane that has carried least so far.
+        longest = sorted(by_plane, key=times.load_ms, reverse=True)
+        for port, mine in zip(np.argsort(carried_ms, kind="stable").tolist(), longest, strict=True):
+            carried_ms[port] += times.load_ms(mine)
+            for at, one in enumerate(mine):
+                for transfers in one.transfers.values():
+                    step[transfers], plane[transfers] = at, port
     place = np.empty(len(graph), np.int64)
     place[topological] = np.arange(len(graph))
     # Transfers of a phase come before what else belongs to it, and that waits for them only.
     rank = np.empty(len(graph), np.int32)
-    rank[np.lexsort((place, step, ~moved, phase))] = np.arange(len(graph), dtype=np.int32)
+    in_order = np.lexsort((np.arange(len(graph)), place * ~carried, step, ~carried, phase))
+    rank[in_order] = np.arange(len(graph), dtype=np.int32)
     return rank, plane
+
+
+def _of_each_phase(phase: IntArray, carried: NDArray[np.bool_]) -> Iterator[list[int]]:
+    """Yield the transfers of each phase, ascending."""
+    nodes = np.flatnonzero(carried)
+    nodes = nodes[np.argsort(phase[nodes], kind="stable")]
+    cuts = np.flatnonzero(np.diff(phase[nodes])) + 1
+    yield from (part.tolist() for part in np.split(nodes, cuts) if len(part))
 
 
 def _phases(graph: TransferGraph, topological: IntArray, moved: NDArray[np.bool_]) -> IntArray:
@@ -123,19 +213,50 @@ def _phases(graph: TransferGraph, topological: IntArray, moved: NDArray[np.bool_
     return np.array(phase, np.int32)
 
 
-def _configurations(
-    graph: TransferGraph, nodes: Iterable[int], length_ms: list[float]
-) -> list[_Configuration]:
-    """Return as few matchings as the busiest server has peers, the longest pairs together as far as that goes."""
+def _matched(
+    graph: TransferGraph, nodes: Iterable[int], length_ms: list[float], half: bool
+) -> list[dict[Pair, list[int]]]:
+    """Return the transfers of a phase as matchings of servers, as few as the busiest server has peers one way."""
     of_pair: dict[Pair, list[int]] = {}
     for j in nodes:
         of_pair.setdefault((int(graph.source[j]), int(graph.destination[j])), []).append(j)
     total_ms = {pair: sum(length_ms[j] for j in mine) for pair, mine in of_pair.items()}
+    return [{pair: of_pair[pair] for pair in one} for one in _matchings(total_ms, half)]
+
+
+def _matchings(total_ms: dict[Pair, float], half: bool) -> list[list[Pair]]:
+    sources, destinations = ({pair[side] for pair in total_ms} for side in (0, 1))
+    distinct = len(sources | destinations) if half else len(total_ms)
+    if len(sources) == len(destinations) == len(total_ms) and (
+        not half or distinct == 2 * len(total_ms)
+    ):
+        return [list(total_ms)]  # already one matching
     longest = sorted(total_ms, key=lambda pair: (-total_ms[pair], pair))
-    matchings: dict[int, dict[Pair, list[int]]] = {}
-    for pair, colour in matching_of_pairs(longest).items():
-        matchings.setdefault(colour, {})[pair] = of_pair[pair]
-    return [_Configuration.of(one, length_ms) for one in matchings.values()]
+    lines = max(len(sources), len(destinations))
+    if half or lines > MOST_LINES:
+        colours = one_way_matchings(longest) if half else matching_of_pairs(longest)
+        matchings: dict[int, list[Pair]] = {}
+        for pair, colour in colours.items():
+            matchings.setdefault(colour, []).append(pair)
+        return list(matchings.values())
+    row, column = sorted(sources), sorted(destinations)
+    at = {x: i for i, x in enumerate(row)}, {y: i for i, y in enumerate(column)}
+    matrix = np.zeros((lines, lines))
+    for (x, y), ms in total_ms.items():
+        matrix[at[0][x], at[1][y]] = ms
+    return [[(row[i], column[j]) for i, j in one] for one in few_matchings(matrix)]
+
+
+def one_way_matchings(pairs: list[Pair]) -> dict[Pair, int]:
+    """Return the number of a matching for each pair where a port sends or receives: the first with both servers free."""
+    taken: dict[int, set[int]] = {}
+    colours: dict[Pair, int] = {}
+    for x, y in pairs:
+        busy = taken.setdefault(x, set()) | taken.setdefault(y, set())
+        colours[x, y] = colour = next(c for c in range(len(busy) + 1) if c not in busy)
+        taken[x].add(colour)
+        taken[y].add(colour)
+    return colours
 
 
 def matching_of_pairs(pairs: list[Pair]) -> dict[Pair, int]:
@@ -180,48 +301,3 @@ def _swap(
     for a, b, colour in path:
         swapped = other if colour == first else first
         at_source[a][swapped], at_destination[b][swapped] = b, a
-
-
-def _assigned(
-    configurations: list[_Configuration], planes: int, delay_ms: float, length_ms: list[float]
-) -> list[tuple[_Configuration, int]]:
-    """Return configurations with the plane of each: the longest first to the plane with the least load, then evened out."""
-    load_ms = [0.0] * planes
-    assigned: list[tuple[_Configuration, int]] = []
-    for one in sorted(configurations, key=lambda one: -one.weight_ms):
-        plane = min(range(planes), key=lambda p: load_ms[p])
-        load_ms[plane] += one.weight_ms + delay_ms
-        assigned.append((one, plane))
-    transfers = sum(len(mine) for one in configurations for mine in one.transfers.values())
-    for _ in range(min(MOST_EVENED * planes, MOST_WORK // max(1, transfers))):
-        high = max(range(planes), key=lambda p: load_ms[p])
-        low = min(range(planes), key=lambda p: load_ms[p])
-        tau_ms = (load_ms[high] - load_ms[low] - delay_ms) / 2
-        best_ms = load_ms[high] * (1 - 1e-9)
-        change: tuple[int, _Configuration | None, _Configuration] | None = None
-        for at, (one, plane) in enumerate(assigned):
-            if plane != high or tau_ms <= 0:
-                continue
-            whole_ms = one.weight_ms + delay_ms
-            after_ms = max(load_ms[high] - whole_ms, load_ms[low] + whole_ms)
-            if after_ms < best_ms:
-                best_ms, change = after_ms, (at, None, one)
-            stays, goes = one.split(tau_ms, length_ms)
-            if not stays.transfers or not goes.transfers:
-                continue
-            after_ms = max(
-                load_ms[high] - one.weight_ms + stays.weight_ms,
-                load_ms[low] + goes.weight_ms + delay_ms,
-            )
-            if after_ms < best_ms:
-                best_ms, change = after_ms, (at, stays, goes)
-        if change is None:
-            break
-        at, kept, given = change
-        left_ms = -delay_ms if kept is None else kept.weight_ms
-        load_ms[high] += left_ms - assigned[at][0].weight_ms
-        load_ms[low] += given.weight_ms + delay_ms
-        assigned[at] = (given, low) if kept is None else (kept, high)
-        if kept is not None:
-            assigned.append((given, low))
-    return assigned

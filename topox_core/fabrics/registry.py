@@ -98,6 +98,15 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topoopt_ocs",
             pays_delay=True,
         ),
+        "phased": FabricEntry(
+            "Phase by phase",
+            "switching phase by phase",
+            "topox_core.fabrics.phases:run_phased",
+            "topoopt_ocs",
+            pays_delay=True,
+            mapped=False,
+            usual=False,
+        ),
         "scheduled": FabricEntry(
             "Planned circuits",
             "planned circuits",

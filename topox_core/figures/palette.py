@@ -97,6 +97,8 @@ _FABRICS_LIGHT = {
     "static": "#DDCC77",
     "reactive": "#CC6677",
     "provisioned": "#88CCEE",
+    "phased": "#44AA99",
+    "in_collective": "#AA4499",
     "scheduled": "#4B3FA8",
 }
 _FABRICS_DARK = {
@@ -105,6 +107,8 @@ _FABRICS_DARK = {
     "static": "#F0E08A",
     "reactive": "#E07B5A",
     "provisioned": "#88CCEE",
+    "phased": "#4FBBA8",
+    "in_collective": "#D97FC6",
     "scheduled": "#8F86E8",
 }
 FABRIC_DASH = {
@@ -113,11 +117,16 @@ FABRIC_DASH = {
     "static": "2px,3px",
     "reactive": "solid",
     "provisioned": "6px,3px",
+    "phased": "9px,3px,2px,3px",
+    "in_collective": "longdash",
     "scheduled": "solid",
 }
 # A fabric without a colour of its own.
 _OTHER_FABRIC = "#999933"
-_WHITE_ON_FABRIC = {"light": ("fat_tree", "scheduled"), "dark": ("ideal", "fat_tree")}
+_WHITE_ON_FABRIC = {
+    "light": ("fat_tree", "in_collective", "scheduled"),
+    "dark": ("ideal", "fat_tree"),
+}
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ _FABRIC_MARKS = {
     "static": "square",
     "reactive": "circle",
     "provisioned": "diamond",
+    "phased": "cross",
+    "in_collective": "triangle-down",
     "scheduled": "star",
 }
 MOST_LINES = len(_LOOKS)

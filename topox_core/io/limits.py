@@ -84,3 +84,5 @@ WHOLE_JSON = Limits(24 * MB, MAX_TASKS)
 UNPACKED = (RECORDING, RECORDING_IN_BROWSER, CHAKRA)
 TEXT_WORKLOAD = Limits(20 * MB, 200_000)
 NETWORK = Limits(1 * MB, 64)
+# A matrix of demands: rows, and as many columns.
+DEMAND = Limits(8 * MB, 256)

@@ -134,7 +134,7 @@ def test_a_comparison_that_is_stopped_keeps_what_it_has() -> None:
     [
         (
             ["ideal", "hypercube"],
-            "must be some of ideal, fat_tree, static, reevaluated, reactive, provisioned, scheduled (got 'hypercube')",
+            f"must be some of {', '.join(FABRICS)} (got 'hypercube')",
         ),
         ([], "must name at least one of ideal"),
     ],

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.registry import FABRICS
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.studies.design import latin_hypercube
@@ -88,7 +89,7 @@ MISTAKES = {
     "no value": (with_axis(3, {"key": "fabric", "values": []}), "axis 3, field values: is empty"),
     "a value of another kind": (
         with_axis(3, {"key": "fabric", "values": ["copper"]}),
-        "axis 3, field values: must be one of ideal, fat_tree, static, reevaluated, reactive, provisioned, scheduled",
+        f"axis 3, field values: must be one of {', '.join(FABRICS)}",
     ),
     "fixed and varied": (
         changed(fixed={"cluster.port_gbps": 100}),

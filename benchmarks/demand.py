@@ -1,0 +1,101 @@
+"""Plan demand matrices over parallel switches, and set the plans beside their bound and two baselines.
+
+    python -m benchmarks.demand [--seeds 3] [--only moe,each,gpt,flows] [--free]
+
+One line a kind of matrix, number of switches and delay: the mean over the seeds of ours over the
+bound and of the baselines over ours, and the longest time that one plan of ours took. Line sums
+are 1 ms, so that a delay is a share of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from topox_core.demand.bounds import lower_bound
+from topox_core.demand.planning import plan_demand
+from topox_core.model.transfer_graph import FloatArray
+
+SWITCHES, DELAYS_MS = (2, 4), (0.001, 0.01, 0.1)
+BASELINES = ("peeled", "shared")
+
+
+def moe(rng: np.random.Generator) -> FloatArray:
+    """Experts' exchange on 32 ports: all senders share the popularity of the experts (Dirichlet, all ones), with noise."""
+    popular = rng.dirichlet(np.ones(32))
+    demand = popular * rng.uniform(0.9, 1.1, (32, 32))
+    return np.asarray(demand / max(demand.sum(axis=0).max(), demand.sum(axis=1).max()))
+
+
+def moe_each(rng: np.random.Generator) -> FloatArray:
+    """The same with shares of its own for each receiver."""
+    return np.asarray(rng.dirichlet(np.ones(32), 32).T)
+
+
+def gpt(rng: np.random.Generator) -> FloatArray:
+    """A band of three diagonals on 32 ports: neighbours in a pipeline and in rings of two strides."""
+    ports, demand = 32, np.zeros((32, 32))
+    for stride, share in ((1, 0.5), (4, 0.3), (8, 0.2)):
+        at = np.arange(ports)
+        demand[at, (at + stride) % ports] = share * rng.uniform(0.9, 1.1, ports)
+    return demand
+
+
+def flows(rng: np.random.Generator) -> FloatArray:
+    """Four large and twelve small flows from and to each of 100 ports, 70 and 30 % of the bytes, with noise."""
+    ports, demand = 100, np.zeros((100, 100))
+    for count, share in ((4, 0.7), (12, 0.3)):
+        for _ in range(count):
+            sizes = share / count * rng.uniform(0.9, 1.1, ports)
+            demand[np.arange(ports), rng.permutation(ports)] += sizes
+    return demand
+
+
+KINDS: dict[str, Callable[[np.random.Generator], FloatArray]] = {
+    "moe": moe,
+    "each": moe_each,
+    "gpt": gpt,
+    "flows": flows,
+}
+
+
+def line(kind: str, switches: int, delay_ms: float, seeds: int, free: bool) -> str:
+    rows, longest_s = [], 0.0
+    for seed in range(seeds):
+        demand = KINDS[kind](np.random.default_rng(seed))
+        began = time.perf_counter()
+        ours = plan_demand(demand, switches, delay_ms, first_free=free).makespan_ms
+        longest_s = max(longest_s, time.perf_counter() - began)
+        bound = lower_bound(demand, switches, delay_ms, free).ms
+        others = [
+            plan_demand(demand, switches, delay_ms, first_free=free, method=name).makespan_ms
+            for name in BASELINES
+        ]
+        rows.append([ours / bound, *(other / ours for other in others)])
+    to_bound, a, b = np.mean(rows, axis=0)
+    return (
+        f"{kind:6} {switches:8} {delay_ms:8g} {to_bound:11.3f} {a:11.2f} {b:11.2f} {longest_s:9.2f}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--free", action="store_true", help="first configurations stand already")
+    options = parser.parse_args()
+    plan_demand(np.eye(3), 2, 0.1)  # machine code is loaded before the clock starts
+    print("kind   switches delay_ms  ours/bound      A/ours      B/ours  longest_s")
+    for kind in options.only.split(","):
+        for switches in SWITCHES:
+            for delay_ms in DELAYS_MS:
+                print(line(kind, switches, delay_ms, options.seeds, options.free), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One demand matrix over parallel optical switches: matchings, their times, who carries which."""

@@ -1,0 +1,141 @@
+"""Which switch carries which configuration: the longest first, then evened out by moving and splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+# Changes that even out the switches, for each configuration.
+MOST_CHANGES = 64
+GAIN = 1e-9  # as a share of the longest switch: less is no gain
+
+
+class Divisible(Protocol):
+    """What a switch carries for a time: circuits that are equal or not, and a part of which may go elsewhere."""
+
+    @property
+    def circuits(self) -> Hashable:
+        """What stands; two configurations with equal circuits need no set-up between them."""
+        ...
+
+    @property
+    def weight_ms(self) -> float:
+        """How long it stands."""
+        ...
+
+    def split(self, tau_ms: float) -> tuple[Self, Self] | None:
+        """Return what stays and what goes, if about ``tau_ms`` can go."""
+        ...
+
+    def joined(self, other: Self) -> Self:
+        """Return one configuration for both, whose circuits are equal."""
+        ...
+
+
+One = TypeVar("One", bound=Divisible)
+
+
+@dataclass(frozen=True)
+class _Change(Generic[One]):
+    """What becomes of the longest and the shortest switch, and the longer of the two afterwards in ms."""
+
+    after_ms: float
+    long: list[One]
+    short: list[One]
+
+
+@dataclass(frozen=True)
+class SwitchTimes:
+    """How long a switch takes: its configurations and a delay for each, the first one free if so asked."""
+
+    delay_ms: float
+    first_free: bool
+
+    def load_ms(self, configurations: Sequence[Divisible]) -> float:
+        """Return when the last of its configurations ends."""
+        paid = len(configurations) - (1 if self.first_free and configurations else 0)
+        return sum(one.weight_ms for one in configurations) + paid * self.delay_ms
+
+
+def assigned(configurations: Iterable[One], switches: int, times: SwitchTimes) -> list[list[One]]:
+    """Return the configurations of each switch: the longest first, each to the switch with the least load (Graham)."""
+    carried: list[list[One]] = [[] for _ in range(switches)]
+    load_ms = [0.0] * switches
+    for one in sorted(configurations, key=lambda one: -one.weight_ms):
+        switch = min(range(switches), key=lambda r: load_ms[r])
+        carried[switch].append(one)
+        load_ms[switch] += one.weight_ms + times.delay_ms
+    return carried
+
+
+def equalised(
+    carried: list[list[One]],
+    times: SwitchTimes,
+    exchanges: bool = False,
+    most: int | None = None,
+) -> list[list[One]]:
+    """Return the same with the longest switch relieved by the shortest one, again and again until nothing helps.
+
+    Of the longest switch a configuration moves whole, or half of what the two differ by moves in a
+    part of one (after Spectra, arXiv 2603.07373); with ``exchanges`` two may also change places.
+    Each step takes the change with the smallest new maximum of the two.
+
+    Parameters
+    ----------
+    most
+        Changes at most; by default :data:`MOST_CHANGES` for each configuration.
+    """
+    carried = [list(mine) for mine in carried]
+    if len(carried) < 2:
+        return carried
+    limit = MOST_CHANGES * (1 + sum(map(len, carried))) if most is None else most
+    load_ms = [times.load_ms(mine) for mine in carried]
+    for _ in range(limit):
+        high = max(range(len(carried)), key=lambda r: load_ms[r])
+        low = min(range(len(carried)), key=lambda r: load_ms[r])
+        best: _Change[One] | None = None
+        for change in _changes(carried[high], carried[low], times, exchanges):
+            if best is None or change.after_ms < best.after_ms:
+                best = change
+        if best is None or best.after_ms >= load_ms[high] * (1 - GAIN):
+            break
+        carried[high], carried[low] = best.long, best.short
+        load_ms[high], load_ms[low] = times.load_ms(best.long), times.load_ms(best.short)
+    return carried
+
+
+def _changes(
+    long: list[One], short: list[One], times: SwitchTimes, exchanges: bool
+) -> Iterator[_Change[One]]:
+    """Yield what could be done about a long switch and a short one."""
+    differ_ms = times.load_ms(long) - times.load_ms(short)
+    standing = {one.circuits: k for k, one in enumerate(short)}
+    for k, one in enumerate(long):
+        rest = [*long[:k], *long[k + 1 :]]
+        same = standing.get(one.circuits)
+        yield _change(rest, _with(short, one, same), times)
+        extra_ms = 0.0 if same is not None or (times.first_free and not short) else times.delay_ms
+        parts = one.split((differ_ms - extra_ms) / 2)
+        if parts is not None:
+            stays, goes = parts
+            yield _change([*long[:k], stays, *long[k + 1 :]], _with(short, goes, same), times)
+        if exchanges:
+            for m, other in enumerate(short):
+                if other.weight_ms < one.weight_ms:
+                    yield _change(
+                        [*long[:k], other, *long[k + 1 :]],
+                        [*short[:m], one, *short[m + 1 :]],
+                        times,
+                    )
+
+
+def _change(long: list[One], short: list[One], times: SwitchTimes) -> _Change[One]:
+    return _Change(max(times.load_ms(long), times.load_ms(short)), long, short)
+
+
+def _with(short: list[One], one: One, same: int | None) -> list[One]:
+    """Return a switch's configurations with one more, joined with the one of equal circuits."""
+    if same is None:
+        return [*short, one]
+    return [*short[:same], short[same].joined(one), *short[same + 1 :]]

@@ -1,0 +1,211 @@
+"""A demand matrix as weighted matchings: as few as can be, or by peeling the matrix with even lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.demand.configuration import ROUNDING, Configuration, Pair, matching_of
+from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_cover
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.runs.stopping import never
+from topox_core.schedule.engines.mip import Mip, Run, solve
+
+LP_LIMIT_S = 60.0
+
+
+def few_matchings(demand_ms: FloatArray) -> list[tuple[Pair, ...]]:
+    """Return as many matchings as the fullest line has entries, which together hold every entry once.
+
+    Each is the heaviest one that covers all lines with most entries left (after Spectra,
+    arXiv 2603.07373). In a bipartite graph such a matching exists (Koenig), so that the largest
+    number of entries in a line falls by one a matching: no decomposition has fewer.
+
+    Parameters
+    ----------
+    demand_ms
+        Square, entries of 0 or more.
+    """
+    left = np.array(demand_ms, np.float64)
+    bonus = len(left) * float(left.max(initial=0.0)) + 1.0
+    matchings: list[tuple[Pair, ...]] = []
+    while (there := left > 0).any():
+        entries = np.concatenate([there.sum(axis=1), there.sum(axis=0)])
+        column_of = heaviest_cover(left, entries == entries.max(), bonus)
+        rows = np.flatnonzero(column_of >= 0)
+        left[rows, column_of[rows]] = 0.0
+        matchings.append(matching_of(column_of))
+    return matchings
+
+
+def extended(demand_ms: FloatArray, matchings: list[tuple[Pair, ...]]) -> list[tuple[Pair, ...]]:
+    """Return each matching with further entries of the matrix on its free lines, the largest first."""
+    row, column = np.nonzero(demand_ms > 0)
+    largest = np.lexsort((column, row, -demand_ms[row, column]))
+    entries = list(zip(row[largest].tolist(), column[largest].tolist(), strict=True))
+    longer = []
+    for matching in matchings:
+        rows, columns = {i for i, _ in matching}, {j for _, j in matching}
+        more = list(matching)
+        for i, j in entries:
+            if i not in rows and j not in columns:
+                rows.add(i)
+                columns.add(j)
+                more.append((i, j))
+        longer.append(tuple(sorted(more)))
+    return longer
+
+
+def least_weights(
+    demand_ms: FloatArray,
+    matchings: list[tuple[Pair, ...]],
+    stop: Callable[[], bool] = never,
+) -> FloatArray:
+    """Return the shortest times of matchings that serve every entry: a linear programme in HiGHS.
+
+    Minimise the sum of w, where over the matchings with (i, j) the sum of w is at least D[i, j].
+    """
+    rows: dict[Pair, list[int]] = {}
+    for m, matching in enumerate(matchings):
+        for pair in matching:
+            rows.setdefault(pair, []).append(m)
+    pairs, count = sorted(rows), len(matchings)
+    lengths = [len(rows[pair]) for pair in pairs]
+    largest = float(demand_ms.max(initial=0.0))
+    programme = Mip(
+        cost=np.ones(count),
+        lower=np.zeros(count),
+        upper=np.full(count, np.inf),
+        integer=np.zeros(count, np.bool_),
+        row_lower=np.array([demand_ms[pair] for pair in pairs]) / largest,
+        row_upper=np.full(len(pairs), np.inf),
+        row_start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        column=np.array([m for pair in pairs for m in rows[pair]], np.int32),
+        value=np.ones(sum(lengths)),
+    )
+    outcome = solve(programme, Run(LP_LIMIT_S, 0.0, 0.0), None, stop)
+    covering = np.array([max(demand_ms[pair] for pair in one) for one in matchings])
+    if outcome.ended != "optimal" or outcome.values is None:
+        return covering
+    return _covering(demand_ms, np.maximum(outcome.values, 0.0) * largest, rows)
+
+
+def _covering(
+    demand_ms: FloatArray,
+    weights: FloatArray,
+    rows: dict[Pair, list[int]],
+) -> FloatArray:
+    """Return weights that serve every entry in full: a solver is content with a few millionths less."""
+    weights[weights < ROUNDING * demand_ms.max()] = 0.0
+    for pair, of in rows.items():
+        missing = float(demand_ms[pair]) - float(weights[of].sum())
+        if missing > 0:
+            weights[max(of, key=lambda m: weights[m])] += missing
+    return weights
+
+
+def shortest_few(demand_ms: FloatArray, stop: Callable[[], bool] = never) -> list[Configuration]:
+    """Return few matchings, extended, for the shortest times that serve the matrix."""
+    matchings = extended(demand_ms, few_matchings(demand_ms))
+    if not matchings:
+        return []
+    weights = least_weights(demand_ms, matchings, stop)
+    pairs = zip(matchings, weights.tolist(), strict=True)
+    return [Configuration(matching, weight) for matching, weight in pairs if weight > 0]
+
+
+def evened(demand_ms: FloatArray) -> FloatArray:
+    """Return the matrix with additions after which every line has the sum of the longest one."""
+    even = np.array(demand_ms, np.float64)
+    longest = max(even.sum(axis=1).max(initial=0.0), even.sum(axis=0).max(initial=0.0))
+    rows, columns = longest - even.sum(axis=1), longest - even.sum(axis=0)
+    i = j = 0
+    while i < len(even) and j < len(even):
+        more = min(rows[i], columns[j])
+        even[i, j] += more
+        rows[i] -= more
+        columns[j] -= more
+        if rows[i] <= columns[j]:
+            i += 1
+        else:
+            j += 1
+    return even
+
+
+def peeled(demand_ms: FloatArray, stop: Callable[[], bool] = never) -> list[Configuration]:
+    """Return the matrix with even lines as matchings, each the one with the largest smallest entry (Birkhoff).
+
+    Circuits that serve none of the demand are left out; what is left below rounding is dropped, and
+    served with the matching that carries its pair longest.
+    """
+    return _serving(demand_ms, peels(demand_ms, stop))
+
+
+def peels(
+    demand_ms: FloatArray, stop: Callable[[], bool] = never
+) -> list[tuple[NDArray[np.int32], float]]:
+    """Return the matchings of :func:`peeled` in their order: the column of each row, and the time."""
+    left = evened(demand_ms)
+    least = ROUNDING * 100 * float(left.max(initial=0.0))
+    known: NDArray[np.int32] = np.full(len(left), -1, np.int32)
+    found: list[tuple[NDArray[np.int32], float]] = []
+    rows = np.arange(len(left))
+    while left.max(initial=0.0) > least and not stop():
+        known, weight = bottleneck_matching(left, known)
+        if weight <= 0:
+            break
+        left[rows, known] -= weight
+        left[left < least] = 0.0
+        found.append((known, weight))
+    return found
+
+
+def begun_by_peeling(
+    demand_ms: FloatArray,
+    first: list[tuple[NDArray[np.int32], float]],
+    stop: Callable[[], bool] = never,
+) -> list[Configuration]:
+    """Return the first peels of a matrix, and few matchings for what they leave."""
+    left, rows = np.array(demand_ms, np.float64), np.arange(len(demand_ms))
+    begun = []
+    for column, weight in first:
+        asked = tuple(pair for pair in matching_of(column) if left[pair] > 0)
+        left[rows, column] = np.maximum(left[rows, column] - weight, 0.0)
+        if asked:
+            begun.append(Configuration(asked, weight))
+    left[left < ROUNDING * 100 * float(demand_ms.max(initial=0.0))] = 0.0
+    rest = shortest_few(left, stop)
+    served = np.zeros_like(left)
+    for one in (*begun, *rest):
+        for pair in one.circuits:
+            served[pair] += one.weight_ms
+    missing_ms, most = demand_ms - served, ROUNDING * 1e3 * float(demand_ms.max(initial=0.0))
+    small = [
+        Configuration(((i, j),), float(missing_ms[i, j]))
+        for i, j in np.argwhere(missing_ms > most).tolist()
+    ]
+    return [*begun, *rest, *small]
+
+
+def _serving(
+    demand_ms: FloatArray, found: list[tuple[NDArray[np.int32], float]]
+) -> list[Configuration]:
+    """Return the matchings without circuits that nobody asked for, made to serve the last billionth as well."""
+    matchings = [
+        tuple(pair for pair in matching_of(one) if demand_ms[pair] > 0) for one, _ in found
+    ]
+    weights = np.array([weight for _, weight in found])
+    rows: dict[Pair, list[int]] = {}
+    for m, matching in enumerate(matchings):
+        for pair in matching:
+            rows.setdefault(pair, []).append(m)
+    for pair in zip(*(end.tolist() for end in np.nonzero(demand_ms > 0)), strict=True):
+        if pair not in rows:
+            rows[pair] = [len(matchings)]
+            matchings.append((pair,))
+            weights = np.append(weights, 0.0)
+    weights = _covering(demand_ms, weights, rows)
+    pairs = zip(matchings, weights.tolist(), strict=True)
+    return [Configuration(one, weight) for one, weight in pairs if one and weight > 0]
