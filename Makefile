@@ -1,5 +1,6 @@
 # make run    from a bare machine with Python 3.11 to 3.13 to the running app
 # make serve  the same for a class or a team: TOPOX_... variables say where it listens and what it allows
+# make class  a class on this machine: COURSE=NET-401 FOLDER=class; make class-clean FOLDER=class deletes its answers
 # make test   from a bare machine to a finished run of the quick tests
 # make fuzz   60,000 malformed files
 # make test-long   what takes long: all cases of what the quick run samples, most of the browser
@@ -23,11 +24,12 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/training/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test test-long fuzz lint bench lock bom clean
+.PHONY: help setup run serve class class-clean test test-long fuzz lint bench lock bom clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
 	@echo "make serve   the same where and as the TOPOX_... variables say (docs/serving.md)"
+	@echo "make class   hold a class: COURSE=NET-401 FOLDER=class (docs/labs.md); make class-clean FOLDER=class deletes its answers"
 	@echo "make test    set up, check the style and the types, run the quick tests"
 	@echo "make test-long  the tests that take long: all cases of what make test samples, most of the browser"
 	@echo "make fuzz    read $(CASES) malformed files of every format, measure each (CASES=6000 reads fewer)"
@@ -44,6 +46,12 @@ run: setup
 
 serve: setup
 	@TOPOX_RUN_LIBRARY="$${TOPOX_RUN_LIBRARY:-no}" exec $(PY) -m topox_ui.serve
+
+class: setup
+	@exec $(PY) -m topox_ui.classroom.serve --course "$(COURSE)" --folder "$(or $(FOLDER),class)" $(if $(YES),--yes)
+
+class-clean: setup
+	@exec $(PY) -m topox_ui.classroom.serve --clean --folder "$(or $(FOLDER),class)" $(if $(YES),--yes)
 
 lint: $(DEV_STAMP)
 	$(PY) -m ruff format --check .

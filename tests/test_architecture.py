@@ -88,7 +88,7 @@ TDM_MAY_USE = {
     "study": {"algorithms", "mixes", "model", "solve"},
 }
 # Of the app: what its pages stand on.
-UI_SHARED = {"answers", "runs", "shell", "state"}
+UI_SHARED = {"answers", "classroom", "runs", "shell", "state"}
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 
 

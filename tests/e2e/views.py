@@ -28,6 +28,7 @@ FACES = {
     "Published results": ("gallery.card=measured",),
     "Learn": tuple(f"learn.step={step}" for step in range(2, 7)),
     "Glossary": ("glossary.find=delay",),
+    "Present": ("present.see=statistics", "present.see=leaderboards"),
 }
 
 

@@ -279,6 +279,7 @@ def run_validate(options: argparse.Namespace) -> int:
 
 def run_grade(options: argparse.Namespace) -> int:
     """Grade a folder; 1 if a file is doubtful or could not be graded."""
+    from topox_core.labs.class_folder import secret_for
     from topox_core.labs.folder import grade_folder, load_explanations
     from topox_core.labs.grade_tables import FORMS, load_roster
     from topox_core.labs.ready_labs import labs_in, ready_labs
@@ -291,8 +292,9 @@ def run_grade(options: argparse.Namespace) -> int:
     points = None
     if options.explanations:
         points = load_explanations(read(options.explanations), options.explanations)
+    folder = Path(options.folder)
     roster = load_roster(read(options.roster), options.roster) if options.roster else None
-    graded = grade_folder(Path(options.folder), labs, points)
+    graded = grade_folder(folder, labs, points, secret_for(folder))
     made = _grade_table(options, graded, labs, roster)
     if options.csv:
         write(options.csv, made.content)
@@ -350,7 +352,7 @@ def run_stats(options: argparse.Namespace) -> int:
     """Print the statistics of a lab."""
     from dataclasses import asdict
 
-    from topox_core.labs.folder import answers_in
+    from topox_core.labs.folder import answers_in, latest_of_each
     from topox_core.labs.ready_labs import lab_of
     from topox_core.labs.statistics import lab_statistics
     from topox_core.labs.texts_in import texts_in
@@ -358,7 +360,7 @@ def run_stats(options: argparse.Namespace) -> int:
     lab = lab_of(options.lab)
     words = texts_in(lab.language)
     files, refused = answers_in(Path(options.folder))
-    every = lab_statistics(lab, [file.answers for _, file in files])
+    every = lab_statistics(lab, latest_of_each(file.answers for _, file in files))
     for bad in refused:
         note(f"not counted: {bad.file}: {bad.problem}")
     if options.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from topox_core.io.files import read, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number
 from topox_core.io.tables import as_meant, read_table
-from topox_core.labs.answers import Explained
+from topox_core.labs.answers import Answers, Explained
 from topox_core.labs.answers_file import AnswersFile, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab
@@ -83,6 +83,30 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
         except InputError as error:
             refused.append(Unreadable(entry.name, _problem(error)))
     return files, refused
+
+
+def answers_from(
+    files: Iterable[tuple[str, bytes]],
+) -> tuple[list[tuple[str, AnswersFile]], list[Unreadable]]:
+    """Return the answers among files that were given by name and content, and those that are none."""
+    found: list[tuple[str, AnswersFile]] = []
+    refused: list[Unreadable] = []
+    for name, data in files:
+        try:
+            found.append((name, load_answers(data, name)))
+        except InputError as error:
+            refused.append(Unreadable(name, _problem(error)))
+    return found, refused
+
+
+def latest_of_each(every: Iterable[Answers]) -> tuple[Answers, ...]:
+    """Return of each student and lab the answers that were finished last: nobody is counted twice."""
+    latest: dict[tuple[str, str, str], Answers] = {}
+    for one in every:
+        student = one.lab, _folded(one.course), _folded(one.student)
+        if student not in latest or one.finished >= latest[student].finished:
+            latest[student] = one
+    return tuple(latest.values())
 
 
 def grade_folder(

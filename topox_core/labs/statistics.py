@@ -97,33 +97,58 @@ def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatis
 
 
 def _of_question(lab: Lab, question: Question, every: Sequence[Answers]) -> QuestionStatistics:
-    firsts: list[tuple[Any, int, Marked]] = []
-    seconds: list[Marked] = []
+    firsts: list[tuple[Any, int]] = []
+    seconds: list[tuple[Any, int]] = []
     for one in every:
         first, second = _given(one, question)
-        if (marked := _marked(lab, question, first, one.seed)) is not None:
-            firsts.append((marked[0], one.seed, marked[1]))
-            if (again := _marked(lab, question, second, one.seed)) is not None:
-                seconds.append(again[1])
-    relative = depends_on_student(lab, question) and len({seed for _, seed, _ in firsts}) > 1
-    values = _numbers(lab, question, [(value, seed) for value, seed, _ in firsts], relative)
+        if _marked(lab, question, first, one.seed) is not None:
+            firsts.append((first, one.seed))
+            seconds.append((second, one.seed))
+    return question_statistics(lab, question, firsts, seconds)
+
+
+def question_statistics(
+    lab: Lab,
+    question: Question,
+    firsts: Iterable[tuple[Any, int]],
+    seconds: Iterable[tuple[Any, int]] = (),
+) -> QuestionStatistics:
+    """Return the statistics of one question; an answer that cannot be read is not counted.
+
+    Parameters
+    ----------
+    firsts, seconds
+        Answers before and after the discussion, each with the seed it was given for.
+    """
+    read = [
+        (marked[0], seed, marked[1])
+        for value, seed in firsts
+        if (marked := _marked(lab, question, value, seed)) is not None
+    ]
+    again = [
+        marked[1]
+        for value, seed in seconds
+        if (marked := _marked(lab, question, value, seed)) is not None
+    ]
+    relative = depends_on_student(lab, question) and len({seed for _, seed, _ in read}) > 1
+    values = _numbers(lab, question, [(value, seed) for value, seed, _ in read], relative)
     chosen = Counter(
         option
-        for value, _, _ in firsts
+        for value, _, _ in read
         if question.type in ("choice", "multi")
         for option in ([value] if isinstance(value, str) else value)
     )
-    said = Counter(marked.say for _, _, marked in firsts if not marked.right and marked.say)
+    said = Counter(marked.say for _, _, marked in read if not marked.right and marked.say)
     return QuestionStatistics(
         question.id,
         question.type,
-        len(firsts),
+        len(read),
         relative,
         values,
         histogram(values),
         tuple((option.id, chosen[option.id]) for option in question.options),
-        _share([marked for _, _, marked in firsts]),
-        _share(seconds),
+        _share([marked for _, _, marked in read]),
+        _share(again),
         tuple(said.most_common(MOST_MISTAKES)),
     )
 

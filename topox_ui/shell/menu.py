@@ -7,6 +7,7 @@ import streamlit as st
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import plural
 from topox_core.workloads.samples import SAMPLES
+from topox_ui.classroom.door import is_student, shows
 from topox_ui.shell.links import page_link
 from topox_ui.shell.pages import Page, groups
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
@@ -15,10 +16,13 @@ from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
 def menu(page: Page) -> None:
     """Draw the menu of a page into the sidebar."""
     st.html('<p class="brand">TOPO-X <b>Workbench</b></p>')
-    job_box()
+    student = is_student()
+    if not student:
+        job_box()
     with st.container(key="menu"):
         for heading, pages in groups().items():
-            if len(pages) == 1 or not heading:
+            pages = [one for one in pages if shows(one.title)]
+            if student or len(pages) == 1 or not heading:
                 _links(pages, page)
             else:
                 with st.expander(heading, expanded=page.group in ("", heading)):

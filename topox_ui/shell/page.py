@@ -12,6 +12,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
+from topox_ui.shell.class_door import admit
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import menu
 from topox_ui.shell.page_changes import keep_page_changes
@@ -53,6 +54,7 @@ def frame(title: str) -> Theme:
         initial_sidebar_state="auto",
     )
     warmed()
+    admit(title)
     restore(title, models)
     if page.needs_graph and loaded() is None and not AWAITED.there:
         open_first()

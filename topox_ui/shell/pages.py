@@ -27,6 +27,8 @@ class Page:
         Whether it is about the task graph that is loaded.
     group
         Under which heading of the menu it stands.
+    listed
+        Whether the menu has it; else another page leads to it.
     """
 
     path: str
@@ -35,6 +37,7 @@ class Page:
     prefix: str = ""
     needs_graph: bool = False
     group: str = ""
+    listed: bool = True
 
 
 YOUR_JOB, JOBS_RAILS_COST = "Your job", "Jobs, rails, cost"
@@ -116,6 +119,14 @@ PAGES = (
         "glossary.",
         group=LEARN,
     ),
+    Page(
+        "pages/17_Present.py",
+        "Present",
+        ("present.state.PresentState",),
+        "present.",
+        group=LEARN,
+        listed=False,
+    ),
 )
 
 
@@ -123,7 +134,8 @@ def groups() -> dict[str, list[Page]]:
     """Return the pages by their heading in the menu, in its order; Home has none."""
     grouped: dict[str, list[Page]] = {}
     for page in PAGES:
-        grouped.setdefault(page.group, []).append(page)
+        if page.listed:
+            grouped.setdefault(page.group, []).append(page)
     return grouped
 
 

@@ -1,0 +1,134 @@
+"""The folder of a class: whole files by seed, signed; nobody's answers over another's; limits; nothing but ours deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.topox_core.labs.test_answers import LABS, at, solved
+from topox_core.cli.main import main
+from topox_core.errors import InputError
+from topox_core.labs import class_folder
+from topox_core.labs.answers_file import is_signed, load_answers
+from topox_core.labs.class_folder import KEY_FILE, ClassFolder, clean, read_secret, secret_for
+from topox_core.labs.draws import seed_of
+from topox_core.labs.folder import ENDING, grade_folder, latest_of_each
+from topox_core.labs.student import begin, lock
+
+LAB = LABS["six-tasks"]
+
+
+def begun(student: str, value: float = 9, minute: int = 0, seed: int | None = None):
+    answers = begin(LAB, "NET-401", student, at(minute), seed)
+    return lock(LAB, answers, "P1", value, at(minute + 1))
+
+
+def test_answers_are_kept_by_seed_signed_and_graded_as_they_are(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path / "class")
+    answers = solved(LAB)
+    kept = folder.keep(LAB, answers)
+    seed = seed_of("NET-401", "s1234567")
+    assert kept.file == f"six-tasks/{seed:08d}{ENDING}" and kept.reason == ""
+    path = folder.path / kept.file
+    assert "s1234567" not in path.name
+    file = load_answers(path.read_bytes(), path.name)
+    assert file.answers == answers and not file.edited and is_signed(file, folder.secret)
+    graded = grade_folder(path.parent, LABS, secret=secret_for(path.parent))
+    assert [(one.student, one.worked, one.remarks) for one in graded.grades] == [
+        ("s1234567", 13, ())
+    ]
+    path.write_bytes(path.read_bytes().replace(b"s1234567", b"s1234568"))
+    assert "signature" in grade_folder(path.parent, LABS, secret=folder.secret).grades[0].remarks
+
+
+def test_the_command_checks_signatures_of_a_class_folder(tmp_path, capsys) -> None:
+    folder = ClassFolder.opened(tmp_path)
+    folder.keep(LAB, solved(LAB))
+    assert main(["lab", "grade", str(tmp_path / "six-tasks")]) == 0
+    (tmp_path / KEY_FILE).write_bytes(b"k" * 32)  # of another machine
+    assert main(["lab", "grade", str(tmp_path / "six-tasks")]) == 1
+    assert "signature" in capsys.readouterr().out
+
+
+def test_the_secret_is_made_once_and_for_the_owner_alone(tmp_path) -> None:
+    first = ClassFolder.opened(tmp_path).secret
+    assert len(first) == 32 and ClassFolder.opened(tmp_path).secret == first
+    assert (tmp_path / KEY_FILE).stat().st_mode & 0o077 == 0
+    assert ClassFolder.opened(tmp_path / "other").secret != first
+
+
+def test_whoever_goes_on_writes_over_their_own_and_nobody_else_s(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path)
+    one = begun("ada")
+    first = folder.keep(LAB, one)
+    later = lock(LAB, one, "P2", "x", at(5))
+    assert folder.keep(LAB, later) == first
+    assert folder.answers_to(LAB.id) == (later,)
+    # Somebody types the same id, or ada begins anew in another browser: both are there.
+    other = folder.keep(LAB, begun("ada", 11, minute=9))
+    assert other.file == first.file.replace(ENDING, f"-2{ENDING}")
+    assert load_answers((tmp_path / first.file).read_bytes(), "x").answers == later
+    assert [one.finished for one in folder.answers_to(LAB.id)] == [at(10)]  # one a student
+
+
+def test_practice_is_not_kept(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path)
+    kept = folder.keep(LAB, begun("ada", seed=1))
+    assert (kept.file, kept.reason) == ("", "practice")
+    assert folder.count() == (0, 0)
+
+
+def test_a_full_folder_takes_nothing_new_and_says_so(tmp_path, monkeypatch) -> None:
+    folder = ClassFolder.opened(tmp_path)
+    monkeypatch.setattr(class_folder, "MOST_FILES", 2)
+    one = begun("ada")
+    assert folder.keep(LAB, one).file and folder.keep(LAB, begun("bob")).file
+    assert folder.keep(LAB, begun("eve")).reason == "full"
+    assert folder.keep(LAB, lock(LAB, one, "P2", "x", at(5))).file  # who is in goes on
+    monkeypatch.setattr(class_folder, "MOST_FILES", 100)
+    monkeypatch.setattr(class_folder, "MOST_BYTES", 10)
+    assert folder.keep(LAB, begun("eve")).reason == "full"
+    assert len(list(tmp_path.rglob("*"))) == 2 + 2  # secret, lab, two files; no part of one
+
+
+def test_a_link_in_the_folder_is_neither_read_nor_written_through(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path / "class")
+    outside = tmp_path / "outside.json"
+    outside.write_text("untouched")
+    place = folder.path / LAB.id
+    place.mkdir()
+    seed = seed_of("NET-401", "ada")
+    (place / f"{seed:08d}{ENDING}").symlink_to(outside)
+    kept = folder.keep(LAB, begun("ada"))
+    assert kept.file.endswith(f"-2{ENDING}") and outside.read_text() == "untouched"
+    assert len(folder.answers_to(LAB.id)) == 1
+
+
+def test_foreign_files_do_not_stop_the_tally(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path)
+    folder.keep(LAB, begun("ada"))
+    (tmp_path / LAB.id / f"x{ENDING}").write_text("[" * 1000)
+    (tmp_path / LAB.id / f"y{ENDING}").mkdir()
+    assert len(folder.answers_to(LAB.id)) == 1
+    assert folder.answers_to("crossover") == ()
+
+
+def test_cleaning_deletes_answers_and_secret_and_nothing_else(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path / "class")
+    folder.keep(LAB, begun("ada"))
+    (folder.path / "mine.lab.json").write_text("{}")
+    assert clean(folder.path) == (1, ["mine.lab.json"])
+    assert sorted(one.name for one in folder.path.iterdir()) == ["mine.lab.json"]
+    with pytest.raises(InputError, match="is missing"):
+        clean(folder.path)  # no class folder any more: nothing in it is ours
+    with pytest.raises(InputError, match="32 bytes"):
+        (tmp_path / KEY_FILE).write_bytes(b"short")
+        read_secret(tmp_path)
+
+
+def test_of_one_student_the_answers_finished_last_count() -> None:
+    early, late = begun("ada"), begun("Ada ", 11, minute=9)
+    assert latest_of_each([late, early]) == (late,)
+    elsewhere = replace(late, lab="crossover")
+    assert latest_of_each([early, elsewhere]) == (early, elsewhere)

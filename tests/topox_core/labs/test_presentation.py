@@ -1,0 +1,107 @@
+"""A lab on the projector: slides in order, votes counted in the room, and the plan's clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.topox_core.labs.test_answers import LABS
+from topox_core.errors import InputError
+from topox_core.labs.keys import key_of
+from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.presentation import START, key_words, planned_until, slide_of, slides
+from topox_core.labs.tally import MOST_VOTES, counted_statistics, read_called_out
+from topox_core.labs.texts_in import texts_in
+
+LAB = LABS["six-tasks"]
+EACH = pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
+
+
+@EACH
+def test_next_shows_every_question_then_its_tally_then_its_reveal(lab) -> None:
+    every = slides(lab)
+    assert every[0].place == START
+    assert len(set(every)) == len(every)
+    for question in lab.questions:
+        shows = [one.show for one in every if one.place == question.id]
+        assert shows == (
+            ["ask", "reveal"] if question.stage == "explain" else ["ask", "tally", "reveal"]
+        )
+        places = [at for at, one in enumerate(every) if one.place == question.id]
+        assert places == list(range(places[0], places[0] + len(places)))
+    in_order = list(
+        dict.fromkeys(one.place for one in every if one.place in map(_id, lab.questions))
+    )
+    assert in_order == [question.id for question in lab.questions]
+    asks_nothing = [one.id for one in lab.screens if not one.questions]
+    assert [one.place for one in every if one.place in asks_nothing] == asks_nothing
+
+
+def _id(question) -> str:
+    return question.id
+
+
+def test_a_slide_is_found_by_its_place() -> None:
+    every = slides(LAB)
+    assert every[slide_of(every, "P2", "reveal")].show == "reveal"
+    assert every[slide_of(every, "E1", "tally")].show == "ask"  # explanations are not counted
+    with pytest.raises(InputError, match="unknown slide"):
+        slide_of(every, "P9")
+
+
+def test_the_plan_leaves_a_slide_when_its_row_ends() -> None:
+    """The rows of lab 1: P1 and P2 until 8, W1 until 18, W2 until 22, P3 until 26."""
+    every = slides(LAB)
+    until = {one.place: planned_until(LAB, one) for one in every}
+    assert (until["P1"], until["P2"], until["W1"], until["W2"], until["P3"]) == (8, 8, 18, 22, 26)
+    assert until["both-orders"] == 18  # nothing names it: it follows W1
+    assert until[START] is None
+
+
+@EACH
+def test_a_plan_never_runs_backwards(lab) -> None:
+    until = [planned_until(lab, one) for one in slides(lab) if one.show == "ask"]
+    known = [one for one in until if one is not None]
+    assert known == sorted(known) and known[-1] <= lab.minutes
+
+
+def test_hands_are_counted_before_and_after_the_discussion() -> None:
+    question = LAB.question("P2")  # seed 0: y goes first
+    one = counted_statistics(LAB, question, {"x": 6, "y": 4}, {"x": 2, "y": 8})
+    assert (one.count, one.right, one.right_again) == (10, 0.4, 0.8)
+    assert one.options == (("x", 6), ("y", 4), ("either", 0), ("both", 0))
+    assert one.advice() == "40\u00a0% → 80\u00a0% right"
+
+
+@pytest.mark.parametrize(
+    ("text", "votes"),
+    [
+        ("9", {9: 1}),
+        ("9, 10 x5, 12x3", {9: 1, 10: 5, 12: 3}),
+        ("9 10×5; 9", {9: 2, 10: 5}),
+        ("10,4 x2, 10.4", {10: 3}),  # decimal comma; rounded to the digits that are asked for
+        ("", {}),
+    ],
+)
+def test_numbers_called_out_are_read_with_how_many_said_them(text: str, votes: dict) -> None:
+    question = LAB.question("P1")
+    assert read_called_out(LAB, question, text) == votes
+    one = counted_statistics(LAB, question, votes)
+    assert one.count == sum(votes.values())
+    assert not one.relative
+
+
+@pytest.mark.parametrize(
+    "text", ["nine", "9 x", "9 x99999", f"9 x{MOST_VOTES + 1}", "nan", "9 xx2"]
+)
+def test_what_is_no_number_is_named(text: str) -> None:
+    with pytest.raises(InputError):
+        read_called_out(LAB, LAB.question("P1"), text)
+
+
+@EACH
+def test_every_key_of_the_class_instance_has_words_but_a_matrix(lab) -> None:
+    words = texts_in("en")
+    for question in lab.questions:
+        if question.key is not None:
+            said = key_words(lab, question, key_of(lab, question, CLASS_SEED), CLASS_SEED, words)
+            assert bool(said) == (question.type != "matrix"), question.id

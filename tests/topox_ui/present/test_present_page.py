@@ -1,0 +1,200 @@
+"""The lecturer's page: slides by buttons and by link, a class counted by hand and by files, statistics, leaderboards."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import long_after
+from tests.topox_core.labs.test_answers import LABS, at, solved, written
+from tests.topox_core.labs.test_leaderboard import file_of, planned
+from tests.topox_ui.conftest import address, chart, control, words
+from topox_core.labs.keys import key_of
+from topox_core.labs.keys import written as in_words
+from topox_core.labs.presentation import slides
+from topox_core.labs.statistics import lab_statistics
+from topox_core.labs.statistics_files import statistics_csv
+from topox_core.labs.student import begin, lock
+
+PRESENT = "pages/17_Present.py"
+LAB = LABS["six-tasks"]
+
+
+def on(visit, lab: str, place: str, show: str = "ask"):
+    return visit(PRESENT, **{"present.lab": lab, "present.q": place, "present.show": show})
+
+
+def voted(student: str, first: str, second: str | None = None):
+    answers = lock(LAB, begin(LAB, "NET-401", student, at(0), 0), "P1", 10, at(1))
+    answers = lock(LAB, answers, "P2", first, at(1))
+    return answers if second is None else lock(LAB, answers, "P2", second, at(3))
+
+
+def files(*every):
+    return [
+        (f"{k}.answers.json", written(LAB, one), "application/json") for k, one in enumerate(every)
+    ]
+
+
+def hand_in(at_page, key: str, contents) -> None:
+    box = next(one for one in at_page.get("file_uploader") if one.key == key)
+    box.set_value(contents).run()
+
+
+def test_the_page_lists_the_labs_and_begins_one(visit) -> None:
+    page = visit(PRESENT)
+    assert not page.exception
+    for lab in LABS.values():
+        assert page.button(key=f"begin_{lab.id}").label == "Present this lab"
+    page.button(key="begin_crossover").click().run()
+    assert address(page) == {"present.lab": "crossover"}
+    page.button(key="leave_lab").click().run()
+    assert address(page) == {}
+
+
+def test_next_goes_from_a_question_to_its_tally_then_to_its_reveal(visit) -> None:
+    page = on(visit, "six-tasks", "P2")
+    key = "Right: y"
+    assert "Which one goes first" in words(page) and key not in words(page)
+    page.button(key="step_next").click().run()
+    assert address(page)["present.show"] == "tally" and key not in words(page)
+    page.button(key="step_next").click().run()
+    assert address(page)["present.show"] == "reveal" and key in words(page)
+    page.button(key="step_next").click().run()
+    assert address(page)["present.q"] == "W1" and "present.show" not in address(page)
+    page.button(key="step_previous").click().run()
+    assert (address(page)["present.q"], address(page)["present.show"]) == ("P2", "reveal")
+    page.button(key="step_tally").click().run()
+    page.button(key="step_question").click().run()
+    assert "present.show" not in address(page)
+    page.button(key="step_reveal").click().run()
+    assert key in words(page)
+
+
+def test_the_pair_for_clickers_does_what_the_buttons_do(visit) -> None:
+    page = on(visit, "six-tasks", "P2")
+    page.button(key="clicker_next").click().run()
+    assert address(page)["present.show"] == "tally"
+    page.button(key="clicker_previous").click().run()
+    assert "present.show" not in address(page)
+    keys = {one.key: one.proto.shortcut for one in page.button if one.proto.shortcut}
+    assert {keys[f"clicker_{name}"].lower() for name in ("previous", "next")} == {
+        "pageup",
+        "pagedown",
+    }
+    assert keys["step_reveal"].lower() == "e" and keys["step_tally"].lower() == "t"
+
+
+@pytest.mark.parametrize("lab", long_after(2, list(LABS.values())), ids=lambda lab: lab.id)
+def test_no_slide_says_a_key_before_its_reveal(visit, lab) -> None:
+    """Of labs with unusual keys: more than three digits that nobody writes by chance."""
+    due: set[str] = set()
+    page = visit(PRESENT, **{"present.lab": lab.id})
+    for slide in slides(lab):
+        if slide.show == "reveal":
+            due.add(slide.place)
+        hidden = {}
+        for question in lab.questions:
+            if question.key is None or question.id in due or question.type != "number":
+                continue
+            text = in_words(key_of(lab, question, 0), question.digits)
+            if len(text.replace(".", "").strip("0")) >= 4:
+                hidden[question.id] = text
+        if hidden and slide.show != "reveal":
+            page.query_params["present.q"] = slide.place
+            page.query_params["present.show"] = slide.show
+            page.run()
+            said = words(page)
+            assert not page.exception
+            assert [name for name, text in hidden.items() if f" {text}" in said] == [], slide
+
+
+def test_votes_counted_by_hand_are_charted_and_the_truth_comes_last(visit) -> None:
+    page = on(visit, "six-tasks", "P2", "tally")
+    assert "No answers yet" in words(page)
+    control(page, "present_source").set_value("hands").run()
+    for option, count in {"x": 6, "y": 1, "both": 3}.items():
+        page.number_input(key=f"hands_six-tasks_P2_1_{option}").set_value(count).run()
+    said = words(page)
+    assert "10 answers" in said and "10 % right: explain first" in said
+    drawn = json.dumps(chart(page, "class_answers"), ensure_ascii=False)
+    assert "✓" not in drawn
+    page.number_input(key="hands_six-tasks_P2_2_y").set_value(9).run()
+    assert "10 % → 100 % right" in words(page)
+    page.button(key="step_reveal").click().run()
+    assert "✓ y" in json.dumps(chart(page, "class_answers"), ensure_ascii=False)
+
+
+def test_while_neighbours_are_to_discuss_the_spread_stays_hidden(visit) -> None:
+    page = on(visit, "six-tasks", "P2", "tally")
+    control(page, "present_source").set_value("hands").run()
+    for option, count in {"x": 5, "y": 5}.items():
+        page.number_input(key=f"hands_six-tasks_P2_1_{option}").set_value(count).run()
+    assert "50 % right: discuss for two minutes, then lock again" in words(page)
+    assert not page.get("plotly_chart")
+    page.button(key="show_spread").click().run()
+    assert page.get("plotly_chart")
+
+
+def test_numbers_called_out_are_dots_while_they_are_few(visit) -> None:
+    page = on(visit, "six-tasks", "P1", "tally")
+    control(page, "present_source").set_value("hands").run()
+    page.text_input(key="called_six-tasks_P1_1").set_value("9, 10 x2").run()
+    assert chart(page, "class_answers")["data"][0]["type"] == "scatter"
+    page.text_input(key="called_six-tasks_P1_1").set_value("9, 10 x2, 12 x5, 16 x2").run()
+    assert chart(page, "class_answers")["data"][0]["type"] == "bar"
+    page.text_input(key="called_six-tasks_P1_1").set_value("ten").run()
+    assert "must be" in page.error[0].value and chart(page, "class_answers")
+
+
+def test_files_of_a_class_are_counted_and_no_name_is_on_any_slide(visit) -> None:
+    page = on(visit, "six-tasks", "P2", "tally")
+    every = [voted(f"Ada{k} Lovelace", "x" if k < 4 else "y", "y") for k in range(6)]
+    contents = [*files(*every), ("z.answers.json", b"[", "application/json")]
+    hand_in(page, "up_answers", contents)
+    said = words(page)
+    assert "6 answers" in said and "33 % → 100 % right" in said
+    for step in range(6):
+        assert "Lovelace" not in words(page), step
+        page.button(key="step_next").click().run()
+
+
+def test_statistics_are_those_of_the_command_and_name_nobody(visit, downloads) -> None:
+    page = visit(PRESENT, **{"present.see": "statistics"})
+    assert "No answers" in words(page)
+    every = [solved(LAB, f"student{k}") for k in range(6)]
+    hand_in(page, "up_statistics", files(*every))
+    said = words(page)
+    assert "6 answers to Six tasks by hand" in said
+    assert downloads["Table (CSV)"]() == statistics_csv(LAB, lab_statistics(LAB, every))
+    html = downloads["Page for print (HTML)"]().decode()
+    assert "<script" not in html and "student1" not in html and "100\u00a0% right" in html
+    assert chart(page, "class_spread")["data"]
+    page.selectbox(key="statistics_question").set_value("P2").run()
+    assert "✓" in json.dumps(chart(page, "class_spread"), ensure_ascii=False)
+
+
+def test_a_leaderboard_ranks_what_the_checker_finds(visit, downloads) -> None:
+    page = visit(PRESENT, **{"present.see": "leaderboards"})
+    assert "No entries" in words(page)
+    empty = json.loads(downloads["An empty entry to fill in (JSON)"]())
+    assert len(empty["starts_ms"]) == 24
+    late = {name: start + 2 for name, start in planned().items()}
+    names = (("b", planned()), ("=cmd", late), ("c", dict.fromkeys(late, 0)))
+    contents = [
+        (f"{k}.entry.json", file_of("six-tasks", value, alias, makespan_ms=1), "application/json")
+        for k, (alias, value) in enumerate(names)
+    ]
+    hand_in(page, "up_entries", [*contents, ("x.entry.json", b"{}", "application/json")])
+    assert "3 entries" in words(page) and "x.entry.json" in words(page)
+    ranks, refused = (one.value for one in page.dataframe)
+    assert list(ranks["alias"]) == ["b", "'=cmd"] and list(ranks["time (ms)"]) == ["56", "58"]
+    assert "eq." in refused["checked"][0]
+
+
+def test_an_unknown_lab_or_slide_is_said_in_a_line(visit) -> None:
+    page = visit(PRESENT, **{"present.lab": "nowhere"})
+    assert "There is no lab nowhere here." in page.warning[0].value
+    page = on(visit, "six-tasks", "P9")
+    assert not page.exception and "1 of 26" in words(page)

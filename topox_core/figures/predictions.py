@@ -1,0 +1,227 @@
+"""What a class predicted: a histogram of numbers, dots where they are few, bars of options; the truth only if it is given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from topox_core.figures.marks import DOTS, legend_square, line, note, sideways_bars, upright
+from topox_core.figures.palette import Theme
+from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.text.numbers import short
+
+HEIGHT = 172
+# Of a row of options, in px; more options than five share the height of five.
+ROW, MOST_ROWS_PX, ROWS_EXTRA = 36, 150, 34
+TICK = "✓"
+# An interval, and how many answers are in it; the first and the last hold the tails.
+Interval = tuple[float, float, int]
+
+
+def numbers_histogram(
+    intervals: Sequence[Interval],
+    theme: Theme,
+    *,
+    unit: str,
+    ends: tuple[str, str],
+    truth: float | None = None,
+    truth_words: str = "",
+) -> go.Figure:
+    """Return a histogram of numbers.
+
+    Parameters
+    ----------
+    unit
+        Title of the axis: a unit, or what the numbers are divided by.
+    ends
+        What the first and the last interval say besides: or less, or more.
+    truth
+        Drawn as a line with ``truth_words``; None before the reveal.
+    """
+    low, high = intervals[0][0], intervals[-1][1]
+    widest = max(high - low, 1e-9)
+    figure = go.Figure()
+    figure.add_bar(
+        x=[(a + b) / 2 for a, b, _ in intervals],
+        y=[count for _, _, count in intervals],
+        width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
+        marker={"color": theme.primary},
+        text=[str(count) if count else "" for _, _, count in intervals],
+        textposition="outside",
+        cliponaxis=False,
+        textfont={"size": 13 * theme.scale, "color": theme.ink},
+        hoverinfo="skip",
+    )
+    most = max(count for _, _, count in intervals)
+    frame(
+        figure,
+        theme,
+        HEIGHT * theme.scale,
+        margin=margins(16, 16, 34 * theme.scale, 44 * theme.scale),
+        xaxis=_number_axis(theme, intervals, unit, ends, truth),
+        yaxis=axis(theme, visible=False, range=[0, max(most, 1) * 1.16]),
+    )
+    if truth is not None:
+        _add_truth(figure, truth, truth_words, theme)
+    return figure
+
+
+def _number_axis(
+    theme: Theme,
+    intervals: Sequence[Interval],
+    unit: str,
+    ends: tuple[str, str],
+    truth: float | None,
+) -> dict[str, Any]:
+    """Return an axis whose ticks are the edges between intervals; the tails are named at its ends."""
+    low, high = intervals[0][0], intervals[-1][1]
+    edges = [a for a, _, _ in intervals[1:]]
+    shown = edges[:: max(1, -(-len(edges) // 5))]
+    ticks = {at: short(at) for at in shown}
+    if len(intervals) > 1:
+        ticks |= {
+            edges[0]: f"{short(edges[0])}<br>{ends[0]}",
+            edges[-1]: f"{short(edges[-1])}<br>{ends[1]}",
+        }
+        ticks = {
+            at: words
+            for at, words in ticks.items()
+            if at in (edges[0], edges[-1]) or edges[0] < at < edges[-1]
+        }
+        ticks = _apart(ticks, edges, (high - low) / 7)
+    else:
+        ticks = {(low + high) / 2: short((low + high) / 2)}
+    points = [low, high, *([truth] if truth is not None else [])]
+    room = max(max(points) - min(points), 1e-9) * 0.06
+    return axis(
+        theme,
+        title=unit,
+        range=[min(points) - room, max(points) + room],
+        tickvals=list(ticks),
+        ticktext=list(ticks.values()),
+    )
+
+
+def _apart(ticks: dict[float, str], edges: Sequence[float], least: float) -> dict[float, str]:
+    """Return ticks without those too near to the named ends."""
+    return {
+        at: words
+        for at, words in ticks.items()
+        if at in (edges[0], edges[-1]) or min(at - edges[0], edges[-1] - at) >= least
+    }
+
+
+def numbers_as_dots(
+    values: Sequence[float],
+    theme: Theme,
+    *,
+    unit: str,
+    truth: float | None = None,
+    truth_words: str = "",
+) -> go.Figure:
+    """Return a few numbers as dots, equal ones over each other; parameters as :func:`numbers_histogram`."""
+    seen: Counter[float] = Counter()
+    heights = []
+    for value in values:
+        seen[value] += 1
+        heights.append(seen[value])
+    figure = go.Figure()
+    figure.add_scatter(
+        x=list(values),
+        y=heights,
+        mode="markers",
+        marker={"size": 18 * theme.scale, "color": theme.primary, "opacity": 1},
+        hoverinfo="skip",
+    )
+    points = [*values, *([truth] if truth is not None else [])] or [0.0, 1.0]
+    room = max(max(points) - min(points), abs(points[0]) * 0.1, 1e-9) * 0.15
+    frame(
+        figure,
+        theme,
+        HEIGHT * theme.scale * 0.72,
+        margin=margins(16, 16, 34 * theme.scale, 44 * theme.scale),
+        xaxis=axis(theme, title=unit, range=[min(points) - room, max(points) + room], nticks=7),
+        yaxis=axis(theme, visible=False, range=[0.3, max([*heights, 2]) + 0.7]),
+    )
+    if truth is not None:
+        _add_truth(figure, truth, truth_words, theme)
+    return figure
+
+
+def _add_truth(figure: go.Figure, truth: float, words: str, theme: Theme) -> None:
+    figure.add_shape(upright(truth, line(theme.ink, 3, DOTS)))
+    figure.add_annotation(
+        note(
+            f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, yref="paper", yanchor="bottom"
+        )
+    )
+
+
+def options_chosen(
+    options: Sequence[tuple[str, int]],
+    theme: Theme,
+    *,
+    names: tuple[str, str] = ("", ""),
+    again: Sequence[int] | None = None,
+    right: Sequence[int] = (),
+) -> go.Figure:
+    """Return how many chose each option, as bars from 0.
+
+    Parameters
+    ----------
+    names
+        Of the first and of the second vote, for the legend.
+    again
+        Counts of a second vote, under those of the first.
+    right
+        Places of the true options; empty before the reveal.
+    """
+    rows = list(range(len(options)))
+    counts = [count for _, count in options]
+    labels = [f"{TICK} {words}" if at in right else words for at, (words, _) in enumerate(options)]
+    figure = go.Figure()
+    outline = [line(theme.ink, 3)["width"] if at in right else 0 for at in rows]
+    half = again is not None
+    for shift, values, colour, name in _votes(counts, again, theme, names):
+        bars = sideways_bars(
+            None,
+            values,
+            [at + shift for at in rows],
+            name,
+            {"color": colour, "line": {"color": theme.ink, "width": outline}},
+            width=0.36 if half else 0.62,
+            text=[str(value) for value in values],
+            textposition="outside",
+            cliponaxis=False,
+            textfont={"size": 13 * theme.scale, "color": theme.ink},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        figure.add_trace(bars)
+        if half:
+            figure.add_trace(legend_square(name, colour, 12 * theme.scale))
+    most = max([*counts, *(again or ()), 1])
+    longest = max(len(words) for words in labels)
+    frame(
+        figure,
+        theme,
+        (min(ROW * len(options), MOST_ROWS_PX) + ROWS_EXTRA) * theme.scale,
+        margin=margins(
+            min(8.0 * longest, 300) * theme.scale, 40 * theme.scale, 24 * theme.scale, 8
+        ),
+        xaxis=axis(theme, visible=False, range=[0, most * 1.08]),
+        yaxis=row_axis(theme, labels, 14),
+        showlegend=half,
+    )
+    return figure
+
+
+def _votes(
+    counts: Sequence[int], again: Sequence[int] | None, theme: Theme, names: tuple[str, str]
+) -> list[tuple[float, Sequence[int], str, str]]:
+    if again is None:
+        return [(0.0, counts, theme.primary, names[0])]
+    return [(-0.2, counts, theme.line, names[0]), (0.2, again, theme.primary, names[1])]

@@ -1,0 +1,263 @@
+"""Leaderboards of two class instances: a schedule by hand of 24 tasks, and 40 jobs in two groups.
+
+An entry is a ``*.entry.json`` file, format ``topox-entry`` version 1. What counts is what the checker
+or the core makes of it; a time that the file claims is not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.fabrics.scheduled import schedule
+from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.files import read, why
+from topox_core.io.json import FileFormat, read_object
+from topox_core.io.limits import ANSWERS
+from topox_core.io.tables import table_bytes
+from topox_core.labs.hand_schedule import check_by_hand
+from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.tdm.mixes.samples import load_job_sample
+from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.rounds import round_of
+from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.solve import solve
+from topox_core.workloads.catalogue import generate
+
+ENDING = ".entry.json"
+MOST_ENTRIES, MOST_ALIAS = 2_000, 20
+# Times this near share a rank.
+SAME = 1e-9
+_FORM = FileFormat(
+    "topox-entry", 1, ("board", "alias", "starts_ms", "groups", "makespan_ms", "round_s"), ANSWERS
+)
+# The extension of lab 1: small enough for a hand, large enough that nobody sees the best at once.
+_TASKS = {"layers": 3, "width": 4, "servers": 4, "mean_mb": 15, "seed": 3}
+_JOBS = "mix-32-pods"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What somebody handed in: an alias, and start times by task or a group by job."""
+
+    board: str
+    alias: str
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A line of a board.
+
+    Attributes
+    ----------
+    rank
+        0 where the entry is not feasible; equal times share one.
+    time
+        In the board's unit, as checked.
+    gap
+        Above the best that is known, as a share of it.
+    problem
+        Why it has no rank; empty if it has one.
+    """
+
+    rank: int
+    alias: str
+    time: float
+    gap: float
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """One leaderboard.
+
+    Attributes
+    ----------
+    lab
+        The lab whose extension it is; also its name in entries.
+    field, unit
+        Of an entry's value, and of its time.
+    checked
+        Returns the time of a value, or raises InputError with the first thing that is wrong.
+    best_known
+        What the core finds itself.
+    """
+
+    lab: str
+    field: str
+    unit: str
+    checked: Callable[[Mapping[str, Any]], float]
+    best_known: Callable[[], float]
+
+
+@cache
+def hand_instance() -> tuple[TaskGraph, Cluster]:
+    """Return the 24 tasks of the first board, compute rounded up to whole slots, and their cluster."""
+    graph, cluster = generate("random-layered", _TASKS)
+    whole = tuple(
+        task
+        if task.duration_ms is None
+        else replace(task, duration_ms=float(math.ceil(task.duration_ms)))
+        for task in graph.tasks
+    )
+    one_port = cluster.changed(ports_per_server=1, switches=1)
+    return replace(graph, tasks=whole), one_port
+
+
+@cache
+def shared_jobs() -> Jobs:
+    """Return the 40 jobs of the second board."""
+    return load_job_sample(_JOBS)
+
+
+def _hand_ms(starts_ms: Mapping[str, Any]) -> float:
+    graph, cluster = hand_instance()
+    verdict = check_by_hand(graph, cluster, starts_ms)
+    if not verdict.feasible:
+        more = f" and {verdict.more} more" if verdict.more else ""
+        raise InputError(f"{verdict.line}{more}", field="starts_ms")
+    return verdict.makespan_ms
+
+
+def _round_s(groups: Mapping[str, Any]) -> float:
+    jobs = shared_jobs()
+    known = [job.id for job in jobs.jobs]
+    for name, group in groups.items():
+        if name not in known:
+            raise InputError(unknown(name, known, "job"), field="groups")
+        if group not in ("A", "B"):
+            problem = f"must be A or B (got {shown(group)})"
+            raise InputError(problem, item=f"job {printable(name)}", field="groups")
+    missing = [name for name in known if name not in groups]
+    if missing:
+        raise InputError("has no group", item=f"job {missing[0]}", field="groups")
+    return float(round_of(StageTable(jobs), ["AB".index(groups[name]) for name in known]).round_s)
+
+
+@cache
+def _best_hand_ms() -> float:
+    graph, cluster = hand_instance()
+    result = schedule(graph, cluster, LESSON_SETTINGS)
+    assert result.execution is not None  # a list schedule always is
+    return float(result.execution.makespan_ms)
+
+
+@cache
+def _best_round_s() -> float:
+    return float(solve(shared_jobs(), TdmSettings(algorithm="best-grouping")).round_s)
+
+
+BOARDS: Mapping[str, Board] = MappingProxyType(
+    {
+        "six-tasks": Board("six-tasks", "starts_ms", "ms", _hand_ms, _best_hand_ms),
+        "time-division": Board("time-division", "groups", "s", _round_s, _best_round_s),
+    }
+)
+
+
+def board_of(lab: str) -> Board:
+    """Return the board of a lab; raises InputError where it has none."""
+    if lab not in BOARDS:
+        raise InputError(unknown(lab, BOARDS, "leaderboard"), field="lab")
+    return BOARDS[lab]
+
+
+def load_entry(data: bytes, file: str) -> Entry:
+    """Read an entry; what it claims of its own time is not kept.
+
+    Raises
+    ------
+    InputError
+        If it is none: one line names file and field.
+    """
+    record = read_object(data, printable(file, 200), _FORM)
+    name = record.get("board")
+    if not isinstance(name, str) or name not in BOARDS:
+        raise InputError(unknown(shown(name), BOARDS, "leaderboard"), file=file, field="board")
+    alias = record.get("alias")
+    if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MOST_ALIAS:
+        problem = f"must be 1 to {MOST_ALIAS} characters (got {shown(alias)})"
+        raise InputError(problem, file=file, field="alias")
+    field = BOARDS[name].field
+    value = record.get(field)
+    if not isinstance(value, dict) or not value:
+        problem = f"must be an object with an entry for each task or job (got {shown(value)})"
+        raise InputError(problem, file=file, field=field)
+    return Entry(name, printable(alias.strip(), MOST_ALIAS), value)
+
+
+def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
+    """Return the entries of a folder, not below it, and the files that are none: name and problem.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or too many files are in it.
+    """
+    try:
+        with os.scandir(folder) as found:
+            files = sorted(
+                (one for one in found if one.name.endswith(ENDING)), key=lambda e: e.name
+            )
+    except OSError as error:
+        raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
+    if len(files) > MOST_ENTRIES:
+        problem = f"holds {len(files):,} entries, more than the {MOST_ENTRIES:,} that are read"
+        raise InputError(problem, file=str(folder))
+    entries: list[Entry] = []
+    refused: list[tuple[str, str]] = []
+    for one in files:
+        try:
+            if not one.is_file(follow_symlinks=False):
+                raise InputError("is a link or no file", file=one.name)
+            entries.append(load_entry(read(one.path), one.name))
+        except InputError as error:
+            refused.append((one.name, error.problem))
+    return entries, refused
+
+
+def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:
+    """Return the entries to a board, the shortest first, those that are not feasible last; of an alias the best."""
+    best: dict[str, tuple[float, str]] = {}
+    for one in entries:
+        if one.board != board.lab:
+            continue
+        try:
+            outcome = (board.checked(one.value), "")
+        except InputError as error:
+            outcome = (math.inf, error.located(error.problem))
+        if one.alias not in best or outcome[0] < best[one.alias][0]:
+            best[one.alias] = outcome
+    known = min([board.best_known(), *(time for time, _ in best.values())])
+    lines: list[Ranked] = []
+    for alias, (time, problem) in sorted(best.items(), key=lambda one: (one[1][0], one[0])):
+        if problem:
+            lines.append(Ranked(0, alias, 0.0, 0.0, problem))
+            continue
+        same = lines and abs(lines[-1].time - time) <= SAME * time
+        rank = lines[-1].rank if same else len(lines) + 1
+        lines.append(Ranked(rank, alias, time, time / known - 1))
+    return tuple(lines)
+
+
+def board_table(lines: Iterable[Ranked], unit: str) -> bytes:
+    """Return a board as a CSV file; a cell that a spreadsheet would calculate is disarmed."""
+    columns = ["rank", "alias", f"time_{unit}", "gap", "checked"]
+    rows = [
+        [one.rank or None, one.alias, one.time, round(one.gap, 6), "yes"]
+        if one.rank
+        else [None, one.alias, None, None, one.problem]
+        for one in lines
+    ]
+    return table_bytes(columns, rows)

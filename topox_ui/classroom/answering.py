@@ -1,0 +1,82 @@
+"""What the page of labs asks of a class: keep these answers, may this be checked now, let me have a turn.
+
+Where no class is held, nothing is kept and everything is allowed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.labs.answers import Answers
+from topox_core.labs.lab import Lab
+from topox_core.labs.texts_in import texts_in
+from topox_ui.classroom.places import Turns
+from topox_ui.classroom.profile import class_profile
+from topox_ui.state.session import Lasting
+
+CHECK_EVERY_S, MOST_CHECKS = 1.0, 200
+# Of each lab: how many checks, and when the last was.
+_CHECKS = Lasting[dict[str, tuple[int, float]]]("class_checks")
+
+T = TypeVar("T")
+
+
+@st.cache_resource(show_spinner=False)
+def turns() -> Turns:
+    """Return the turns of this server's class."""
+    return Turns()
+
+
+def keep_answers(lab: Lab, answers: Answers) -> str:
+    """Keep the answers of a student in the class folder; return what to say about it, empty where no class is held."""
+    profile = class_profile()
+    if profile is None:
+        return ""
+    words = texts_in(lab.language)
+    try:
+        kept = profile.folder.keep(lab, answers)
+    except InputError:
+        return words.say("classroom.folder_full")
+    reason = {"": "kept", "practice": "practice", "full": "folder_full"}[kept.reason]
+    return words.say(f"classroom.{reason}")
+
+
+def in_turn(call: Callable[[], T]) -> T:
+    """Return what a call returns that computes keys or checks: in a class two run at once.
+
+    Raises
+    ------
+    InputError
+        If too many wait, or what the call raises.
+    """
+    if class_profile() is None:
+        return call()
+    with turns().turn() as mine:
+        if not mine:
+            raise InputError(texts_in("en").say("classroom.busy"))
+        return call()
+
+
+def note_check(lab: str) -> None:
+    """Count one press of Check.
+
+    Raises
+    ------
+    InputError
+        If the last was less than a second ago, or the lab was checked too often in this session.
+    """
+    if class_profile() is None:
+        return
+    checks, now = _CHECKS.get_or(dict), time.monotonic()
+    count, last = checks.get(lab, (0, -CHECK_EVERY_S))
+    words = texts_in("en")
+    if count >= MOST_CHECKS:
+        raise InputError(words.say("classroom.most", most=MOST_CHECKS))
+    if now - last < CHECK_EVERY_S:
+        raise InputError(words.say("classroom.often"))
+    checks[lab] = (count + 1, now)

@@ -1,0 +1,90 @@
+"""Who is the lecturer, who has typed the word, and which pages are open to whom."""
+
+from __future__ import annotations
+
+import hmac
+from enum import Enum
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from topox_ui.classroom.places import Places, WrongWords
+from topox_ui.classroom.profile import class_profile
+from topox_ui.state.session import Lasting
+
+OPEN_TO_STUDENTS = ("Learn", "Labs", "Glossary")
+# Where students land who open the address of the machine.
+BEGINNING = "Home"
+_JOINED = Lasting[bool]("class_joined")
+
+
+class Entry(Enum):
+    """What becomes of somebody who opens a page."""
+
+    OPEN = "open"
+    JOIN = "join"
+    CLOSED = "closed"
+    FULL = "full"
+
+
+@st.cache_resource(show_spinner=False)
+def places() -> Places:
+    """Return the places of this server's class."""
+    return Places()
+
+
+@st.cache_resource(show_spinner=False)
+def wrong_words() -> WrongWords:
+    """Return the count of wrong words."""
+    return WrongWords()
+
+
+class _Seat:
+    """The place of one session, given back when it ends."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+
+    def leave(self) -> None:
+        places().leave(self.session)
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda seat: seat.leave())
+def _seat() -> _Seat:
+    context = get_script_run_ctx()
+    assert context is not None
+    return _Seat(context.session_id)
+
+
+def is_student() -> bool:
+    """Return whether this is a visitor of a class; whoever sits at the machine itself is the lecturer."""
+    return class_profile() is not None and st.context.ip_address is not None
+
+
+def entry(title: str) -> Entry:
+    """Return what becomes of this visitor on a page; call it before anything of the link is read."""
+    if not is_student():
+        return Entry.OPEN
+    if not _JOINED.get():
+        return Entry.JOIN
+    if not places().enter(_seat().session):
+        return Entry.FULL
+    return Entry.OPEN if title in OPEN_TO_STUDENTS else Entry.CLOSED
+
+
+def join(word: str) -> str:
+    """Take a join word; return empty if it is right, else which text says why not: ``wrong`` or ``slow``."""
+    profile = class_profile()
+    assert profile is not None  # nobody is asked for a word where there is no class
+    if wrong_words().too_many():
+        return "slow"
+    if not hmac.compare_digest(word.strip().casefold().encode(), profile.word.encode()):
+        wrong_words().note()
+        return "wrong"
+    _JOINED.set(True)
+    return ""
+
+
+def shows(title: str) -> bool:
+    """Return whether the menu lists a page for this visitor."""
+    return not is_student() or title in OPEN_TO_STUDENTS

@@ -1,0 +1,104 @@
+"""Places in a class, and turns at what takes a core: both are few, and who gets none is told at once or soon."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+MOST_SESSIONS = 60
+IDLE_S = 20 * 60.0
+AT_ONCE, LINE, PATIENCE_S = 2, 120, 5.0
+WRONG_WORDS, WRONG_WITHIN_S = 30, 60.0
+
+
+class Places:
+    """The sessions of a class; one that did nothing for ``idle_s`` loses its place when somebody else needs it.
+
+    Parameters
+    ----------
+    clock
+        Seconds, rising.
+    """
+
+    def __init__(
+        self,
+        most: int = MOST_SESSIONS,
+        idle_s: float = IDLE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.most, self._idle_s, self._clock = most, idle_s, clock
+        self._lock = threading.Lock()
+        self._seen: dict[str, float] = {}
+
+    def enter(self, session: str) -> bool:
+        """Note that a session is here; return whether it has a place."""
+        now = self._clock()
+        with self._lock:
+            if session not in self._seen and len(self._seen) >= self.most:
+                idle = [one for one, at in self._seen.items() if now - at > self._idle_s]
+                for one in idle:
+                    del self._seen[one]
+            if session in self._seen or len(self._seen) < self.most:
+                self._seen[session] = now
+                return True
+            return False
+
+    def leave(self, session: str) -> None:
+        """Give the place of a session back."""
+        with self._lock:
+            self._seen.pop(session, None)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+
+class Turns:
+    """At most ``at_once`` at a time, ``line`` in line, and nobody waits longer than ``patience_s``."""
+
+    def __init__(
+        self, at_once: int = AT_ONCE, line: int = LINE, patience_s: float = PATIENCE_S
+    ) -> None:
+        self._free = threading.BoundedSemaphore(at_once)
+        self._line, self._patience_s = line, patience_s
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Wait for a turn; the value is False where the line is full or patience has ended."""
+        with self._lock:
+            full = self._waiting >= self._line
+            self._waiting += not full
+        mine = False
+        if not full:
+            mine = self._free.acquire(timeout=self._patience_s)
+            with self._lock:
+                self._waiting -= 1
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._free.release()
+
+
+class WrongWords:
+    """Wrong join words of all visitors: so few a minute that nobody can try them out."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._at: list[float] = []
+
+    def too_many(self) -> bool:
+        """Return whether no word is taken just now."""
+        with self._lock:
+            now = self._clock()
+            self._at = [at for at in self._at if now - at < WRONG_WITHIN_S]
+            return len(self._at) >= WRONG_WORDS
+
+    def note(self) -> None:
+        """Count one more."""
+        with self._lock:
+            self._at.append(self._clock())

@@ -1,0 +1,1 @@
+"""The lecturer's page: the projector view of a lab, the answers of the class, statistics, leaderboards."""

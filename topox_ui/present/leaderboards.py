@@ -1,0 +1,122 @@
+"""Two leaderboards of class instances: every entry is tested anew, equal times share a rank."""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.labs.leaderboard import (
+    BOARDS,
+    MOST_ALIAS,
+    Board,
+    Entry,
+    Ranked,
+    board_table,
+    hand_instance,
+    load_entry,
+    ranked,
+    shared_jobs,
+)
+from topox_core.text.numbers import short
+from topox_ui.present.answers import MOST_FILES
+from topox_ui.present.state import PresentState, see_switch, words
+from topox_ui.shell.charts import frame
+from topox_ui.shell.downloads import download_menu
+from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.state.session import Lasting
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import pick
+
+_ENTRIES = Lasting[tuple[Entry, ...]]("present_entries")
+_REFUSED = Lasting[tuple[str, ...]]("present_entries_refused")
+
+
+def say(key: str, **facts: object) -> str:
+    """Return a sentence of this part of the page."""
+    return words().say(f"board.{key}", **facts)
+
+
+def leaderboards() -> None:
+    """Draw the leaderboard that is chosen."""
+    board = BOARDS[state_of(PresentState).board]
+    entries = [one for one in _ENTRIES.get_or(tuple) if one.board == board.lab]
+    lines = ranked(board, entries) if entries else ()
+    finding = say("headline", count=len(lines)) if lines else say("headline_none")
+    headline(words().say("present.kicker"), finding)
+    see_switch()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        pick(say("board"), PresentState, "board", {name: say(name) for name in BOARDS})
+        files = [(say("example"), ".empty.entry.json", lambda: _empty(board))]
+        if lines:
+            files.append((say("csv"), ".leaderboard.csv", lambda: board_table(lines, board.unit)))
+        download_menu(board.lab, files)
+    quiet(say(f"{board.lab}_note"))
+    st.file_uploader(
+        say("files", most=MOST_FILES),
+        key="up_entries",
+        type=["json"],
+        accept_multiple_files=True,
+        max_upload_size=1,
+        on_change=_uploaded,
+    )
+    for line in _REFUSED.get_or(tuple)[:5]:
+        quiet(escape(line))
+    if lines:
+        _ranks(board, [one for one in lines if one.rank])
+        _infeasible([one for one in lines if not one.rank])
+
+
+def _uploaded() -> None:
+    entries: list[Entry] = []
+    refused: list[str] = []
+    for file in (st.session_state.get("up_entries") or [])[:MOST_FILES]:
+        try:
+            entries.append(load_entry(file.getvalue(), file.name))
+        except InputError as error:
+            refused.append(str(error))
+    _ENTRIES.set(tuple(entries))
+    _REFUSED.set(tuple(refused))
+
+
+def _ranks(board: Board, lines: list[Ranked]) -> None:
+    best = f"{short(board.best_known())} {board.unit}"
+    chart_title(say("ranks"), say("ranks_note", best=best))
+    names = [
+        say(f"column.{one}", unit=board.unit) for one in ("rank", "alias", "time", "gap", "checked")
+    ]
+    rows = [
+        (
+            one.rank,
+            one.alias[: MOST_ALIAS + 4],
+            short(one.time),
+            f"{100 * one.gap:.1f} %",
+            say("yes"),
+        )
+        for one in lines
+    ]
+    frame([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _infeasible(lines: list[Ranked]) -> None:
+    if not lines:
+        return
+    chart_title(say("refused"), say("refused_note"))
+    frame([{say("column.alias"): one.alias, say("column.checked"): one.problem} for one in lines])
+
+
+def _empty(board: Board) -> bytes:
+    """Return an entry to fill in: every task at 0, or every job in group A."""
+    if board.lab == "six-tasks":
+        value: dict[str, object] = {task.id: 0 for task in hand_instance()[0].tasks}
+    else:
+        value = {job.id: "A" for job in shared_jobs().jobs}
+    record = {
+        "format": "topox-entry",
+        "version": 1,
+        "board": board.lab,
+        "alias": "",
+        board.field: value,
+    }
+    return (json.dumps(record, indent=1) + "\n").encode()

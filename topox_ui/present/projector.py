@@ -1,0 +1,245 @@
+"""A lab on the projector: one slide, and under it the buttons that lead on; Next never passes a reveal by accident."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.figures.palette import Theme
+from topox_core.labs.generators.generator import GivenTable, Matrix
+from topox_core.labs.keys import filled, given_table, key_of, matrix_of, options_of
+from topox_core.labs.lab import Lab, Question, Screen
+from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.presentation import START, Slide, key_words
+from topox_core.labs.texts_in import texts_in
+from topox_ui.classroom.profile import class_profile
+from topox_ui.present.clock import clock
+from topox_ui.present.state import chosen_slide, go, leave, words
+from topox_ui.present.style import projected, projector_css, share_of_type
+from topox_ui.present.tally import answers_menu, count_of, spread, tally
+from topox_ui.shell.page import escape
+from topox_ui.state.notices import show_notice
+
+
+def projector(lab: Lab, theme: Theme) -> None:
+    """Draw the slide that the address names."""
+    theme = projected(theme)
+    every, at = chosen_slide(lab)
+    slide = every[at]
+    st.html(projector_css(theme, share_of_type(_characters(lab, slide))))
+    show_notice()
+    with st.container(horizontal=True, vertical_alignment="center", key="over"):
+        place = "" if slide.place == START else slide.place
+        line = words().say(
+            "present.step", lab=_title(lab), place=escape(place), at=at + 1, of=len(every)
+        )
+        st.html(f'<p class="at">{line.replace(" ·  · ", " · ")}</p>', width="content")
+        st.space("stretch")
+        clock(lab, slide, theme)
+    _draw(lab, slide, theme)
+    _steps(lab, every, at)
+
+
+def _title(lab: Lab) -> str:
+    return escape(texts_in(lab.language).resolved(lab.title))
+
+
+def _characters(lab: Lab, slide: Slide) -> int:
+    """Return how many characters a slide has to hold: its text, its options, its table as rows."""
+    if slide.screen is None:
+        return sum(len(texts_in(lab.language).resolved(goal)) for goal in lab.goals) + 120
+    screen = lab.screens[slide.screen]
+    count = len(_filled(lab, screen, screen.text)) if slide.show == "ask" else 0
+    for question in screen.questions:
+        if question.id == slide.place:
+            count += round(1.6 * len(_filled(lab, screen, question.text)))
+            count += 52 * len(question.options) if slide.show == "ask" else 60
+            count += (
+                85 * len(matrix_of(lab, question, CLASS_SEED).rows)
+                if question.type == "matrix"
+                else 0
+            )
+            if slide.show != "ask":
+                count += 110 * len(question.feedback[:2])
+    table = given_table(lab, screen, CLASS_SEED)
+    if table is not None and slide.show == "ask":
+        count = max(count, 75 * len(table.rows))
+    return count
+
+
+def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
+    if slide.screen is None:
+        _first(lab)
+        return
+    screen = lab.screens[slide.screen]
+    question = next((one for one in screen.questions if one.id == slide.place), None)
+    if question is None:
+        _told(lab, screen)
+    elif slide.show == "ask":
+        _asked(lab, screen, question)
+    elif slide.show == "tally":
+        st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
+        tally(lab, question, theme)
+    else:
+        _revealed(lab, screen, question, theme)
+
+
+def _first(lab: Lab) -> None:
+    """Draw the first slide: what the lab is, and in a class how to come in."""
+    say, resolved = words().say, texts_in(lab.language).resolved
+    st.html(f'<h1 class="asked">{_title(lab)}</h1>')
+    profile = class_profile()
+    if profile is not None:
+        address = f"<b>{escape(profile.shown_at)}</b>"
+        st.html(
+            f'<p class="said">{say("present.join", address=address)}</p>'
+            f'<p class="word">{escape(profile.word)}</p>'
+        )
+    goals = "".join(f"<li>{escape(resolved(goal))}</li>" for goal in lab.goals)
+    st.html(f'<p class="said">{say("present.goals")}</p><ul class="options">{goals}</ul>')
+
+
+def _told(lab: Lab, screen: Screen) -> None:
+    """Draw a screen that asks nothing: what was predicted before it is shown."""
+    text = _filled(lab, screen, screen.text)
+    st.html(f'<h1 class="asked">{text}</h1>')
+    _instance(lab, screen)
+
+
+def _asked(lab: Lab, screen: Screen, question: Question) -> None:
+    table = given_table(lab, screen, CLASS_SEED)
+    left, right = st.columns([1.35, 1] if table is not None else [1, 0.01], gap="medium")
+    with left:
+        text = _filled(lab, screen, screen.text)
+        st.html(
+            (f'<p class="said">{text}</p>' if text else "")
+            + f'<h1 class="asked">{_question(lab, screen, question)}</h1>'
+            + _options(lab, screen, question)
+            + f'<p class="do">{_what_to_do(question)}</p>'
+        )
+    with right:
+        if question.type == "matrix":
+            _square(matrix_of(lab, question, CLASS_SEED))
+        _instance(lab, screen)
+
+
+def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> None:
+    say, own = words().say, texts_in(lab.language)
+    st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
+    if question.stage == "explain":
+        lines = "".join(f"<li>{escape(own.resolved(line))}</li>" for line in question.rubric)
+        st.html(f'<p class="said">{say("present.rubric")}</p><ul class="options">{lines}</ul>')
+        return
+    key = key_of(lab, question, CLASS_SEED)
+    text = key_words(lab, question, key, CLASS_SEED, own)
+    if text:
+        st.html(f'<p class="truth">{say("present.right")}: {escape(text)}</p>')
+    elif question.type == "matrix":
+        _square(matrix_of(lab, question, CLASS_SEED), key)
+    if not spread(lab, question, theme, key, text):
+        said = [own.resolved(one.say) for one in question.feedback[:2]]
+        lines = "".join(f"<li>{escape(one)}</li>" for one in said)
+        if lines:
+            st.html(f'<p class="said">{say("present.usual")}</p><ul class="options">{lines}</ul>')
+
+
+def _question(lab: Lab, screen: Screen, question: Question) -> str:
+    return f"{question.id}. {_filled(lab, screen, question.text)}"
+
+
+def _filled(lab: Lab, screen: Screen, text: str) -> str:
+    return escape(filled(lab, screen, text, CLASS_SEED)) if text else ""
+
+
+def _options(lab: Lab, screen: Screen, question: Question) -> str:
+    if question.type not in ("choice", "multi", "order"):
+        return ""
+    texts = {one.id: _filled(lab, screen, one.text) for one in question.options}
+    ids = options_of(lab, question, CLASS_SEED)
+    if not question.options:  # such as strides: short, in one line
+        return f'<p class="said">{" · ".join(map(escape, ids))}</p>'
+    items = "".join(f"<li>{texts.get(one, escape(one))}</li>" for one in ids)
+    return f'<ol class="options" type="A">{items}</ol>'
+
+
+def _what_to_do(question: Question) -> str:
+    say = words().say
+    if question.vote:
+        return say("present.vote")
+    return say(f"present.{question.stage}")
+
+
+def _instance(lab: Lab, screen: Screen) -> None:
+    """Draw what students are given of the class instance."""
+    table = given_table(lab, screen, CLASS_SEED)
+    if table is not None:
+        st.html(_table(table))
+
+
+def _square(matrix: Matrix, values: object = None) -> None:
+    """Draw a matrix that is filled in, or its empty form."""
+    rows = []
+    for at, name in enumerate(matrix.rows):
+        cells: list[str] = [""] * len(matrix.columns)
+        if isinstance(values, tuple):
+            row = values[at]
+            cells = [("✓" if cell else "") if matrix.marks else str(cell) for cell in row]
+        rows.append((name, *cells))
+    st.html(_table(GivenTable(("", *matrix.columns), tuple(rows)), " square"))
+
+
+def _table(table: GivenTable, kind: str = "") -> str:
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell) or '&nbsp;'}</td>" for cell in row) + "</tr>"
+        for row in table.rows
+    )
+    return (
+        f'<table class="instance{kind}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    )
+
+
+def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
+    """Draw the buttons; clickers send Page Up and Page Down, so that a hidden pair has these."""
+    say, slide = words().say, every[at]
+    before, after = every[max(at - 1, 0)], every[min(at + 1, len(every) - 1)]
+    of_place = {one.show: one for one in every if one.place == slide.place}
+    reveal, counted = of_place.get("reveal"), of_place.get("tally")
+    with st.container(horizontal=True, vertical_alignment="center", key="steps"):
+        _step("previous", "Left", before, at == 0)
+        _step("next", "Right", after, at == len(every) - 1, primary=True)
+        _step("reveal", "E", reveal, reveal is None or slide.show == "reveal")
+        if slide.show == "tally":
+            _step("question", "T", of_place["ask"], False)
+        else:
+            _step("tally", "T", counted, counted is None)
+        st.space("stretch")
+        if counted is not None:
+            answers_menu(lab, lab.question(slide.place))
+            if slide.show == "ask":
+                count_of(lab, lab.question(slide.place))
+        st.button(say("present.leave"), key="leave_lab", on_click=leave, type="tertiary")
+    with st.container(key="clickers"):
+        for name, key, to, last in (
+            ("previous", "PageUp", before, at == 0),
+            ("next", "PageDown", after, at == len(every) - 1),
+        ):
+            st.button(
+                say(f"present.{name}"),
+                key=f"clicker_{name}",
+                shortcut=key,
+                on_click=go,
+                args=(to,),
+                disabled=last,
+            )
+
+
+def _step(name: str, shortcut: str, to: Slide | None, off: bool, primary: bool = False) -> None:
+    st.button(
+        words().say(f"present.{name}"),
+        key=f"step_{name}",
+        shortcut=shortcut,
+        on_click=go,
+        args=(to,),
+        disabled=off,
+        type="primary" if primary else "secondary",
+    )

@@ -1,0 +1,125 @@
+"""Statistics of a class: every question's share that is right, one question's spread, as files without names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
+from topox_core.labs.folder import Unreadable, answers_in
+from topox_core.labs.keys import key_of
+from topox_core.labs.lab import Lab
+from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.presentation import key_words
+from topox_core.labs.statistics import QuestionStatistics, lab_statistics
+from topox_core.labs.statistics_files import statistics_csv, statistics_html, statistics_rows
+from topox_core.labs.texts_in import texts_in
+from topox_ui.classroom.profile import class_profile, labs_offered
+from topox_ui.present.answers import MOST_FILES, answers_to, handed
+from topox_ui.present.state import PresentState, see_switch, source, words
+from topox_ui.present.tally import figure_of, upload_box
+from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.downloads import download_menu, stem
+from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu
+
+MOST_NAMED = 5
+
+
+def say(key: str, **facts: object) -> str:
+    """Return a sentence of this part of the page."""
+    return words().say(f"present_statistics.{key}", **facts)
+
+
+def statistics_view(theme: Theme) -> None:
+    """Draw the statistics of one lab."""
+    kicker = words().say("present.kicker")
+    with show_input_errors(kicker, "", reset=None):
+        labs = labs_offered()
+    lab = labs.get(state_of(PresentState).about) or next(iter(labs.values()))
+    every = lab_statistics(lab, answers_to(lab))
+    count = len(answers_to(lab))
+    title = escape(_title(lab))
+    finding = say("headline", count=count, lab=title) if count else say("headline_none")
+    headline(kicker, finding)
+    see_switch()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        titles = {name: _title(one) for name, one in labs.items()}
+        menu(say("lab"), PresentState, "about", titles, width=320)
+        if count:
+            download_menu(
+                stem(lab.id),
+                [
+                    (say("csv"), ".statistics.csv", lambda: statistics_csv(lab, every)),
+                    (say("html"), ".statistics.html", lambda: statistics_html(lab, every).encode()),
+                ],
+            )
+    if source() != "folder":
+        upload_box(say("folder", most=MOST_FILES), "up_statistics")
+    _not_read(_refused(lab))
+    quiet(say("no_names"))
+    if count:
+        _table(lab, every)
+        _one(lab, every, theme)
+
+
+def _title(lab: Lab) -> str:
+    return texts_in(lab.language).resolved(lab.title)
+
+
+def _refused(lab: Lab) -> list[Unreadable]:
+    """Return the files that are not counted."""
+    profile = class_profile()
+    if profile is None or source() != "folder":
+        return handed().refused
+    try:
+        return answers_in(Path(profile.folder.path / lab.id))[1]
+    except InputError:
+        return []
+
+
+def _not_read(refused: list[Unreadable]) -> None:
+    for one in refused[:MOST_NAMED]:
+        quiet(say("not_read", file=escape(one.file), problem=escape(one.problem)))
+    if len(refused) > MOST_NAMED:
+        quiet(f"+ {len(refused) - MOST_NAMED}")
+
+
+def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
+    chart_title(say("table"), say("table_note"))
+    names = ("question", "answers", "right", "again", "mistake", "times")
+    rows = statistics_rows(lab, every)
+    frame(
+        [
+            dict(zip([say(f"column.{name}") for name in names], _cells(row), strict=True))
+            for row in rows
+        ]
+    )
+
+
+def _cells(row: tuple[str, int, float | None, float | None, str, int | None]) -> list[object]:
+    question, count, right, again, mistake, times = row
+    shares = ["" if share is None else f"{100 * share:.0f} %" for share in (right, again)]
+    return [question, count, *shares, mistake, times]
+
+
+def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
+    """Draw the spread of one question with its truth."""
+    drawn = {one.question: one for one in every if one.count and (one.options or one.values)}
+    if not drawn:
+        return
+    chart_title(say("spread"), say("spread_note"))
+    name = st.selectbox(say("question"), list(drawn), key="statistics_question", width=200)
+    question, one = lab.question(name), drawn[name]
+    key = key_of(lab, question, CLASS_SEED)
+    text = key_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
+    made = figure_of(lab, question, one, theme, key, text)
+    if made is not None:
+        figure, table = made
+        names, counts, *_ = table.values()
+        content = "; ".join(f"{a}: {b}" for a, b in zip(names, counts, strict=True))
+        alt = words().say("present.chart.alt", question=question.id, content=content)
+        chart(figure, "class_spread", alt, lambda: table)

@@ -1,0 +1,285 @@
+"""The answers of the class to one question: how many, how many are right, how they spread; never whose they are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
+from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
+from topox_core.labs.keys import filled
+from topox_core.labs.lab import Lab, Question
+from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.statistics import (
+    EXPLAIN_BELOW,
+    GO_ON_ABOVE,
+    QuestionStatistics,
+    bin_words,
+    share_words,
+)
+from topox_core.labs.tally import COUNTED, MOST_VOTES, read_called_out
+from topox_core.labs.texts_in import texts_in
+from topox_core.text.numbers import short
+from topox_ui.classroom.profile import class_profile
+from topox_ui.present.answers import (
+    MOST_FILES,
+    answers_to,
+    by_hand,
+    called_out,
+    count_hands,
+    hands,
+    keep_called_out,
+    second_votes,
+    statistics_of,
+    take_files,
+)
+from topox_ui.present.state import SOURCES, PresentState, source, words
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import escape
+from topox_ui.state.notices import notify
+from topox_ui.state.session import Lasting
+from topox_ui.state.widgets import pick
+
+LOOKED_EVERY_S = 5
+MOST_MB = 1  # of one file, in the browser; what is read is less
+# Of which questions the spread was asked for before the discussion.
+_ASKED_FOR = Lasting[set[tuple[str, str]]]("present_spread")
+
+
+def count_words(count: int) -> str:
+    """Return how many answers there are, in words."""
+    say = words().say
+    if count == 0:
+        return say("present.count.none")
+    return say("present.count.one") if count == 1 else say("present.count.many", count=count)
+
+
+def count_of(lab: Lab, question: Question) -> None:
+    """Write how many answers there are, at the foot of a slide."""
+    st.html(f'<p class="at">{count_words(statistics_of(lab, question).count)}</p>', width="content")
+
+
+def tally(lab: Lab, question: Question, theme: Theme) -> None:
+    """Draw the answers before the reveal; those of a class folder are looked for again and again."""
+    live = class_profile() is not None and source() == "folder"
+    draw = st.fragment(_tally, run_every=LOOKED_EVERY_S if live else None)
+    draw(lab, question, theme)
+
+
+def _tally(lab: Lab, question: Question, theme: Theme) -> None:
+    say, one = words().say, statistics_of(lab, question)
+    if not one.count:
+        what = "no_answers" if question.type in COUNTED else "not_counted"
+        st.html(
+            f'<p class="said"><b>{count_words(0)}</b></p><p class="said">{say(f"present.{what}")}</p>'
+        )
+        return
+    if _hides(lab, question, one):
+        st.html(f'{_advice(question, one)}<p class="said">{say("present.hidden")}</p>')
+        st.button(say("present.spread"), key="show_spread", on_click=_ask, args=(lab, question))
+        return
+    st.html(_advice(question, one))
+    _chart(lab, question, one, theme, None, "")
+
+
+def _hides(lab: Lab, question: Question, one: QuestionStatistics) -> bool:
+    """Return whether neighbours are still to discuss: nobody should see what the others chose."""
+    if not question.vote or one.right is None or one.right_again is not None:
+        return False
+    asked = (lab.id, question.id) in _ASKED_FOR.get_or(set)
+    return EXPLAIN_BELOW <= one.right <= GO_ON_ABOVE and not asked
+
+
+def _ask(lab: Lab, question: Question) -> None:
+    _ASKED_FOR.get_or(set).add((lab.id, question.id))
+
+
+def _advice(question: Question, one: QuestionStatistics) -> str:
+    """Return the share that is right, what may be done now where it was a vote, and how many answered."""
+    right = "–" if one.right is None else share_words(one.right)
+    line = one.advice() if question.vote else words().say("present.alone_right", share=right)
+    return f'<p class="advice" role="status">{line} <span>· {count_words(one.count)}</span></p>'
+
+
+def spread(lab: Lab, question: Question, theme: Theme, key: Any, key_text: str) -> bool:
+    """Draw the answers with the truth; return False where there are none."""
+    one = statistics_of(lab, question)
+    if not one.count:
+        return False
+    st.html(_advice(question, one))
+    _chart(lab, question, one, theme, key, key_text)
+    return True
+
+
+def _chart(
+    lab: Lab, question: Question, one: QuestionStatistics, theme: Theme, key: Any, key_text: str
+) -> None:
+    """Draw the spread; ``key`` is None before the reveal."""
+    made = figure_of(lab, question, one, theme, key, key_text)
+    if made is not None:
+        figure, table = made
+        chart(figure, "class_answers", _alt(question, table), lambda: table)
+
+
+def _alt(question: Question, table: dict[str, list[Any]]) -> str:
+    names, counts, *_ = table.values()
+    content = "; ".join(f"{name}: {n}" for name, n in zip(names, counts, strict=True))
+    return words().say("present.chart.alt", question=question.id, content=content)
+
+
+def figure_of(
+    lab: Lab, question: Question, one: QuestionStatistics, theme: Theme, key: Any, key_text: str
+) -> tuple[go.Figure, dict[str, list[Any]]] | None:
+    """Return the figure of a question's answers and its table; None where there is nothing to draw.
+
+    Parameters
+    ----------
+    key, key_text
+        The truth and its words; None and empty before the reveal.
+    """
+    say = words().say
+    if one.options and one.count:
+        screen = lab.screens[lab.screen_of(question.id)]
+        texts = {o.id: filled(lab, screen, o.text, CLASS_SEED) for o in question.options}
+        named = [(texts[name], count) for name, count in one.options]
+        again = second_votes(lab, question)
+        true = key if isinstance(key, tuple) else (key,)
+        right = [at for at, (name, _) in enumerate(one.options) if name in true]
+        votes = (say("present.first"), say("present.second"))
+        table: dict[str, list[Any]] = {
+            say("present.chart.options"): [text for text, _ in named],
+            say("present.chart.votes"): [count for _, count in named],
+        }
+        if again is not None:
+            table[say("present.chart.again")] = list(again)
+        return options_chosen(named, theme, names=votes, again=again, right=right), table
+    if not one.values:
+        return None
+    unit = texts_in(lab.language).say("stats.times") if one.relative else question.unit
+    truth, truth_words = None, ""
+    if isinstance(key, int | float):
+        truth = 1.0 if one.relative else float(key)
+        truth_words = say("present.truth_relative") if one.relative else key_text
+    ends = (say_stats("less"), say_stats("more"))
+    number, count = say("present.chart.number"), say("present.chart.count")
+    if not one.bins:
+        figure = numbers_as_dots(one.values, theme, unit=unit, truth=truth, truth_words=truth_words)
+        return figure, {number: [short(v) for v in one.values], count: [1] * len(one.values)}
+    figure = numbers_histogram(
+        [(b.low, b.high, b.count) for b in one.bins],
+        theme,
+        unit=unit,
+        ends=ends,
+        truth=truth,
+        truth_words=truth_words,
+    )
+    names = [bin_words(one.bins, at) for at in range(len(one.bins))]
+    return figure, {number: names, count: [b.count for b in one.bins]}
+
+
+def say_stats(key: str) -> str:
+    """Return a sentence that statistics and projector share."""
+    return texts_in("en").say(f"stats.{key}")
+
+
+def answers_menu(lab: Lab, question: Question) -> None:
+    """Offer where answers are counted from: the class folder, files, hands."""
+    say = words().say
+    with st.popover(say("present.answers")):
+        sources = {name: say(f"present.source.{name}") for name in SOURCES}
+        if class_profile() is None:
+            del sources["folder"]
+        shown = "hands" if by_hand(lab, question) else source()
+        pick(say("present.source.label"), PresentState, "source", sources, value=shown)
+        if shown == "folder":
+            st.caption(say("present.folder_read", count=len(answers_to(lab))))
+        elif shown == "files":
+            upload_box(say("present.files", most=MOST_FILES))
+            st.caption(say("present.files_read", count=len(answers_to(lab))))
+        elif question.type not in COUNTED:
+            st.caption(say("present.not_counted"))
+        elif question.type == "choice":
+            _count_options(lab, question)
+        else:
+            _call_out(lab, question)
+
+
+def upload_box(label: str, key: str = "up_answers") -> None:
+    """Draw the box for answers files; a folder may be dropped into it."""
+    st.file_uploader(
+        label,
+        key=key,
+        type=["json"],
+        accept_multiple_files=True,
+        max_upload_size=MOST_MB,
+        on_change=_uploaded,
+        args=(key,),
+    )
+
+
+def _uploaded(key: str) -> None:
+    files = st.session_state.get(key) or []
+    take_files([(file.name, file.getvalue()) for file in files])
+
+
+def _count_options(lab: Lab, question: Question) -> None:
+    """Draw a field an option: the first vote, and beside it the one after the discussion."""
+    screen = lab.screens[lab.screen_of(question.id)]
+    votes = (1, 2) if question.vote else (1,)
+    columns = st.columns(len(votes))
+    for vote, column in zip(votes, columns, strict=True):
+        counted = hands(lab, question, vote)
+        with column:
+            if vote == 2:
+                st.caption(words().say("present.again"))
+            elif question.vote:
+                st.caption(words().say("present.first"))
+            for option in question.options:
+                key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
+                st.number_input(
+                    filled(lab, screen, option.text, CLASS_SEED),
+                    0,
+                    MOST_VOTES,
+                    value=counted.get(option.id, 0),
+                    key=key,
+                    on_change=partial(_counted, lab, question, vote),
+                )
+
+
+def _counted(lab: Lab, question: Question, vote: int) -> None:
+    votes = {
+        option.id: int(
+            st.session_state.get(f"hands_{lab.id}_{question.id}_{vote}_{option.id}") or 0
+        )
+        for option in question.options
+    }
+    if sum(votes.values()) > MOST_VOTES:
+        notify("error", f"{escape(question.id)}: {sum(votes.values())} > {MOST_VOTES}")
+        return
+    count_hands(lab, question, vote, votes)
+
+
+def _call_out(lab: Lab, question: Question) -> None:
+    for vote in (1, 2) if question.vote else (1,):
+        st.text_input(
+            words().say("present.called" if vote == 1 else "present.called_again"),
+            value=called_out(lab, question, vote),
+            key=f"called_{lab.id}_{question.id}_{vote}",
+            max_chars=400,
+            on_change=partial(_called, lab, question, vote),
+        )
+
+
+def _called(lab: Lab, question: Question, vote: int) -> None:
+    text = str(st.session_state[f"called_{lab.id}_{question.id}_{vote}"])
+    try:
+        votes = read_called_out(lab, question, text)
+    except InputError as error:
+        notify("error", str(error))
+        return
+    keep_called_out(lab, question, vote, text)
+    count_hands(lab, question, vote, votes)
