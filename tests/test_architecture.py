@@ -46,6 +46,7 @@ MAY_USE = {
         "traces",
         "training",
         "studies",
+        "labs",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
     "topology": GROUND,

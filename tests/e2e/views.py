@@ -27,6 +27,12 @@ FACES = {
     "Studies": (f"study.of={quote(STUDY)}", f"study.see=table&study.of={quote(STUDY)}"),
     "Published results": ("gallery.card=measured",),
     "Learn": tuple(f"learn.step={step}" for step in range(2, 7)),
+    "Labs": (
+        "lab.id=six-tasks&lab.seed=1&lab.q=1",
+        "lab.id=bandwidth-tax&lab.seed=1",
+        "lab.id=windows&lab.seed=1",
+        "lab.id=time-division&lab.seed=1&lab.q=4",
+    ),
     "Glossary": ("glossary.find=delay",),
     "Present": ("present.see=statistics", "present.see=leaderboards"),
 }

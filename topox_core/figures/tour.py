@@ -95,19 +95,33 @@ def over_delay(
     labels: Mapping[str, str],
     now_ms: float,
     theme: Theme,
+    title: str = "reconfiguration delay, ms",
 ) -> go.Figure:
-    """Return one line a fabric: iteration time over delay, both linear; today's delay is a dotted line."""
+    """Return one line a fabric: iteration time over delay, both linear; today's delay is a dotted line.
+
+    Parameters
+    ----------
+    times_ms
+        By fabric; what follows a colon tells two lines of one fabric apart.
+    now_ms
+        One of ``delays_ms``.
+    title
+        Of the axis, where it is no delay that the lines go over.
+    """
     figure = go.Figure()
     names = []
     for name, values in times_ms.items():
-        colour = theme.fabric_colour(name)
+        fabric, _, variant = name.partition(":")
+        colour = theme.fabric_colour(fabric)
         figure.add_scatter(
             x=list(delays_ms),
             y=list(values),
             mode="lines",
-            line=line(colour, 3, FABRIC_DASH.get(name, "solid")),
+            line=line(
+                colour, 2 if variant else 3, DOTS if variant else FABRIC_DASH.get(name, "solid")
+            ),
             name=labels[name],
-            hovertemplate=f"{labels[name]}<br>%{{x}} ms: %{{y:.4g}} ms<extra></extra>",
+            hovertemplate=f"{labels[name]}<br>%{{x}}: %{{y:.4g}} ms<extra></extra>",
         )
         here = values[list(delays_ms).index(now_ms)]
         figure.add_scatter(
@@ -134,17 +148,21 @@ def over_delay(
         shapes=[upright(now_ms, line(theme.ink, 1.5, DOTS))],
         annotations=ends,
         margin=margins(44, 12, 10, 42),
-        xaxis=axis(theme, range=[0, last], title="reconfiguration delay, ms"),
+        xaxis=axis(theme, range=[0, last], title=title),
         yaxis=axis(theme, grid=True, range=[0, 1.12 * highest]),
     )
 
 
-def by_length(windows: Sequence[Window], delay_ms: float, theme: Theme) -> go.Figure:
-    """Return a bar a window, in the order of time: filled where a change of this delay fits, else hatched."""
+def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -> go.Figure:
+    """Return a bar a window, in the order of time: filled where a change of this delay fits, else hatched.
+
+    Without a delay all are filled.
+    """
+    least_ms = delay_ms or 0.0
     low, high = 1.0, max(window.length_ms for window in windows) * 2.5
     figure = go.Figure()
     for fits in (True, False):
-        rows = [k for k, one in enumerate(windows) if (one.length_ms >= delay_ms) == fits]
+        rows = [k for k, one in enumerate(windows) if (one.length_ms >= least_ms) == fits]
         figure.add_bar(
             x=[windows[k].length_ms - low for k in rows],
             base=[low] * len(rows),
@@ -158,14 +176,11 @@ def by_length(windows: Sequence[Window], delay_ms: float, theme: Theme) -> go.Fi
             textfont={"size": 11.5 * theme.scale, "color": theme.ink},
             hovertemplate="%{text}<extra></extra>",
         )
-    rows_of = [f"{one.before} → {one.after}" for one in windows]
-    ticks = log_ticks(low, high)
-    return frame(
-        figure,
-        theme,
-        232 * theme.scale,
-        shapes=[upright(delay_ms, line(VERMILION, 2))],
-        annotations=[
+    rows_of = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
+    shapes, notes = [], []
+    if delay_ms is not None:
+        shapes = [upright(delay_ms, line(VERMILION, 2))]
+        notes = [
             note(
                 f"delay {time(delay_ms)}",
                 math.log10(delay_ms),
@@ -176,7 +191,14 @@ def by_length(windows: Sequence[Window], delay_ms: float, theme: Theme) -> go.Fi
                 yanchor="bottom",
                 xanchor="left" if delay_ms < 2 else "center",
             )
-        ],
+        ]
+    ticks = log_ticks(low, high)
+    return frame(
+        figure,
+        theme,
+        232 * theme.scale,
+        shapes=shapes,
+        annotations=notes,
         margin=margins(78 * theme.scale, 14, 22, 26),
         xaxis=axis(
             theme,

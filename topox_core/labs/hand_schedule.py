@@ -15,7 +15,7 @@ from topox_core.io.ranges import is_number
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
-from topox_core.model.task_graph import TaskGraph
+from topox_core.model.task_graph import Task, TaskGraph
 
 LATEST_MS = 1e6
 # What is told first where several are broken: times before circuits, as a person would mend them.
@@ -69,6 +69,14 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
     )
 
 
+def length_ms(task: Task, cluster: Cluster) -> float:
+    """Return how long a task takes, in ms: its duration, or the whole slots that its bytes need on one port."""
+    if task.duration_ms is not None:
+        return task.duration_ms
+    slots = (task.size_bytes or 0.0) / bytes_per_ms(cluster.port_gbps) / cluster.slot_ms
+    return float(-(-slots // 1) * cluster.slot_ms)
+
+
 def _first(violations: tuple[Violation, ...]) -> Violation:
     # Eq. 2 compares the record's own numbers; what makes them disagree is named by another one.
     ranked = [one for one in violations if one.equation != "2"] or list(violations)
@@ -83,11 +91,8 @@ def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) ->
         if task.id not in starts_ms:
             continue
         start = float(starts_ms[task.id])
-        if task.duration_ms is not None:
-            end = start + task.duration_ms
-        else:
-            slots = (task.size_bytes or 0.0) / bytes_per_ms(cluster.port_gbps) / cluster.slot_ms
-            end = start + -(-slots // 1) * cluster.slot_ms
+        end = start + length_ms(task, cluster)
+        if task.duration_ms is None:
             circuits.append(
                 {
                     "switch": 0,

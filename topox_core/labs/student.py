@@ -24,7 +24,7 @@ from topox_core.labs.keys import (
     options_of,
 )
 from topox_core.labs.lab import Lab, Option, Question
-from topox_core.labs.marking import mark, read_answer
+from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.texts_in import Texts, texts_in
 
 MOST_NAME = 40
@@ -187,12 +187,44 @@ def attempt(
     points = points_of(question, marked.share, number)
     tried = replace(before, attempts=(*before.attempts, Attempt(at, kept, points)))
     after = _with(answers, name, tried, at)
-    over = closed(after, question)
+    return after, _reply(lab, after, question, marked, language)
+
+
+def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> AttemptReply | None:
+    """Return what is said to the last attempt at a worked answer, or None before the first.
+
+    Raises
+    ------
+    InputError
+        If it is no worked answer.
+    """
+    question = _of_stage(lab, name, "work")
+    given = answers.worked(name)
+    if given.attempts:
+        marked = mark(lab, question, given.attempts[-1].value, answers.seed)
+        return _reply(lab, answers, question, marked, language)
+    if not given.given_up:
+        return None
+    return AttemptReply(False, 0.0, 0, "", key_of(lab, question, answers.seed))
+
+
+def _reply(
+    lab: Lab, answers: Answers, question: Question, marked: Marked, language: str
+) -> AttemptReply:
     words = _words(lab, language)
-    say = "" if marked.right else words.resolved(marked.say) or words.say("answers.not_yet")
+    over = closed(answers, question)
+    say = "" if marked.right else said_to(lab, question, marked.say, answers.seed, words)
     key = key_of(lab, question, answers.seed) if over else None
-    left = max(0, question.attempts - number - 1) if not marked.right else 0
-    return after, AttemptReply(marked.right, points, left, say, key, marked.verdict)
+    given = answers.worked(question.id)
+    left = 0 if over else question.attempts - len(given.attempts)
+    return AttemptReply(marked.right, given.attempts[-1].points, left, say, key, marked.verdict)
+
+
+def said_to(lab: Lab, question: Question, say: str, seed: int, words: Texts) -> str:
+    """Return the sentence for a wrong answer with its values filled in; "Not yet" where the lab has none."""
+    if not say:
+        return words.say("answers.not_yet")
+    return filled(lab, lab.screens[lab.screen_of(question.id)], say, seed, words)
 
 
 def give_up(lab: Lab, answers: Answers, name: str, at: str) -> Answers:
@@ -304,8 +336,45 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
     if answer is None:
         return Revealed(name, key, None, False, "")
     marked = mark(lab, question, answer, answers.seed)
-    say = _words(lab, language).resolved(marked.say)
+    if marked.right or not marked.say:
+        return Revealed(name, key, answer, marked.right, "")
+    say = said_to(lab, question, marked.say, answers.seed, _words(lab, language))
     return Revealed(name, key, answer, marked.right, say)
+
+
+def revealed_on(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:
+    """Return the questions whose truth a reveal screen shows: those since the reveal before it."""
+    if lab.screens[at].stage != "reveal" or waiting_for(lab, answers, at):
+        return ()
+    before = [k for k in range(at) if lab.screens[k].stage == "reveal"]
+    since = before[-1] + 1 if before else 0
+    asked = (question for screen in lab.screens[since:at] for question in screen.questions)
+    return tuple(question.id for question in asked if revealed_at(lab, answers, question.id))
+
+
+def still_asked(lab: Lab, answers: Answers, instance: str) -> frozenset[str]:
+    """Return the values of an instance that no figure may show yet: keys whose reveal is still to come."""
+    return frozenset(
+        str(question.key)
+        for screen in lab.screens
+        if screen.instance == instance
+        for question in screen.questions
+        if isinstance(question.key, str) and not revealed_at(lab, answers, question.id)
+    )
+
+
+def may_compute(lab: Lab, answers: Answers, at: int) -> bool:
+    """Return whether figures of a screen may show computed values: on a reveal, or after one of its instance."""
+    if waiting_for(lab, answers, at):
+        return False
+    if lab.screens[at].stage == "reveal":
+        return True
+    reveals = [
+        k
+        for k in range(at)
+        if lab.screens[k].stage == "reveal" and lab.screens[k].instance == lab.screens[at].instance
+    ]
+    return bool(reveals) and not waiting_for(lab, answers, reveals[-1])
 
 
 def last_answer(answers: Answers, name: str) -> Any:

@@ -43,7 +43,7 @@ class Texts:
         found: dict[str, Any] = self.sections[name]
         return found
 
-    def say(self, key: str, **facts: object) -> str:
+    def say(self, key: str, /, **facts: object) -> str:
         """Return a sentence with its places filled in.
 
         Raises

@@ -112,6 +112,7 @@ PAGES = (
         group=RESULTS,
     ),
     Page("pages/10_Learn.py", "Learn", ("learn.state.LearnState",), "learn.", group=LEARN),
+    Page("pages/16_Labs.py", "Labs", ("labs.state.LabsState",), "lab.", group=LEARN),
     Page(
         "pages/11_Glossary.py",
         "Glossary",

@@ -82,6 +82,27 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .step {{ font-size: .9rem; margin: 0; color: {theme.muted}; white-space: nowrap; }}
 .live {{ font-size: 1.05rem; line-height: 1.45; margin: .2rem 0 0; min-height: 3.1rem; color: {theme.ink}; }}
 .live b, .lesson b {{ font-weight: 650; }}
+.lab-text {{ max-width: 62rem; margin-top: .4rem; }}
+.lab-strip {{ display: flex; flex-wrap: wrap; gap: .25rem .5rem; list-style: none;
+  margin: 0 0 .3rem !important; padding: 0 !important; }}
+.lab-strip li {{ display: flex; align-items: center; gap: .35rem; margin: 0; padding: 0 .35rem 0 0; font-size: .8rem;
+  color: {theme.muted}; }}
+.lab-strip i {{ display: inline-grid; place-items: center; width: 1.45rem; height: 1.45rem; border-radius: 50%; font-style: normal;
+  font-size: .78rem; border: 1px solid {theme.muted}; color: {theme.muted}; }}
+.lab-strip .here i {{ background: {theme.primary}; border-color: {theme.primary}; color: {theme.page}; font-weight: 650; }}
+.lab-strip .here span {{ color: {theme.ink}; font-weight: 650; }}
+.lab-strip .done i, .lab-strip .locked i {{ border-color: {theme.good}; color: {theme.good}; }}
+.lab-strip .waits i {{ border-style: dashed; }}
+.unseen {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }}
+.lab-question {{ font-size: 1rem; line-height: 1.45; margin: 0; color: {theme.ink}; }}
+.lab-said {{ font-size: .9rem; margin: 0; color: {theme.ink}; }}
+.lab-truth {{ font-size: 1.05rem; margin: 0; color: {theme.ink}; }}
+.lab-given {{ overflow-x: auto; }} .lab-given table {{ border-collapse: collapse; font-size: .88rem; color: {theme.ink}; margin: 0; }}
+.lab-given caption {{ text-align: left; font-weight: 600; font-size: .95rem; padding: 0 0 .25rem; }}
+.lab-given th, .lab-given td {{ border: 0 !important; border-bottom: 1px solid {theme.grid} !important; text-align: left;
+  padding: .22rem .9rem .22rem 0 !important; font-weight: 400; }}
+.lab-given thead th {{ color: {theme.muted}; }} .lab-given tbody th {{ font-weight: 650; }}
+[class*="st-key-lab_question_"], [class*="st-key-lab_truth_"] {{ gap: .5rem; padding: .75rem .95rem .85rem; }}
 .glossary {{ columns: 2; column-gap: 2.5rem; margin: 0 !important; padding: 0 !important; }}
 .glossary div {{ break-inside: avoid; padding-bottom: .75rem; }}
 .glossary.asked {{ columns: 1; }} .glossary.asked div {{ border-left: 3px solid {theme.primary}; padding: 0 0 0 .75rem; }}

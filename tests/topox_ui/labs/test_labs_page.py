@@ -1,0 +1,322 @@
+"""The page Labs: every screen of every lab at its time and after it, locks that hold, replies, files in and out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.labs_answered import EXPLANATION, answered, right
+from tests.topox_ui.conftest import address, words
+from tests.topox_ui.shell.test_foreign_text import elements
+from topox_core.labs.answers_file import dump_answers, load_answers
+from topox_core.labs.draws import seed_of
+from topox_core.labs.grading import grade, score
+from topox_core.labs.lab import Lab
+from topox_core.labs.ready_labs import ready_labs
+from topox_ui.labs import kept
+
+LABS = "pages/16_Labs.py"
+READY = ready_labs()
+SIX = READY["six-tasks"]
+SCREENS = [(lab.id, k) for lab in READY.values() for k in range(1, len(lab.screens) + 1)]
+QUICK = (("six-tasks", 2), ("six-tasks", 3))
+Visit = Callable[..., AppTest]
+
+
+def at_screen(visit: Visit, lab: Lab, screen: int, seed: int = 1, done: int = 0) -> AppTest:
+    """Open a screen, counted from 1, with everything right on the first ``done`` screens."""
+    given = answered(lab, seed, done)
+    kept._kept().put(kept.Whose.of(given), given)
+    query = {"lab.id": lab.id, "lab.seed": str(seed), "lab.q": str(screen)}
+    return visit(LABS, **query)
+
+
+def field(at: AppTest, kind: str, name: str):
+    """Return the control of a question, such as ``P1``, or of a part of it, such as ``W1_a``."""
+    found = [one for one in at.get(kind) if f"_{name}" in (one.key or "")]
+    assert len(found) == 1, [one.key for one in at.get(kind)]
+    return found[0]
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    at.button(key=key).click().run()
+    assert not at.exception
+    return at
+
+
+def sent(at: AppTest) -> str:
+    """Return everything that goes to the browser, and the address."""
+    parts = [str(one.proto) for root in (at.main, at.sidebar) for one in elements(root)]
+    return "".join(parts) + json.dumps(address(at))
+
+
+@pytest.mark.parametrize(
+    ("name", "screen"),
+    [pytest.param(*one, marks=() if one in QUICK else pytest.mark.long) for one in SCREENS],
+)
+def test_a_screen_draws_at_its_time_and_after_it(visit, name: str, screen: int) -> None:
+    lab = READY[name]
+    for done in (screen - 1, len(lab.screens)):
+        at = at_screen(visit, lab, screen, 1, done)
+        assert not at.exception
+        assert f"screen {screen} of {len(lab.screens)}" in words(at)
+        charts = at.get("plotly_chart")
+        assert all(chart.proto.alt for chart in charts)
+        tables = [box for box in at.get("expander") if box.proto.label == "Table"]
+        assert len(tables) == len(charts)
+        assert charts or lab.screens[screen - 1].stage != "reveal"
+
+
+def test_the_first_screen_has_eight_labs_and_asks_who_works(visit) -> None:
+    at = visit(LABS)
+    assert not at.exception
+    assert len([one for one in at.button if one.key.startswith("lab_open_")]) == len(READY)
+    press(at, "lab_open_six-tasks")
+    assert "lab.id" not in address(at)
+    assert "Give course and student id" in at.error[0].value
+    field(at, "text_input", "who_course").set_value("NET<401>").run()
+    field(at, "text_input", "who_student").set_value("s1234567").run()
+    assert "must be 1 to 40 letters" in words(at)
+    field(at, "text_input", "who_course").set_value("NET-401").run()
+    assert "Your seed: 58157343" in words(at)
+    press(at, "lab_open_six-tasks")
+    assert address(at)["lab.seed"] == "58157343"
+    assert "NET-401" not in json.dumps(address(at)), "a link carries no name"
+    press(at, "lab_leave")
+    field(at, "text_input", "who_seed").set_value("-3").run()
+    assert "whole number from 0" in words(at)
+    field(at, "text_input", "who_seed").set_value("7").run()
+    press(at, "lab_open_crossover")
+    assert address(at)["lab.seed"] == "7"
+
+
+def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
+    at = at_screen(visit, SIX, 1, seed=31)
+    press(at, "lab_lock")
+    assert "Answer P1, P2 first" in at.error[0].value
+    field(at, "text_input", "P1").set_value("ten").run()
+    field(at, "radio", "P2").set_value("x").run()
+    press(at, "lab_lock")
+    assert "P1: must be a number" in at.error[0].value
+    field(at, "text_input", "P1").set_value("9,4").run()
+    press(at, "lab_lock")
+    assert not at.error
+    assert field(at, "text_input", "P1").disabled
+    assert field(at, "text_input", "P1").value == "9", "rounded to the digits asked for"
+    assert words(at).count("Locked at") == 2
+    press(at, "lab_next")
+    press(at, "lab_back")
+    assert field(at, "text_input", "P1").disabled
+    at.switch_page("pages/10_Learn.py").run()
+    at.switch_page(LABS).run()
+    assert field(at, "text_input", "P1").disabled
+    second = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "31"})
+    assert field(second, "text_input", "P1").disabled, "in another tab of this machine"
+
+
+def test_where_other_machines_reach_the_server_a_tab_has_answers_of_its_own(
+    visit, monkeypatch
+) -> None:
+    monkeypatch.setattr("topox_ui.labs.kept.only_this_machine", lambda _: False)
+    at = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "32"})
+    field(at, "text_input", "P1").set_value("9").run()
+    field(at, "radio", "P2").set_value("x").run()
+    press(at, "lab_lock")
+    assert field(at, "text_input", "P1").disabled
+    other = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "32"})
+    assert not field(other, "text_input", "P1").disabled
+
+
+def test_a_screen_waits_for_the_predictions_before_it(visit) -> None:
+    at = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "33", "lab.q": "3"})
+    assert "P1, P2, W1" in words(at)
+    assert not at.get("plotly_chart")
+    press(at, "lab_to_open")
+    assert address(at).get("lab.q", "1") == "1"
+
+
+def test_a_vote_is_locked_once_more_and_both_are_kept(visit) -> None:
+    at = at_screen(visit, SIX, 1, seed=34, done=1)
+    field(at, "radio", "P2_again").set_value("either").run()
+    press(at, "lab_lock_again_P2")
+    found = kept._kept().of[kept.Whose.of(answered(SIX, 34, 0))].prediction("P2")
+    assert found.second is not None and found.second[1] == "either"
+    assert "after the discussion" in words(at)
+
+
+def test_wrong_answers_get_their_sentence_and_the_key_comes_last(visit) -> None:
+    lab = READY["what-binds"]
+    at = at_screen(visit, lab, 1, seed=1)
+    press(at, "lab_check")
+    assert "Answer W1, W2 first" in at.error[0].value
+    typed = field(at, "text_input", "W2")
+    typed.set_value("17").run()
+    press(at, "lab_check")
+    assert "The last receiver still has to compute" in words(at)
+    assert "2 attempts left" in words(at)
+    assert "The answer: 19" not in sent(at)
+    press(at, "lab_check")
+    assert "nothing new to check" in words(at)
+    assert "2 attempts left" in words(at)
+    for wrong in ("1", "2"):
+        field(at, "text_input", "W2").set_value(wrong).run()
+        press(at, "lab_check")
+    assert "The answer: 19 ms" in words(at)
+    assert field(at, "text_input", "W2").disabled
+
+
+def test_the_checker_names_the_equation_of_a_schedule_by_hand(visit) -> None:
+    at = at_screen(visit, SIX, 2, seed=1, done=1)
+    best = right(SIX, SIX.question("W1"), 1)
+    for task, start in {**best, "y": best["x"]}.items():
+        field(at, "number_input", f"W1_{task}_").set_value(start).run()
+    press(at, "lab_check")
+    assert "One port, one circuit at a time" in words(at)
+    assert "eq. 8" in words(at)
+    at.button(key="lab_six-tasks_1_W1_y_later-0").click().run()
+    field(at, "number_input", "W1_y_").set_value(best["y"]).run()
+    press(at, "lab_check")
+    assert "Right: 5 points" in words(at)
+    press(at, "lab_next")
+    assert "x first takes 9 ms, y first takes 13 ms" in words(at)
+
+
+@pytest.mark.parametrize("kind", ["choice", "multi", "grouping", "text"])
+def test_every_other_field_hands_in_what_was_chosen(visit, kind: str) -> None:
+    name, number, question = {
+        "choice": ("what-binds", 2, "P1"),
+        "multi": ("bandwidth-tax", 1, "W1"),
+        "grouping": ("time-division", 6, "W3"),
+        "text": ("six-tasks", 9, "E1"),
+    }[kind]
+    lab = READY[name]
+    at = at_screen(visit, lab, number, seed=2, done=number - 1)
+    value = right(lab, lab.question(question), 2)
+    if kind == "choice":
+        field(at, "radio", question).set_value(value).run()
+        press(at, "lab_lock")
+    elif kind == "multi":
+        for option in value:
+            field(at, "checkbox", f"{question}_{option}-").check().run()
+        press(at, "lab_check")
+    elif kind == "grouping":
+        for job, group in value.items():
+            field(at, "button_group", f"{question}_{job}").set_value(group).run()
+        press(at, "lab_check")
+        assert "tried" in sent(at)
+    else:
+        field(at, "text_area", question).set_value("too short").run()
+        press(at, "lab_save")
+        assert "must be 40 to 600 characters" in at.error[0].value
+        field(at, "text_area", question).set_value(EXPLANATION).run()
+        press(at, "lab_save")
+    now = kept._kept().of[kept.Whose.of(answered(lab, 2, 0))]
+    if kind == "choice":
+        assert now.prediction(question).value == value
+    elif kind == "text":
+        assert now.explained(question) == EXPLANATION
+    else:
+        assert now.worked(question).attempts[-1].points == lab.question(question).points
+
+
+def test_nothing_that_is_sent_before_its_lock_has_the_key_and_after_it_does(visit) -> None:
+    """The bandwidth tax of seed 2 is 1.2283 with three ports and 1.5748 with two: numbers that nothing else has."""
+    lab = READY["bandwidth-tax"]
+    hops, degrees = 5, 7
+    for screen in (4, hops):
+        before = sent(at_screen(visit, lab, screen, seed=2, done=screen - 1))
+        assert "1.228" not in before and "1.57" not in before
+    after = at_screen(visit, lab, degrees, seed=2, done=degrees - 1)
+    assert "1.228" in words(after) and "1.575" in words(after)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lab", READY.values(), ids=list(READY))
+def test_no_screen_sends_an_unusual_key_before_its_reveal(visit, lab: Lab) -> None:
+    from topox_core.labs.keys import key_of
+    from topox_core.labs.student import revealed_at
+
+    for number in range(1, len(lab.screens) + 1):
+        given = answered(lab, 2, number - 1)
+        at = at_screen(visit, lab, number, seed=2, done=number - 1)
+        seen = words(at) + "".join(chart.proto.spec for chart in at.get("plotly_chart"))
+        for question in lab.questions:
+            key = None if question.key is None else key_of(lab, question, 2)
+            if not isinstance(key, float) or revealed_at(lab, given, question.id):
+                continue
+            text = f"{key:.{max(question.digits, 2)}f}"
+            if len(text.replace(".", "").strip("0")) >= 4:
+                assert text not in seen, (number, question.id, text)
+
+
+def test_the_file_that_is_saved_grades_as_the_page_says(visit, downloads) -> None:
+    at = at_screen(visit, SIX, 9, seed=seed_of("NET-401", "s1"), done=0)
+    lab = SIX
+    given = answered(lab, seed_of("NET-401", "s1"), len(lab.screens), "NET-401", "s1")
+    upload = dump_answers(given, score(lab, given))
+    at = visit(LABS)
+    at.file_uploader(key="lab_file_answers").upload("s1.answers.json", upload).run()
+    assert not at.exception
+    assert "16 of 20 points so far" in words(at)
+    data = downloads["Save my answers"]()
+    file = load_answers(data, "s1.answers.json")
+    graded = grade(lab, file, "s1.answers.json")
+    assert graded.remarks == ()
+    assert (graded.predictions, graded.worked) == (4 - 1, 13)
+    assert json.loads(data)["score"]["worked"] == graded.worked
+
+
+def test_an_edited_file_is_said_and_its_points_are_not_believed(visit) -> None:
+    given = answered(SIX, 5, 3)
+    record = json.loads(dump_answers(given, {}))
+    record["answers"]["W2"] = {"attempts": [{"at": given.started, "value": 1, "points": 1}]}
+    at = visit(LABS)
+    data = json.dumps(record).encode()
+    at.file_uploader(key="lab_file_answers").upload("x.answers.json", data).run()
+    at.button(key="lab_leave").click().run()
+    now = kept._kept().of[kept.Whose.of(given)]
+    assert now.worked("W2").attempts[0].points == 0
+
+
+@pytest.mark.parametrize(
+    ("box", "data", "line"),
+    [
+        ("answers", b"{", "x.json"),
+        ("answers", b'{"format": "topox-lab", "version": 1}', "x.json"),
+        ("lab", b'{"format": "topox-lab", "version": 1, "id": "A"}', "x.json"),
+        ("lab", b"[" * 5_000, "x.json"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(visit, box: str, data: bytes, line: str) -> None:
+    at = visit(LABS)
+    at.file_uploader(key=f"lab_file_{box}").upload("x.json", data).run()
+    assert not at.exception
+    assert line in at.error[0].value and "\n" not in at.error[0].value
+
+
+def test_a_link_to_a_lab_that_is_not_here_says_so(visit) -> None:
+    at = visit(LABS, **{"lab.id": "nobody-has-it"})
+    assert not at.exception
+    assert "nobody-has-it" in at.error[0].value
+
+
+def test_a_practice_begins_again_and_a_student_s_lab_does_not(visit) -> None:
+    at = at_screen(visit, SIX, 1, seed=35, done=1)
+    press(at, "lab_anew")
+    again = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "35"})
+    assert not field(again, "text_input", "P1").disabled
+    given = answered(SIX, seed_of("c", "s"), 1, "c", "s")
+    at = visit(LABS)
+    data = dump_answers(given, {})
+    at.file_uploader(key="lab_file_answers").upload("a.answers.json", data).run()
+    assert "lab_anew" not in [one.key for one in at.button]
+
+
+def test_after_its_reveal_an_instance_opens_on_the_schedule_page(visit) -> None:
+    at = at_screen(visit, SIX, 3, seed=1, done=2)
+    at.button(key="lab_see").click().run()
+    assert not at.exception
+    assert "Six tasks by hand is loaded" in at.info[0].value

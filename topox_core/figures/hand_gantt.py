@@ -1,0 +1,212 @@
+"""A schedule of a few tasks drawn from start times alone, whether it can be carried out or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from topox_core.figures.marks import DOTS, INSIDE, band, hatched, line, note, upright
+from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
+    CATEGORY_TEXT,
+    FORWARD,
+    SEND,
+    UPDATE,
+    Theme,
+)
+from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.labs.hand_schedule import length_ms
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+
+LANE, GAP = 1.0, 0.35
+LANE_PX = 26.0
+LEFT_PX = 96.0
+
+
+@dataclass(frozen=True)
+class HandBar:
+    """One task on its lane.
+
+    Attributes
+    ----------
+    server, port
+        Where it computes, or from where it sends; ``port`` is -1 of a device.
+    overlaps
+        Whether something else needs the same device or port at the same time.
+    """
+
+    task: Task
+    server: int
+    port: int
+    start_ms: float
+    end_ms: float
+    overlaps: bool
+
+
+def hand_bars(
+    graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, float]
+) -> tuple[HandBar, ...]:
+    """Return a bar for every task that has a start, by start; transfers on the first port that is free."""
+    placed: list[HandBar] = []
+    free: dict[tuple[int, int], float] = {}
+    known = [task for task in graph.tasks if task.id in starts_ms]
+    crowded = _crowded(known, cluster, starts_ms)
+    for task in sorted(known, key=lambda task: starts_ms[task.id]):
+        start = float(starts_ms[task.id])
+        end = start + length_ms(task, cluster)
+        sends = task.duration_ms is None
+        server = int((task.source if sends else task.server) or 0)
+        ports = range(cluster.ports_per_server) if sends else (-1,)
+        port = next((one for one in ports if free.get((server, one), start) <= start), ports[0])
+        free[server, port] = max(end, free.get((server, port), end))
+        placed.append(HandBar(task, server, port, start, end, task.id in crowded))
+    return tuple(placed)
+
+
+def _crowded(
+    tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
+) -> frozenset[str]:
+    """Return the tasks that run while a device or a port they need has no place for them."""
+    users: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    for task in tasks:
+        start = float(starts_ms[task.id])
+        span = (start, start + length_ms(task, cluster), task.id)
+        if task.duration_ms is None:
+            users.setdefault(("out", int(task.source or 0)), []).append(span)
+            users.setdefault(("in", int(task.destination or 0)), []).append(span)
+        else:
+            users.setdefault(("device", int(task.server or 0)), []).append(span)
+    crowded: set[str] = set()
+    for (kind, _), spans in users.items():
+        most = 1 if kind == "device" else cluster.ports_per_server
+        for start, _end, _name in spans:
+            here = [name for begin, end, name in spans if begin <= start < end]
+            if len(here) > most:
+                crowded |= {*here}
+    return frozenset(crowded)
+
+
+def lane_names(graph: TaskGraph, cluster: Cluster) -> list[tuple[int, int, str]]:
+    """Return the lanes in their order, as (server, port, name): devices that compute, ports that send."""
+    computes = {task.server for task in graph.tasks if task.duration_ms is not None}
+    sends = {task.source for task in graph.tasks if task.duration_ms is None}
+    several = cluster.ports_per_server > 1
+    lanes = []
+    for server in range(cluster.servers):
+        if server in computes:
+            lanes.append((server, -1, f"S{server} computes"))
+        if server in sends:
+            lanes += [
+                (server, port, f"S{server} sends" + (f", {port + 1}" if several else ""))
+                for port in range(cluster.ports_per_server)
+            ]
+    return lanes
+
+
+def hand_gantt(
+    graph: TaskGraph,
+    cluster: Cluster,
+    starts_ms: Mapping[str, float],
+    theme: Theme,
+    until_ms: float = 0.0,
+    bound_ms: float | None = None,
+) -> go.Figure:
+    """Return the tasks that have a start as bars, by server; what overlaps is hatched and has a cross.
+
+    Parameters
+    ----------
+    until_ms
+        The axis reaches at least so far.
+    bound_ms
+        A lower bound to draw as a dotted line.
+    """
+    bars = hand_bars(graph, cluster, starts_ms)
+    lanes = lane_names(graph, cluster)
+    rows = {(server, port): k for k, (server, port, _) in enumerate(lanes)}
+    figure = go.Figure()
+    for overlaps in (False, True):
+        for category in (FORWARD, UPDATE, SEND):
+            here = [b for b in bars if b.overlaps == overlaps and _category(b.task) == category]
+            if here:
+                figure.add_trace(_bars(here, rows, category, overlaps, theme))
+    last = max([until_ms, bound_ms or 0.0, *(bar.end_ms for bar in bars)], default=1.0) or 1.0
+    first = min([0.0, *(bar.start_ms for bar in bars)])
+    shapes = [
+        band(k - 0.5, k + 0.5, theme.band)
+        for k, (server, _, _) in enumerate(lanes)
+        if server % 2 == 0
+    ]
+    notes = []
+    if bound_ms is not None:
+        shapes.append(upright(bound_ms, line(theme.ink, 2, DOTS)))
+        place = {"yref": "paper", "yanchor": "bottom", "xanchor": "right"}
+        notes.append(note(f"{bound_ms:g} ms", bound_ms, 1, 11.5 * theme.scale, theme.ink, **place))
+    return frame(
+        figure,
+        theme,
+        (len(lanes) * LANE_PX + 62) * theme.scale,
+        shapes=shapes,
+        annotations=notes,
+        margin=margins(LEFT_PX * theme.scale, 12, 20 * theme.scale, 40 * theme.scale),
+        xaxis=axis(
+            theme,
+            grid=True,
+            range=[first - 0.02 * last, last * 1.03],
+            dtick=1 if last - first <= 26 else None,
+            title="time, ms",
+        ),
+        yaxis=named_axis(
+            theme,
+            [name for _, _, name in lanes],
+            None,
+            11.5,
+            theme.ink,
+            range=[len(lanes) - 0.5, -0.5],
+        ),
+    )
+
+
+def _category(task: Task) -> int:
+    if task.duration_ms is None:
+        return SEND
+    return UPDATE if task.kind == "update" else FORWARD
+
+
+def _bars(
+    bars: Sequence[HandBar],
+    rows: Mapping[tuple[int, int], int],
+    category: int,
+    overlaps: bool,
+    theme: Theme,
+) -> go.Bar:
+    marker = (
+        hatched(theme)
+        if overlaps
+        else {"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)}
+    )
+    ink = theme.ink if overlaps else CATEGORY_TEXT[category]
+    labels = [f"<b>{'✗ ' if overlaps else ''}{_label(bar)}</b>" for bar in bars]
+    return go.Bar(
+        orientation="h",
+        base=[bar.start_ms for bar in bars],
+        x=[bar.end_ms - bar.start_ms for bar in bars],
+        y=[rows[bar.server, bar.port] for bar in bars],
+        width=0.78,
+        marker=marker,
+        opacity=0.85 if overlaps else 1.0,
+        text=labels,
+        textfont={"color": ink, "size": 12 * theme.scale},
+        customdata=[[bar.task.id, f"{bar.start_ms:g}", f"{bar.end_ms:g}"] for bar in bars],
+        hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<extra></extra>",
+        **INSIDE,
+    )
+
+
+def _label(bar: HandBar) -> str:
+    task = bar.task
+    if task.duration_ms is None:
+        return f"{task.id} → {task.destination}"
+    return task.id

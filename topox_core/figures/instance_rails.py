@@ -1,0 +1,202 @@
+"""Windows of a lab's instance: the pipeline they come from, counts of each stage, lengths, and what delays cost."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from topox_core.figures.marks import line
+from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
+from topox_core.figures.picture import Asking, Picture
+from topox_core.figures.rails_delay import Curve, overhead_curves
+from topox_core.figures.rails_windows import cdf as cdf_of
+from topox_core.figures.rails_windows import counts as counts_of
+from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.tour import by_length
+from topox_core.labs.generators.windows import DELAY_MS, Windows
+from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
+from topox_core.rails.iteration import Window
+from topox_core.rails.technologies import TECHNOLOGIES
+
+_COUNTED = ("first_stage", "last_stage", "middle", "afab_first")
+_COSTS = ("ahead", "ahead_percent", "on_demand", "slowest_ahead", "slowest_on_demand")
+
+
+def windows(asking: Asking) -> list[Picture]:
+    """Return the pipeline before its windows were counted, the counts at their reveal, the lengths after it."""
+    one = asking.instance
+    if not isinstance(one, Windows):
+        return []
+    if asking.hides(*_COUNTED) or not asking.computed:
+        return [_pipeline(asking, one)]
+    if asking.screen.stage == "reveal":
+        return [_counts(asking, one)]
+    spans = _spans(one)
+    return [
+        Picture(
+            "lengths",
+            asking.say("lengths_of.title"),
+            asking.say("lengths_of.note"),
+            by_length(spans, None, asking.theme),
+            asking.say("lengths_of.alt", lengths=", ".join(map(str, one.lengths_ms))),
+            asking.table(("window", "length"), list(enumerate(one.lengths_ms, 1))),
+        )
+    ]
+
+
+def _counts(asking: Asking, one: Windows) -> Picture:
+    exact = [one.counted(stage) for stage in range(one.stages)]
+    return Picture(
+        "counts",
+        asking.say("counts.title"),
+        asking.say("counts.note"),
+        counts_of(exact, one.counted(0, "afab"), asking.theme),
+        asking.say("counts.alt", last=one.stages - 1, counts=", ".join(map(str, exact))),
+        asking.table(("stage", "value"), list(enumerate(exact))),
+    )
+
+
+def _spans(one: Windows) -> tuple[Window, ...]:
+    begins = [sum(one.lengths_ms[:k]) for k in range(len(one.lengths_ms))]
+    return tuple(
+        Window(0, 0, str(k), "", "", float(begin), float(ms), 0.0)
+        for k, (begin, ms) in enumerate(zip(begins, one.lengths_ms, strict=True), 1)
+    )
+
+
+def delay_costs(asking: Asking) -> list[Picture]:
+    """Return what a switch adds to the iteration over its delay, with the products and the limit."""
+    one = asking.instance
+    if not isinstance(one, Windows) or asking.hides(*_COSTS):
+        return []
+    now = float(asking.value or DELAY_MS)
+    delays = tuple(sorted({*DELAYS_MS, now}))
+    base, lengths = float(one.base_ms), one.lengths_ms
+    curves = [
+        Curve(control, base, delays, tuple(cost(base, lengths, delay) for delay in delays))
+        for control, cost in (("on_demand", on_demand_ms), ("provisioned", provisioned_ms))
+    ]
+    products = {product.name: product.reconfiguration_ms for product in TECHNOLOGIES}
+    figure = overhead_curves(curves, now, one.limit_percent / 100, products, asking.theme)
+    at = delays.index(now)
+    demand, ahead = (curve.iteration_ms for curve in curves)
+    columns = ("delay", "value")
+    table = asking.table(columns, [])
+    labels = (table.columns[0], *(asking.say(f"delay.{k}") for k in ("reactive", "provisioned")))
+    rows = tuple((f"{d:g}", f"{demand[k]:g} ms", f"{ahead[k]:g} ms") for k, d in enumerate(delays))
+    return [
+        Picture(
+            "overhead",
+            asking.say("overhead.title"),
+            asking.say("overhead.note"),
+            figure,
+            asking.say(
+                "overhead.alt",
+                delay=f"{now:g}",
+                on_demand=f"{demand[at]:g}",
+                ahead=f"{ahead[at]:g}",
+                limit=one.limit_percent,
+            ),
+            type(table)(labels, rows),
+        )
+    ]
+
+
+def cdf(asking: Asking) -> list[Picture]:
+    """Return the distribution of the seven windows, with the delay as a threshold."""
+    one = asking.instance
+    if not isinstance(one, Windows) or asking.hides("share_longer"):
+        return []
+    now = float(asking.value or DELAY_MS)
+    shorter = sum(ms < now for ms in one.lengths_ms) / len(one.lengths_ms)
+    return [
+        Picture(
+            "cdf",
+            asking.say("cdf.title"),
+            asking.say("cdf.note"),
+            cdf_of(_spans(one), now, asking.theme),
+            asking.say("cdf.alt", share=f"{100 * shorter:.1f}", delay=f"{now:g}"),
+            asking.table(("window", "length"), list(enumerate(sorted(one.lengths_ms), 1))),
+        )
+    ]
+
+
+def _pipeline(asking: Asking, one: Windows) -> Picture:
+    names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
+    passes = order_1f1b(one.stages, one.microbatches)
+    words = [" ".join(kind for kind, _, _ in row) for row in passes]
+    return Picture(
+        "pipeline",
+        asking.say("order.title"),
+        asking.say("order.note"),
+        pipeline(passes, names, asking.theme),
+        asking.say("order.alt", stages=one.stages, microbatches=one.microbatches),
+        asking.table(("stage", "value"), list(zip(range(one.stages), words, strict=True))),
+    )
+
+
+# Of a stage: (F or B, microbatch, begin), in order, every pass as long as the other.
+Passes = list[list[tuple[str, int, int]]]
+
+
+def order_1f1b(stages: int, microbatches: int) -> Passes:
+    """Return the passes of each stage in the order 1F1B, begun as soon as what they wait for has ended."""
+    orders = []
+    for stage in range(stages):
+        warm = min(stages - 1 - stage, microbatches)
+        forward = [("F", k) for k in range(microbatches)]
+        backward = [("B", k) for k in range(microbatches)]
+        order = forward[:warm]
+        for k in range(microbatches - warm):
+            order += [forward[warm + k], backward[k]]
+        orders.append(order + backward[microbatches - warm :])
+    ends: dict[tuple[str, int, int], int] = {}
+    passes: Passes = [[] for _ in range(stages)]
+    free = [0] * stages
+    while any(len(passes[s]) < len(orders[s]) for s in range(stages)):
+        for s in range(stages):
+            while len(passes[s]) < len(orders[s]):
+                kind, k = orders[s][len(passes[s])]
+                before = _before(kind, k, s, stages)
+                if before is not None and before not in ends:
+                    break
+                begin = max(free[s], 0 if before is None else ends[before])
+                ends[kind, k, s] = free[s] = begin + 1
+                passes[s].append((kind, k, begin))
+    return passes
+
+
+def _before(kind: str, k: int, stage: int, stages: int) -> tuple[str, int, int] | None:
+    if kind == "F":
+        return ("F", k, stage - 1) if stage else None
+    return ("B", k, stage + 1) if stage < stages - 1 else ("F", k, stage)
+
+
+def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
+    """Return every pass of every stage as a bar; microbatches numbered where they fit."""
+    figure = go.Figure()
+    last = max(begin + 1 for row in passes for _, _, begin in row)
+    for wanted, category in (("F", FORWARD), ("B", BACKWARD)):
+        rows = [
+            (s, k, begin)
+            for s, row in enumerate(passes)
+            for kind, k, begin in row
+            if kind == wanted
+        ]
+        figure.add_bar(
+            orientation="h",
+            base=[begin for _, _, begin in rows],
+            x=[1] * len(rows),
+            y=[s for s, _, _ in rows],
+            width=0.8,
+            marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
+            customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
+            hovertemplate="%{customdata[0]}<extra></extra>",
+        )
+    return frame(
+        figure,
+        theme,
+        (len(names) * 24 + 20) * theme.scale,
+        margin=margins(66 * theme.scale, 8, 8, 8),
+        xaxis=axis(theme, range=[0, last], visible=False),
+        yaxis=row_axis(theme, names, 11.5),
+    )

@@ -1,0 +1,293 @@
+"""A field for every type of question: what stands in it is kept until it is handed in, and shown locked afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from topox_core.labs.generators.four_jobs import NAMES
+from topox_core.labs.lab import Lab
+from topox_core.labs.student import AskedQuestion
+from topox_core.model.task_graph import TaskGraph
+from topox_ui.labs.kept import Draft, draft
+from topox_ui.labs.matrix_grid import blank, matrix_grid
+from topox_ui.labs.words import as_label, say
+
+MOST_TYPED = 40
+STEP_MS = 1.0
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a screen.
+
+    Attributes
+    ----------
+    name
+        Which one: the question's id, with a suffix for the lock after a discussion.
+    value
+        What is locked; None while the field is open.
+    graph
+        Of a schedule: its tasks.
+    """
+
+    lab: Lab
+    seed: int
+    asked: AskedQuestion
+    name: str
+    locked: bool
+    value: Any = None
+    graph: TaskGraph | None = None
+
+    @property
+    def draft(self) -> Draft:
+        """What stands in it."""
+        return draft(self.lab, self.seed, self.name)
+
+    @property
+    def shown(self) -> Any:
+        """What it shows: the locked answer, or what was typed."""
+        return self.value if self.locked else self.draft.value
+
+    def key(self, part: str = "") -> str:
+        """Return the key of its control, or of a part of it; a locked one is another control."""
+        turn = "locked" if self.locked else str(self.draft.turn)
+        return f"lab_{self.lab.id}_{self.seed}_{self.name}{part}-{turn}"
+
+
+def answer_field(field: Field) -> None:
+    """Draw the field of a question."""
+    _DRAW[field.asked.type](field)
+
+
+def is_filled(field: Field) -> bool:
+    """Return whether something stands in a field that could be handed in."""
+    value, kind = field.draft.value, field.asked.type
+    if kind == "grouping":
+        return isinstance(value, dict) and len(value) == len(NAMES)
+    if kind == "matrix" and value is not None:
+        return all(cell is not None for row in value for cell in row)
+    if kind == "order":
+        return True
+    return value not in (None, "", [], {})
+
+
+def handed_in(field: Field) -> Any:
+    """Return what a field hands in."""
+    if field.asked.type == "order" and field.draft.value is None:
+        return [option.id for option in field.asked.options]
+    return field.draft.value
+
+
+def redraw(field: Field, value: Any) -> None:
+    """Write into a field: it is drawn anew."""
+    now = field.draft
+    now.value, now.turn = value, now.turn + 1
+
+
+def _typed(field: Field, key: str) -> None:
+    field.draft.value = st.session_state[key]
+
+
+def _number(field: Field) -> None:
+    asked = field.asked
+    name = "field.number" if asked.unit else "field.plain_number"
+    st.text_input(
+        as_label(say(name, id=asked.id, unit=asked.unit)),
+        value="" if field.shown is None else f"{field.shown}",
+        key=field.key(),
+        max_chars=MOST_TYPED,
+        disabled=field.locked,
+        on_change=_typed,
+        args=(field, field.key()),
+        width=320,
+        icon=":material/lock:" if field.locked else None,
+    )
+
+
+def _choice(field: Field) -> None:
+    ids = [option.id for option in field.asked.options]
+    words = {option.id: as_label(option.text) for option in field.asked.options}
+    st.radio(
+        say("field.choice", id=field.asked.id),
+        ids,
+        index=ids.index(field.shown) if field.shown in ids else None,
+        format_func=lambda one: words.get(one, one),
+        key=field.key(),
+        disabled=field.locked,
+        on_change=_typed,
+        args=(field, field.key()),
+        label_visibility="collapsed",
+    )
+
+
+def _multi(field: Field) -> None:
+    chosen = field.shown or []
+    st.html(f'<p class="quiet">{say("field.multi", id=field.asked.id)}</p>')
+    with st.container(horizontal=True, gap="medium"):
+        for option in field.asked.options:
+            key = field.key(f"_{option.id}")
+            st.checkbox(
+                as_label(option.text),
+                value=option.id in chosen,
+                key=key,
+                disabled=field.locked,
+                on_change=_ticked,
+                args=(field, option.id, key),
+                width="content",
+            )
+
+
+def _ticked(field: Field, option: str, key: str) -> None:
+    others = [one for one in field.draft.value or [] if one != option]
+    field.draft.value = [*others, option] if st.session_state[key] else others
+
+
+def _order(field: Field) -> None:
+    words = {option.id: as_label(option.text) for option in field.asked.options}
+    ids = field.shown or [*words]
+    for place, one in enumerate(ids):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"{place + 1}. {words.get(one, one)}", width=220)
+            for step, name, icon in ((-1, "up", "arrow_upward"), (1, "down", "arrow_downward")):
+                st.button(
+                    say(f"field.{name}", option=words.get(one, one)),
+                    key=field.key(f"_{one}_{name}"),
+                    icon=f":material/{icon}:",
+                    disabled=field.locked or not 0 <= place + step < len(ids),
+                    on_click=_moved,
+                    args=(field, ids, place, step),
+                )
+
+
+def _moved(field: Field, ids: Sequence[str], place: int, step: int) -> None:
+    order = list(ids)
+    order[place], order[place + step] = order[place + step], order[place]
+    field.draft.value = order
+
+
+def _matrix(field: Field) -> None:
+    matrix = field.asked.matrix
+    assert matrix is not None  # of every question of this type
+    matrix_grid(
+        field.key(),
+        matrix,
+        field.shown or blank(matrix),
+        field.draft.turn,
+        field.locked,
+        say("field.matrix", id=field.asked.id),
+        partial(_filled_in, field),
+    )
+
+
+def _filled_in(field: Field, cells: list[list[int | None]]) -> None:
+    field.draft.value = cells
+
+
+def _grouping(field: Field) -> None:
+    groups = field.shown or {}
+    with st.container(horizontal=True, gap="medium"):
+        for job in NAMES:
+            key = field.key(f"_{job}")
+            st.segmented_control(
+                say("field.group", job=job),
+                ["A", "B"],
+                default=groups.get(job),
+                key=key,
+                disabled=field.locked,
+                on_change=_grouped,
+                args=(field, job, key),
+                width="content",
+            )
+
+
+def _grouped(field: Field, job: str, key: str) -> None:
+    others = {name: group for name, group in (field.draft.value or {}).items() if name != job}
+    chosen = st.session_state[key]
+    field.draft.value = {**others, job: chosen} if chosen else others
+
+
+def _schedule(field: Field) -> None:
+    assert field.graph is not None  # of every question of this type
+    starts = field.shown or {}
+    for task in field.graph.tasks:
+        _start(field, task.id, starts.get(task.id))
+
+
+def _start(field: Field, task: str, start: float | None) -> None:
+    """Draw the start of one task with its two steps; every field has its own turn, so that the others stay."""
+    steps = draft(field.lab, field.seed, f"{field.name}.{task}")
+    key = field.key(f"_{task}_{steps.turn}")
+    name = as_label(task)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.number_input(
+            say("field.start", task=name),
+            value=None if start is None else float(start),
+            step=STEP_MS,
+            format="%g",
+            key=key,
+            disabled=field.locked,
+            on_change=_started,
+            args=(field, task, key),
+            width=150,
+        )
+        for by, word, icon in ((-STEP_MS, "earlier", "remove"), (STEP_MS, "later", "add")):
+            st.button(
+                say(f"field.{word}", task=name),
+                icon=f":material/{icon}:",
+                key=field.key(f"_{task}_{word}"),
+                disabled=field.locked,
+                on_click=_stepped,
+                args=(field, task, by),
+            )
+
+
+def _started(field: Field, task: str, key: str) -> None:
+    _put_start(field, task, st.session_state[key])
+
+
+def _stepped(field: Field, task: str, by: float) -> None:
+    before = (field.draft.value or {}).get(task)
+    _put_start(field, task, 0.0 if before is None else before + by)
+    draft(field.lab, field.seed, f"{field.name}.{task}").turn += 1
+
+
+def _put_start(field: Field, task: str, start: float | None) -> None:
+    starts = {name: value for name, value in (field.draft.value or {}).items() if name != task}
+    if start is not None:
+        starts[task] = int(start) if float(start).is_integer() else float(start)
+    field.draft.value = starts
+
+
+def _text(field: Field) -> None:
+    asked = field.asked
+    key = field.key()
+    written = st.text_area(
+        say("field.text", id=asked.id),
+        value=field.shown or "",
+        key=key,
+        max_chars=asked.most,
+        height=150,
+        disabled=field.locked,
+        on_change=_typed,
+        args=(field, key),
+    )
+    length = len((written or "").strip())
+    words = say("field.length", least=asked.least, most=asked.most, now=length)
+    st.html(f'<p class="quiet">{words}</p>')
+
+
+_DRAW: dict[str, Callable[[Field], None]] = {
+    "number": _number,
+    "choice": _choice,
+    "multi": _multi,
+    "order": _order,
+    "matrix": _matrix,
+    "grouping": _grouping,
+    "schedule": _schedule,
+    "text": _text,
+}

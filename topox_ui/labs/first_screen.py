@@ -1,0 +1,206 @@
+"""The first screen of Labs: who works, the eight labs as cards, and files: a lab of a lecturer's, answers to go on with."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.labs.answers_file import load_answers
+from topox_core.labs.draws import SEEDS, seed_of
+from topox_core.labs.lab import Lab
+from topox_core.labs.lab_file import load_lab
+from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.resuming import taken_up, together
+from topox_core.labs.student import begin, check_name, closed
+from topox_core.labs.texts_in import languages
+from topox_ui.labs.kept import (
+    LINES,
+    OWN_LAB,
+    WHO,
+    answers_to,
+    begin_with,
+    change,
+    labs,
+    line,
+    now,
+)
+from topox_ui.labs.said import said_to_field
+from topox_ui.labs.state import LabsState
+from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_of
+from topox_ui.shell.page import chart_title, headline, quiet
+from topox_ui.state.session import Lasting, Passing
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import menu
+
+PRACTICE = "practice"
+_SEED = Lasting[str]("labs_seed")
+_TAKEN = Passing[set[str]]("labs_taken")
+
+
+def first_screen() -> None:
+    """Draw the cards, who works on them, and the boxes for files."""
+    headline(say("kicker"), say("headline"))
+    if state_of(LabsState).id:
+        line("cards", "error", say("own.unknown_lab", lab=state_of(LabsState).id))
+    _language()
+    _who()
+    said_to_field("cards")
+    with st.container(key="wall", horizontal=True):
+        for lab in labs().values():
+            _card(lab)
+    quiet(say("note"))
+    chart_title(say("own.title"), say("own.note"))
+    left, right = st.columns(2, gap="large")
+    with left:
+        _box("lab", say("own.lab"))
+    with right:
+        _box("answers", say("own.answers"))
+
+
+def _language() -> None:
+    if len(languages()) > 1:
+        menu(say("language"), LabsState, "lang", languages(), width=160)
+
+
+def _who() -> None:
+    course, student = WHO.get() or ("", "")
+    chart_title(say("who.title"), say("who.note"))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, value in (("course", course), ("student", student), ("seed", _SEED.get() or "")):
+            st.text_input(
+                say(f"who.{name}"),
+                value=value,
+                key=f"lab_who_{name}",
+                max_chars=40,
+                width=220,
+                on_change=_typed,
+                args=(name,),
+            )
+    seed, problem = chosen_seed()
+    if problem:
+        quiet(f'<span class="bad" role="status">✗ {as_html(problem)}</span>')
+    elif seed is None:
+        quiet(say("who.missing"))
+    else:
+        key = "who.practice" if _SEED.get() else "who.yours"
+        quiet(f'<span role="status">{say_html(key, seed=seed)}</span>')
+
+
+def _typed(name: str) -> None:
+    text = str(st.session_state[f"lab_who_{name}"]).strip()
+    course, student = WHO.get() or ("", "")
+    if name == "seed":
+        _SEED.set(text)
+    else:
+        WHO.set((text, student) if name == "course" else (course, text))
+
+
+def chosen_seed() -> tuple[int | None, str]:
+    """Return the seed that was typed in or follows from the names, None without either; and what is wrong."""
+    typed, (course, student) = _SEED.get() or "", WHO.get() or ("", "")
+    if typed:
+        if not (typed.isascii() and typed.isdigit() and int(typed) < SEEDS):
+            return None, say("who.wrong_seed", most=f"{SEEDS - 1:,}")
+        return int(typed), ""
+    if not (course and student):
+        return None, ""
+    try:
+        check_name(course, say("who.course"))
+        check_name(student, say("who.student"))
+    except InputError as error:
+        return None, str(error)
+    return seed_of(course, student), ""
+
+
+def _card(lab: Lab) -> None:
+    with st.container(border=True, key=f"wall_{lab.id}"):
+        st.button(
+            as_label(title_of(lab)),
+            key=f"lab_open_{lab.id}",
+            type="tertiary",
+            on_click=_open,
+            args=(lab,),
+        )
+        needs = ", ".join(map(texts().resolved, lab.needs)) or say("needs_nothing")
+        facts = {"minutes": lab.minutes, "points": f"{lab.points:g}", "needs": needs}
+        surprise = (
+            say(f"surprise.{lab.id}") if lab.id in ready_labs() else texts().resolved(lab.goals[0])
+        )
+        st.html(f'<p class="card">{as_html(surprise)}<span>{say_html("card", **facts)}</span></p>')
+        answers = answers_to(lab)
+        if answers is not None and answers.given:
+            every = lab.questions
+            done = sum(closed(answers, q) or bool(answers.explained(q.id)) for q in every)
+            st.html(
+                f'<p class="quiet">{say_html("go_on", answered=done, questions=len(every))}</p>'
+            )
+
+
+def _open(lab: Lab) -> None:
+    """Open a lab: go on with what this tab has begun with the same names, else begin."""
+    LINES.pop()
+    seed, problem = chosen_seed()
+    before = answers_to(lab)
+    if seed is None and before is None:
+        line("cards", "error", problem or say("who.missing"))
+        return
+    if seed is not None and (before is None or before.seed != seed):
+        before = _begun(lab, seed)
+    if before is not None:
+        choose(LabsState, id=lab.id, seed=before.seed, q=1)
+
+
+def _begun(lab: Lab, seed: int) -> object:
+    course, student = WHO.get() or ("", "")
+    typed = None if not _SEED.get() else seed
+    try:
+        begin_with(begin(lab, course or PRACTICE, student or PRACTICE, now(), typed))
+    except InputError as error:
+        line("cards", "error", str(error))
+        return None
+    return answers_to(lab)
+
+
+def practise(lab: Lab, seed: int) -> None:
+    """Begin a practice: a link names lab and seed, and nobody's name."""
+    begin_with(begin(lab, PRACTICE, PRACTICE, now(), seed))
+
+
+def _box(kind: str, label: str) -> None:
+    """Draw a box for a file; it is read once, when it is put there."""
+    file = st.file_uploader(label, type="json", key=f"lab_file_{kind}", max_upload_size=1)
+    taken = _TAKEN.get_or(set)
+    if file is not None and file.file_id not in taken:
+        taken.add(file.file_id)
+        LINES.pop()
+        try:
+            (_take_lab if kind == "lab" else _take_answers)(file.getvalue(), file.name)
+        except InputError as error:
+            line(kind, "error", str(error))
+        st.rerun()
+    said_to_field(kind)
+
+
+def _take_lab(data: bytes, file: str) -> None:
+    lab = load_lab(data, file)
+    if lab.id in ready_labs():
+        raise InputError(say("own.shipped", lab=lab.id), file=file, field="id")
+    OWN_LAB.set(lab)
+    line("lab", "info", say("own.lab_loaded", title=title_of(lab)))
+
+
+def _take_answers(data: bytes, file: str) -> None:
+    """Go on with answers from a file; locks that this machine has besides stay."""
+    read = load_answers(data, file)
+    lab = labs().get(read.answers.lab)
+    if lab is None:
+        raise InputError(say("own.no_lab", lab=read.answers.lab[:40]), file=file)
+    check_name(read.answers.course, "course")
+    check_name(read.answers.student, "student")
+    from_file = taken_up(lab, read.answers, file)
+    begin_with(from_file)
+    change(lab, lambda here: together(here, from_file))
+    if read.edited:
+        line("answers", "error", say("own.edited"))
+    WHO.set((from_file.course, from_file.student))
+    choose(LabsState, id=lab.id, seed=from_file.seed, q=1)

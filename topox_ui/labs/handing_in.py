@@ -1,0 +1,57 @@
+"""What a student hands in: the points so far, the file, and whose it is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.labs.answers import Answers
+from topox_core.labs.answers_file import dump_answers
+from topox_core.labs.draws import seed_of
+from topox_core.labs.grading import score
+from topox_core.labs.lab import Lab
+from topox_ui.labs.kept import LINES, forget
+from topox_ui.labs.state import LabsState
+from topox_ui.labs.words import as_html, say
+from topox_ui.shell.downloads import link_menu
+from topox_ui.shell.page import button, chart_title, quiet
+from topox_ui.state.store import choose
+
+
+def your_answers(lab: Lab, answers: Answers) -> None:
+    """Draw the foot of every screen: points, file, link, and the way back to all labs."""
+    now = score(lab, answers)
+    so_far = now["predictions"] + now["worked"]
+    st.divider()
+    chart_title(
+        say("answers.title"),
+        say("answers.score", points=f"{so_far:g}", of=f"{lab.points:g}"),
+        beside=True,
+    )
+    facts = {"course": answers.course, "student": answers.student, "seed": answers.seed}
+    quiet(f"{as_html(say('answers.who', **facts))}. {say('answers.kept')}")
+    with st.container(horizontal=True, key="lab_foot"):
+        st.download_button(
+            say("answers.save"),
+            data=lambda: dump_answers(answers, score(lab, answers)),
+            file_name=f"{lab.id}-{answers.seed}.answers.json",
+            mime="application/json",
+            on_click="ignore",
+            key="lab_download",
+            icon=":material/download:",
+        )
+        button(say("leave"), "lab_leave", "apps", leave)
+        if answers.seed != seed_of(answers.course, answers.student):
+            button(say("again"), "lab_anew", "restart_alt", _anew, lab)
+        link_menu()
+
+
+def leave() -> None:
+    """Go to all labs."""
+    LINES.pop()
+    choose(LabsState, id=None)
+
+
+def _anew(lab: Lab) -> None:
+    """Forget the answers of a practice: of a student's own instance no lock is ever taken back."""
+    forget(lab)
+    choose(LabsState, id=None)

@@ -1,0 +1,161 @@
+"""Answers that are being given: one place for all tabs of this machine, so that a lock in one holds in the others.
+
+Where other machines reach the server, a tab has answers of its own: whoever types in somebody's
+name must not see what that one answered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from topox_core.labs.answers import UTC, Answers, clock
+from topox_core.labs.lab import Lab
+from topox_core.labs.ready_labs import ready_labs
+from topox_ui.labs.state import LabsState
+from topox_ui.runs.limits import only_this_machine, server_limits
+from topox_ui.state.session import Lasting, Passing
+from topox_ui.state.store import state_of
+
+MOST_KEPT = 2_000
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose answers they are: a lab in one version, course, student and seed."""
+
+    lab: str
+    digest: str
+    course: str
+    student: str
+    seed: int
+
+    @classmethod
+    def of(cls, answers: Answers) -> Whose:
+        """Return whose answers these are; spelling in capitals or with spaces around makes no difference."""
+        course, student = (
+            " ".join(n.split()).casefold() for n in (answers.course, answers.student)
+        )
+        return cls(answers.lab, answers.digest, course, student, answers.seed)
+
+
+@dataclass
+class Draft:
+    """What stands in a field and is not handed in yet; ``turn`` counts the fields that were made anew for it."""
+
+    value: Any = None
+    turn: int = 0
+
+
+class _Kept:
+    """All answers of this server's tabs, the least used dropped first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.of: OrderedDict[Whose, Answers] = OrderedDict()
+
+    def put(self, whose: Whose, answers: Answers) -> None:
+        self.of[whose] = answers
+        self.of.move_to_end(whose)
+        while len(self.of) > MOST_KEPT:
+            self.of.popitem(last=False)
+
+
+OWN_LAB = Lasting[Lab]("labs_own")
+WHO = Lasting[tuple[str, str]]("labs_who")
+_MINE = Lasting[dict[str, Answers]]("labs_mine")
+_DRAFTS = Lasting[dict[tuple[str, int, str], Draft]]("labs_drafts")
+# Lines under questions and boxes, until the next button: (kind, text).
+LINES = Passing[dict[str, tuple[str, str]]]("labs_lines")
+
+
+@st.cache_resource
+def _kept() -> _Kept:
+    return _Kept()
+
+
+def labs() -> dict[str, Lab]:
+    """Return the labs that ship, and the one that was loaded."""
+    own = OWN_LAB.get()
+    return {**ready_labs(), **({own.id: own} if own is not None else {})}
+
+
+def now() -> str:
+    """Return the time as answers keep it."""
+    return clock(datetime.now(UTC))
+
+
+def answers_to(lab: Lab) -> Answers | None:
+    """Return the answers that are being given to a lab, as they stand in any tab."""
+    mine = _MINE.get_or(dict).get(lab.id)
+    if mine is None or mine.digest != lab.digest:
+        return None
+    if not _shared():
+        return mine
+    with _kept().lock:
+        return _kept().of.get(Whose.of(mine), mine)
+
+
+def begin_with(answers: Answers) -> None:
+    """Go on with answers in this tab; those of the same student that another tab gave stay."""
+    _MINE.get_or(dict)[answers.lab] = answers
+    if _shared():
+        with _kept().lock:
+            if Whose.of(answers) not in _kept().of:
+                _kept().put(Whose.of(answers), answers)
+
+
+def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
+    """Change the answers to a lab as they stand now, in one step.
+
+    Raises
+    ------
+    InputError
+        If ``by`` does; then nothing is changed.
+    """
+    mine = _MINE.get_or(dict)[lab.id]
+    kept = _kept()
+    with kept.lock:
+        before = kept.of.get(Whose.of(mine), mine) if _shared() else mine
+        after = by(before)
+        if _shared():
+            kept.put(Whose.of(after), after)
+    _MINE.get_or(dict)[lab.id] = after
+    return after
+
+
+def forget(lab: Lab) -> None:
+    """Forget the answers to a lab, in all tabs."""
+    mine = _MINE.get_or(dict).pop(lab.id, None)
+    if mine is None:
+        return
+    with _kept().lock:
+        _kept().of.pop(Whose.of(mine), None)
+    drafts = _DRAFTS.get_or(dict)
+    for place in [place for place in drafts if place[0] == lab.id]:
+        drafts[place] = Draft(None, drafts[place].turn + 1)
+
+
+def draft(lab: Lab, seed: int, name: str) -> Draft:
+    """Return what stands in a field."""
+    return _DRAFTS.get_or(dict).setdefault((lab.id, seed, name), Draft())
+
+
+def open_lab() -> Lab | None:
+    """Return the lab that the address names; None where there is none of that name."""
+    return labs().get(state_of(LabsState).id)
+
+
+def line(place: str, kind: str, text: str) -> None:
+    """Keep a line for the next drawing of a question or a box."""
+    LINES.get_or(dict)[place] = (kind, text)
+
+
+def _shared() -> bool:
+    return only_this_machine(server_limits().address)

@@ -1,0 +1,295 @@
+"""One screen of a lab: its words, its figures, its questions, its one button, and the ways on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+import streamlit as st
+
+from topox_core.figures.instance_pictures import pictures_of, slider_of
+from topox_core.figures.instance_schedules import sheet_of, starts_of
+from topox_core.figures.palette import Theme
+from topox_core.figures.picture import Asking
+from topox_core.labs.answers import Answers
+from topox_core.labs.generators.generator import GivenTable
+from topox_core.labs.keys import instance_of
+from topox_core.labs.lab import Lab
+from topox_core.labs.student import (
+    AskedQuestion,
+    ShownScreen,
+    closed,
+    last_answer,
+    may_compute,
+    revealed_at,
+    shown_screen,
+    still_asked,
+)
+from topox_core.model.task_graph import TaskGraph
+from topox_ui.labs.fields import Field, answer_field
+from topox_ui.labs.handing import check_all, go, lock_all, save_all, show_answers
+from topox_ui.labs.handing_in import your_answers
+from topox_ui.labs.said import said_to_field, said_to_question, status, truths
+from topox_ui.labs.state import LabsState
+from topox_ui.labs.strip import state_of_screen, strip
+from topox_ui.labs.ways_on import see_instance
+from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import button, chart_title, headline, write_html
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import slide
+
+SHEET = "sheet"  # start times that are tried and not handed in
+
+
+def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
+    """Draw the screen that the address names."""
+    at = min(state_of(LabsState).q, len(lab.screens)) - 1
+    shown = shown_screen(lab, answers, at, texts().language)
+    strip(lab, answers, at)
+    title = as_html(title_of(lab))
+    kicker = say("screen", lab=title, at=at + 1, count=len(lab.screens))
+    first, rest = _first_sentence(shown.text or title_of(lab))
+    headline(f"{say('kicker')} · {kicker}", as_html(first))
+    if not shown.open:
+        _waits(lab, shown)
+        _buttons(lab, answers, at, [])
+        your_answers(lab, answers)
+        return
+    if rest:
+        write_html(f'<div class="lesson lab-text"><p>{as_html(rest)}</p></div>')
+    fields = [_field(lab, answers, one) for one in shown.questions]
+    _both_sides(lab, answers, shown, fields, at, theme)
+    _buttons(lab, answers, at, fields)
+    your_answers(lab, answers)
+
+
+def _both_sides(
+    lab: Lab,
+    answers: Answers,
+    shown: ShownScreen,
+    fields: Sequence[Field],
+    at: int,
+    theme: Theme,
+) -> None:
+    """Draw what is given and the figures at the left, questions or truths at the right."""
+    screen = lab.screens[at]
+    if not screen.instance:
+        _questions(lab, answers, fields)
+        return
+    left, right = st.columns([1.45, 1], gap="large")
+    with left:
+        _pictures(lab, answers, shown, at, theme)
+    with right:
+        _questions(lab, answers, fields)
+        truths(lab, answers, at)
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    found = re.match(r"(.{8,180}?[.?!…])\s+(\S.*)", text, re.DOTALL)
+    return (found[1], found[2]) if found else (text, "")
+
+
+def _waits(lab: Lab, shown: ShownScreen) -> None:
+    names = ", ".join(shown.waits_for)
+    write_html(f'<p class="lesson">{say_html("waits", questions=names)}</p>')
+    first = shown.waits_for[0]
+    place = lab.screen_of(first) + 1
+    button(say("waits_link", question=first), "lab_to_open", "arrow_forward", go, place)
+
+
+def _field(lab: Lab, answers: Answers, asked: AskedQuestion) -> Field:
+    """Return the field of a question: locked with its answer where nothing can be changed any more."""
+    locked = asked.locked
+    value = last_answer(answers, asked.id) if locked else None
+    field = Field(lab, answers.seed, asked, asked.id, locked, value, _graph(lab, answers, asked))
+    now = field.draft
+    if not locked and now.value is None:  # what was handed in before, such as after a reload
+        now.value = last_answer(answers, asked.id)
+    return field
+
+
+def _graph(lab: Lab, answers: Answers, asked: AskedQuestion) -> TaskGraph | None:
+    if asked.type != "schedule":
+        return None
+    graph: TaskGraph = instance_of(lab, lab.screens[lab.screen_of(asked.id)], answers.seed).graph()
+    return graph
+
+
+def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
+    for field in fields:
+        asked = field.asked
+        question = lab.question(asked.id)
+        with st.container(border=True, key=f"lab_question_{asked.id}"):
+            facts = {"id": asked.id, "points": points(asked.points)}
+            st.html(f'<p class="quiet">{say_html(f"question.{question.stage}", **facts)}</p>')
+            write_html(f'<p class="lab-question">{as_html(asked.text)}</p>')
+            answer_field(field)
+            said_to_field(field.name)
+            said_to_question(lab, answers, question)
+            _once_more(lab, answers, field)
+
+
+def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
+    """Offer the second lock of a question that is voted on, until its reveal."""
+    asked = field.asked
+    before = answers.prediction(asked.id)
+    if before is None or before.second is not None or not asked.vote:
+        return
+    if revealed_at(lab, answers, asked.id):
+        return
+    with st.expander(say("discussed", id=asked.id), key=f"lab_again_{asked.id}"):
+        again = Field(lab, field.seed, asked, f"{asked.id}_again", False)
+        answer_field(again)
+        said_to_field(again.name)
+        button(say("lock_again"), f"lab_lock_again_{asked.id}", "lock", lock_all, lab, [again])
+
+
+def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Theme) -> None:
+    screen = lab.screens[at]
+    instance = instance_of(lab, screen, answers.seed)
+    asking = Asking(
+        lab,
+        screen,
+        instance,
+        texts(),
+        theme,
+        still_asked(lab, answers, screen.instance),
+        may_compute(lab, answers, at),
+        _slider_value(lab, answers, at),
+        _starts(lab, answers, shown),
+        _tried(lab, answers, at),
+    )
+    pictures = pictures_of(asking)
+    if shown.given is not None and ("tasks" in screen.show or not pictures):
+        given_table(shown.given)
+    for picture in pictures:
+        note = as_html(picture.note)
+        chart_title(as_html(picture.title), note)
+        table = picture.table
+        chart(
+            picture.figure,
+            f"lab_{picture.id}",
+            picture.alt,
+            lambda table=table: _columns(table),  # type: ignore[misc]
+        )
+    if instance is not None:
+        _slider(lab, answers, at)
+    if "hand_gantt" in screen.show and not any(q.type == "schedule" for q in shown.questions):
+        _sheet(lab, answers, asking)
+    if screen.stage == "reveal":
+        see_instance(lab, instance, answers.seed)
+
+
+def _columns(table: GivenTable) -> dict[str, list[str]]:
+    return {name: [row[k] for row in table.rows] for k, name in enumerate(table.columns)}
+
+
+def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
+    """Return the start times that the hand Gantt chart shows: of the schedule asked for, or of the sheet to try on."""
+    for asked in shown.questions:
+        if asked.type == "schedule":
+            return starts_of(_field(lab, answers, asked).shown or {})
+    return starts_of(_sheet_field(lab, answers, shown.id).draft.value or {})
+
+
+def _sheet_field(lab: Lab, answers: Answers, screen: str) -> Field:
+    asked = AskedQuestion(SHEET, "schedule", 0, "", "ms", 0, (), None, False, False, 0, 0, 0)
+    return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False)
+
+
+def _sheet(lab: Lab, answers: Answers, asking: Asking) -> None:
+    plain = _sheet_field(lab, answers, asking.screen.id)
+    st.html(f'<p class="quiet">{say_html("field.own_sheet")}</p>')
+    graph, _ = sheet_of(asking)
+    answer_field(Field(lab, answers.seed, plain.asked, plain.name, False, None, graph))
+
+
+def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:
+    """Return the groupings that were tried on a screen, as letters."""
+    return [
+        "".join(str(group) for group in one.value.values())
+        for question in lab.screens[at].questions
+        if question.type == "grouping"
+        for one in answers.worked(question.id).attempts
+        if isinstance(one.value, dict)
+    ]
+
+
+def _slider_value(lab: Lab, answers: Answers, at: int) -> float | None:
+    screen = lab.screens[at]
+    slider = slider_of(screen, instance_of(lab, screen, answers.seed))
+    if slider is None or not slider.values:
+        return None
+    chosen = state_of(LabsState).at
+    wanted = slider.values[0] if chosen is None else chosen
+    return float(min(slider.values, key=lambda value: abs(value - wanted)))
+
+
+def _slider(lab: Lab, answers: Answers, at: int) -> None:
+    screen = lab.screens[at]
+    slider = slider_of(screen, instance_of(lab, screen, answers.seed))
+    value = _slider_value(lab, answers, at)
+    if slider is None or value is None or screen.stage != "reveal":
+        return
+    slide(
+        say(f"slider.{slider.key}"),
+        LabsState,
+        "at",
+        [float(one) for one in slider.values],
+        value=value,
+        words=lambda one: f"{one:g}",
+    )
+
+
+def given_table(given: GivenTable) -> None:
+    """Write what is given as a table of HTML."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.columns)
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<th scope="row">{escape(cell)}</th>' if k == 0 else f"<td>{escape(cell)}</td>"
+            for k, cell in enumerate(row)
+        )
+        + "</tr>"
+        for row in given.rows
+    )
+    caption = say_html("given")
+    st.html(
+        f'<div class="lab-given" tabindex="0"><table><caption>{caption}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _buttons(lab: Lab, answers: Answers, at: int, fields: Sequence[Field]) -> None:
+    """Draw the one button of the screen, and the ways back and on."""
+    screen = lab.screens[at]
+    open_ones = [field for field in fields if not field.locked]
+    with st.container(horizontal=True, vertical_alignment="center", key="lab_buttons"):
+        if at:
+            button(say("back"), "lab_back", "arrow_back", go, at)
+        if screen.stage == "predict" and open_ones:
+            label = say("lock" if len(open_ones) == 1 else "lock_many")
+            button(label, "lab_lock", "lock", lock_all, lab, open_ones, primary=True)
+        elif screen.stage == "work" and open_ones:
+            button(say("check"), "lab_check", "check", check_all, lab, open_ones, primary=True)
+            _stop(lab, answers, open_ones)
+        elif screen.stage == "explain":
+            button(say("save"), "lab_save", "save", save_all, lab, fields, primary=True)
+        if at + 1 < len(lab.screens):
+            reveals = lab.screens[at + 1].stage == "reveal"
+            done = all(closed(answers, q) for q in screen.questions)
+            label = say("happens" if reveals and done else "next")
+            button(label, "lab_next", "arrow_forward", go, at + 2, primary=done)
+
+    if at + 1 == len(lab.screens) and state_of_screen(lab, answers, at) == "done":
+        status(say_html("finished"))
+
+
+def _stop(lab: Lab, answers: Answers, open_ones: Sequence[Field]) -> None:
+    """Offer to close what was tried at least once."""
+    tried = [f.asked.id for f in open_ones if answers.worked(f.asked.id).attempts]
+    if tried:
+        note = say("stop_note", questions=", ".join(tried))
+        button(say("stop"), "lab_stop", "visibility", show_answers, lab, tried, help=as_label(note))

@@ -1,0 +1,164 @@
+"""What is said to the questions of a screen: locked when, right or not, with whose mistake; and the truth at a reveal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from topox_core.labs.answers import Answers
+from topox_core.labs.generators.generator import Value
+from topox_core.labs.keys import filled, matrix_of, written
+from topox_core.labs.lab import Lab, Question
+from topox_core.labs.student import AttemptReply, closed, reply_to, revealed, revealed_on
+from topox_ui.labs.kept import LINES
+from topox_ui.labs.state import LabsState
+from topox_ui.labs.words import as_html, plural_of, points, say, say_html, texts
+from topox_ui.shell.charts import frame, show_error
+from topox_ui.state.store import state_of
+
+
+def said_to_field(name: str) -> None:
+    """Draw the line that was kept for a field."""
+    kept = (LINES.get() or {}).get(name)
+    if kept is None:
+        return
+    kind, text = kept
+    if kind == "error":
+        show_error(text)
+    else:
+        status(as_html(text))
+
+
+def status(html: str, sign: str = "") -> None:
+    """Write a line that a screen reader says at once; ``sign`` is ``good`` or ``bad``."""
+    mark = {"good": '<b class="good">✓</b> ', "bad": '<b class="bad">✗</b> '}.get(sign, "")
+    st.html(f'<p class="lab-said" role="status">{mark}{html}</p>')
+
+
+def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
+    """Draw where a question stands."""
+    if question.stage == "predict":
+        _prediction(answers, question)
+    elif question.stage == "explain":
+        if answers.explained(question.id):
+            status(say_html("saved", at=clock_words(answers.given[question.id].at)), "good")  # type: ignore[union-attr]
+    else:
+        reply = reply_to(lab, answers, question.id, state_of(LabsState).lang)
+        if reply is not None:
+            _reply(lab, answers, question, reply)
+
+
+def clock_words(at: str) -> str:
+    """Return the time of day of a moment as answers keep it, in UTC."""
+    return f"{at[11:19]} UTC"
+
+
+def _prediction(answers: Answers, question: Question) -> None:
+    found = answers.prediction(question.id)
+    if found is None:
+        return
+    at = clock_words(found.locked)
+    if found.second is None:
+        status(say_html("locked", at=at))
+    else:
+        status(say_html("locked_again", at=at, again=clock_words(found.second[0])))
+
+
+def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) -> None:
+    given = answers.worked(question.id)
+    best = max((one.points for one in given.attempts), default=0.0)
+    if reply.right:
+        status(say_html("right", points=points(best)), "good")
+        return
+    if given.given_up:
+        status(say_html("given_up", points=points(best)))
+    elif closed(answers, question):
+        status(say_html("closed", points=points(best)), "bad")
+    else:
+        kind = "partly" if best else "wrong"
+        words = plural_of(kind, reply.attempts_left, "left", points=points(best))
+        status(as_html(words), "" if best else "bad")
+    if reply.say and not given.given_up:
+        st.html(f'<p class="note">{as_html(reply.say)}</p>')
+    if reply.verdict is not None and not reply.verdict.feasible:
+        _checker(reply)
+    if reply.key is not None and question.type != "grouping":
+        _truth(lab, question, reply.key, answers.seed)
+
+
+def _checker(reply: AttemptReply) -> None:
+    verdict = reply.verdict
+    assert verdict is not None
+    said = say_html("checker", line=verdict.line)
+    more = f", {plural_of('more_broken', verdict.more)}" if verdict.more else ""
+    st.html(f'<p class="quiet">{said}{more}. {say_html("equations")}</p>')
+
+
+def _truth(lab: Lab, question: Question, key: Value, seed: int) -> None:
+    words = words_of(lab, question, key, seed)
+    st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
+    _grid(lab, question, key, seed)
+
+
+def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
+    """Return an answer or a key in words: numbers with their unit, options by their text."""
+    if question.type == "schedule" and isinstance(value, dict):
+        return ", ".join(f"{name} {start:g}" for name, start in value.items())
+    if question.type == "grouping" and isinstance(value, dict):
+        return ", ".join(f"{name} {group}" for name, group in value.items())
+    if question.type == "matrix":
+        return say("cells")
+    screen = lab.screens[lab.screen_of(question.id)]
+    options = {one.id: filled(lab, screen, one.text, seed, texts()) for one in question.options}
+    if isinstance(value, list | tuple):
+        return ", ".join(options.get(str(one), str(one)) for one in value)
+    if isinstance(value, str):
+        return options.get(value, value)
+    digits = question.digits if isinstance(value, int | float) else None
+    number = written(value, None if digits is None else max(digits, _needed(value)))
+    return f"{number} {question.unit}".strip()
+
+
+def _needed(value: float) -> int:
+    """Return the digits behind the point that a value has, three at most."""
+    return len(f"{value:.3f}".rstrip("0").partition(".")[2])
+
+
+def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:
+    """Draw the cells of an answer that is a matrix."""
+    if question.type != "matrix" or not value:
+        return
+    matrix = matrix_of(lab, question, seed)
+    columns = {name: [str(row[k]) for row in value] for k, name in enumerate(matrix.columns)}
+    frame({"": list(matrix.rows), **columns})
+
+
+def truths(lab: Lab, answers: Answers, at: int) -> None:
+    """Draw, on a reveal, the truth of every question since the reveal before, beside the answer."""
+    for name in revealed_on(lab, answers, at):
+        question = lab.question(name)
+        if question.stage == "explain":
+            continue
+        found = revealed(lab, answers, name, state_of(LabsState).lang)
+        with st.container(border=True, key=f"lab_truth_{name}"):
+            screen = lab.screens[lab.screen_of(name)]
+            text = filled(lab, screen, question.text, answers.seed, texts())
+            st.html(f'<p class="quiet">{name} · {as_html(_first(text))}</p>')
+            answer = found.answer
+            mine = (
+                say_html("revealed.none")
+                if answer is None
+                else say_html(
+                    "revealed.yours", answer=words_of(lab, question, answer, answers.seed)
+                )
+            )
+            key = say_html("revealed.truth", key=words_of(lab, question, found.key, answers.seed))
+            st.html(f'<p class="lab-truth"><b>{key}</b> {mine}</p>')
+            _grid(lab, question, found.key, answers.seed)
+            if found.say:
+                st.html(f'<p class="note">{as_html(found.say)}</p>')
+
+
+def _first(text: str, most: int = 140) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

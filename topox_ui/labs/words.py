@@ -1,0 +1,52 @@
+"""What the page says: every sentence by its key, in the language that a link names."""
+
+from __future__ import annotations
+
+from html import escape as html_escape
+
+from topox_core.labs.lab import Lab
+from topox_core.labs.texts_in import BASE, Texts, languages, texts_in
+from topox_core.text.foreign import as_text
+from topox_ui.labs.state import LabsState
+from topox_ui.state.store import state_of
+
+
+def texts() -> Texts:
+    """Return the texts of the chosen language; English where there is no such file."""
+    chosen = state_of(LabsState).lang
+    return texts_in(chosen if chosen in languages() else BASE)
+
+
+def say(key: str, /, **facts: object) -> str:
+    """Return a sentence of the page."""
+    return texts().say(f"page.{key}", **facts)
+
+
+def say_html(key: str, /, **facts: object) -> str:
+    """Return a sentence of the page as HTML: what is filled in is text, the sentence is our own."""
+    return say(key, **{name: html_escape(str(fact)) for name, fact in facts.items()})
+
+
+def plural_of(key: str, number: float, name: str = "count", **facts: object) -> str:
+    """Return the form of a sentence that suits a number: ``key.one`` or ``key.many``."""
+    return say(f"{key}.{'one' if number == 1 else 'many'}", **{name: f"{number:g}"}, **facts)
+
+
+def points(number: float) -> str:
+    """Return points in words."""
+    return plural_of("points", number, "points")
+
+
+def title_of(lab: Lab) -> str:
+    """Return a lab's title, in the page's language if it names a text."""
+    return texts().resolved(lab.title)
+
+
+def as_html(text: str) -> str:
+    """Return a lab's text, which may be a lecturer's, as HTML."""
+    return as_text(text, "html")
+
+
+def as_label(text: str) -> str:
+    """Return a lab's text as the label of a control."""
+    return as_text(text, "markdown")
