@@ -18,6 +18,7 @@ from typing import NoReturn
 from topox_core import __version__
 from topox_core.cli import (
     check,
+    collective,
     compare,
     demand,
     failures,
@@ -47,6 +48,7 @@ COMMANDS = (
     failures,
     topology,
     demand,
+    collective,
     strategy,
     tdm,
     tdm_jobs,

@@ -11,7 +11,7 @@ from topox_core.demand.configuration import ROUNDING, Configuration, Pair, match
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_cover
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import never
-from topox_core.schedule.engines.mip import Mip, Run, solve
+from topox_core.schedule.engines.mip import MipBuilder, Run, solve
 
 LP_LIMIT_S = 60.0
 
@@ -71,21 +71,13 @@ def least_weights(
     for m, matching in enumerate(matchings):
         for pair in matching:
             rows.setdefault(pair, []).append(m)
-    pairs, count = sorted(rows), len(matchings)
-    lengths = [len(rows[pair]) for pair in pairs]
     largest = float(demand_ms.max(initial=0.0))
-    programme = Mip(
-        cost=np.ones(count),
-        lower=np.zeros(count),
-        upper=np.full(count, np.inf),
-        integer=np.zeros(count, np.bool_),
-        row_lower=np.array([demand_ms[pair] for pair in pairs]) / largest,
-        row_upper=np.full(len(pairs), np.inf),
-        row_start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        column=np.array([m for pair in pairs for m in rows[pair]], np.int32),
-        value=np.ones(sum(lengths)),
-    )
-    outcome = solve(programme, Run(LP_LIMIT_S, 0.0, 0.0), None, stop)
+    programme = MipBuilder()
+    for _ in matchings:
+        programme.new(np.inf, cost=1.0)
+    for pair, of in sorted(rows.items()):
+        programme.row(dict.fromkeys(of, 1.0), lower=float(demand_ms[pair]) / largest)
+    outcome = solve(programme.built(), Run(LP_LIMIT_S, 0.0, 0.0), None, stop)
     covering = np.array([max(demand_ms[pair] for pair in one) for one in matchings])
     if outcome.ended != "optimal" or outcome.values is None:
         return covering

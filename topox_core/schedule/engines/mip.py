@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -47,6 +47,52 @@ class Mip:
     def nonzeros(self) -> int:
         """Number of matrix entries."""
         return len(self.value)
+
+
+@dataclass
+class MipBuilder:
+    """A model whose columns and rows come one at a time; no column is below 0."""
+
+    cost: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    row_lower: list[float] = field(default_factory=list)
+    row_upper: list[float] = field(default_factory=list)
+    row_start: list[int] = field(default_factory=lambda: [0])
+    column: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def new(self, upper: float, integer: bool = False, cost: float = 0.0) -> int:
+        """Add a column and return its number."""
+        self.cost.append(cost)
+        self.lower.append(0.0)
+        self.upper.append(upper)
+        self.integer.append(integer)
+        return len(self.cost) - 1
+
+    def row(self, terms: dict[int, float], lower: float = -np.inf, upper: float = np.inf) -> None:
+        """Add a constraint on the sum of columns times factors."""
+        self.column += terms.keys()
+        self.value += terms.values()
+        self.row_start.append(len(self.column))
+        self.row_lower.append(lower)
+        self.row_upper.append(upper)
+
+    def built(self, offset: float = 0.0) -> Mip:
+        """Return the model as arrays."""
+        return Mip(
+            np.array(self.cost),
+            np.array(self.lower),
+            np.array(self.upper),
+            np.array(self.integer, np.bool_),
+            np.array(self.row_lower),
+            np.array(self.row_upper),
+            np.array(self.row_start, np.int32),
+            np.array(self.column, np.int32),
+            np.array(self.value),
+            offset,
+        )
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.schedule.engines.mip import Mip
+from topox_core.schedule.engines.mip import MipBuilder
 from topox_core.tdm.exact.link_rules import LinkRule, Pair
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.rounds import after_push_s
@@ -27,49 +27,6 @@ Float = NDArray[np.float64]
 # numbered along it.
 CUT_PODS = 8
 TOLERANCE = 1e-9
-
-
-@dataclass
-class _Builder:
-    """Columns and rows as they come."""
-
-    cost: list[float] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    integer: list[bool] = field(default_factory=list)
-    row_lower: list[float] = field(default_factory=list)
-    row_upper: list[float] = field(default_factory=list)
-    row_start: list[int] = field(default_factory=lambda: [0])
-    column: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-
-    def new(self, upper: float, integer: bool = False, cost: float = 0.0) -> int:
-        self.cost.append(cost)
-        self.lower.append(0.0)
-        self.upper.append(upper)
-        self.integer.append(integer)
-        return len(self.cost) - 1
-
-    def row(self, terms: dict[int, float], lower: float, upper: float) -> None:
-        self.column += terms.keys()
-        self.value += terms.values()
-        self.row_start.append(len(self.column))
-        self.row_lower.append(lower)
-        self.row_upper.append(upper)
-
-    def built(self, offset: float) -> Mip:
-        return Mip(
-            np.array(self.cost),
-            np.array(self.lower),
-            np.array(self.upper),
-            np.array(self.integer, np.bool_),
-            np.array(self.row_lower),
-            np.array(self.row_upper),
-            np.array(self.row_start, np.int32),
-            np.array(self.column, np.int32),
-            np.array(self.value),
-            offset,
-        )
 
 
 @dataclass(frozen=True)
@@ -157,7 +114,7 @@ class ExactModel:
     ) -> None:
         self.jobs, self.reading, self.rule, self.unit_s = jobs, reading, rule, unit_s
         self.traffic = Traffic.of(jobs, reading)
-        self._b = _Builder()
+        self._b = MipBuilder()
         self.offset_s = 0.0 if reading.delay_inside else 2 * sum(rule.dark)
         self.group = [self._b.new(1.0, integer=True) for _ in jobs.jobs]
         self.communicating = [self._b.new(1.0) for _ in range(2)]

@@ -1,0 +1,204 @@
+"""One collective alone on circuits that change between its steps while other ports send.
+
+After SWOT (arXiv 2510.19322), of which the abstract is public: messages are split unevenly over the
+ports of a server, and set-ups overlap transmission. The model is ours; forwarding over circuits that
+stand (bypassing) is not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.fabrics.kernels.split_steps import (
+    Pattern,
+    StepTimes,
+    best_pattern,
+    shared_steps,
+)
+from topox_core.io.ranges import check_number, check_one_of, check_whole
+from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
+from topox_core.model.rings import RING_KINDS
+from topox_core.model.transfer_graph import FloatArray, IntArray
+
+# Of each kind the algorithm whose steps are permutations and move least.
+PERMUTATIONS = {
+    "all_reduce": "halving_doubling",
+    "all_gather": "bruck",
+    "reduce_scatter": "halving",
+    "broadcast": "tree",
+    "all_to_all": "pairwise",
+}
+MAX_MEMBERS, MAX_PORTS, MAX_STEPS = 256, 64, 512
+# Entries of steps times ports: beyond, the search looks at whole patterns only.
+MOST_SEARCHED = 160
+SEARCH_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class StepsOnPorts:
+    """What is sent by which port in which step of a collective.
+
+    Attributes
+    ----------
+    share_ms
+        Steps by ports: for how long each sends (latency not included).
+    start_ms
+        From when; meaningless where nothing is sent.
+    makespan_ms
+        End of the last step.
+    proved_ms
+        No split of these steps is shorter; None where nothing is proved.
+    """
+
+    share_ms: FloatArray
+    start_ms: FloatArray
+    makespan_ms: float
+    proved_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class OneCollective:
+    """A collective by an algorithm whose steps are permutations, on the ports of each member.
+
+    Parameters
+    ----------
+    kind, algorithm
+        Of :data:`~topox_core.model.collective_steps.ALGORITHMS`.
+    members, ports
+        Members, and ports of each, on as many parallel switches.
+    tensor_ms
+        Time of the whole tensor on one port.
+    latency_ms
+        Of every message.
+    delay_ms
+        Of every change of a port's circuit; the first circuit of a port stands.
+    """
+
+    kind: str
+    algorithm: str
+    members: int
+    ports: int
+    tensor_ms: float
+    latency_ms: float
+    delay_ms: float
+
+    def __post_init__(self) -> None:
+        check_one_of(self.kind, ALGORITHMS, file="settings", field="kind")
+        check_one_of(self.algorithm, ALGORITHMS[self.kind], file="settings", field="algorithm")
+        check_whole(self.members, 2, MAX_MEMBERS, file="settings", field="members")
+        check_whole(self.ports, 1, MAX_PORTS, file="settings", field="ports")
+        for name in ("tensor_ms", "latency_ms", "delay_ms"):
+            check_number(getattr(self, name), file="settings", field=name)
+        if len(self.steps.busy) > MAX_STEPS:
+            raise _wrong(f"has {len(self.steps.busy)} steps (limit {MAX_STEPS})")
+
+    @cached_property
+    def steps(self) -> StepTimes:
+        """The steps; raises :class:`InputError` where they are no permutations."""
+        share, circuits = permutation_steps(self.kind, self.algorithm, self.members)
+        return StepTimes(share * self.tensor_ms, circuits, self.latency_ms, self.delay_ms)
+
+    def together(self) -> StepsOnPorts:
+        """Return every step on all ports at once."""
+        pattern = np.ones((len(self.steps.busy), self.ports), np.bool_)
+        return self._on(pattern)
+
+    def one_port_a_step(self) -> StepsOnPorts:
+        """Return every step whole on one port: one that holds its circuits, else the one idle longest."""
+        pattern = np.zeros((len(self.steps.busy), self.ports), np.bool_)
+        held, last = [-1] * self.ports, [-1] * self.ports
+        for q, circuits in enumerate(self.steps.circuits.tolist()):
+            port = min(range(self.ports), key=lambda r: (held[r] != circuits, last[r], r))
+            pattern[q, port], held[port], last[port] = True, circuits, q
+        return self._on(pattern)
+
+    def split(self) -> StepsOnPorts:
+        """Return the shortest division of the steps that a search finds, from several beginnings."""
+        steps, c = self.steps, self.ports
+        m = len(steps.busy)
+        rounds = SEARCH_ROUNDS if m * c <= MOST_SEARCHED else 0
+        best_ms, best = math.inf, np.ones((m, c), np.bool_)
+        for begin in self._beginnings():
+            took_ms, pattern = best_pattern(steps, begin, rounds)
+            if took_ms < best_ms * (1 - 1e-12):
+                best_ms, best = took_ms, pattern
+        return self._on(best)
+
+    def _beginnings(self) -> list[Pattern]:
+        """Return patterns to begin with: all ports, one a step, and groups of ports by turns."""
+        m, c = len(self.steps.busy), self.ports
+        patterns = [np.ones((m, c), np.bool_), self.one_port_a_step().share_ms > 0]
+        for group in range(1, c):
+            pattern = np.zeros((m, c), np.bool_)
+            for q in range(m):
+                pattern[q, [(q * group + k) % c for k in range(group)]] = True
+            patterns.append(pattern)
+        return patterns
+
+    def _on(self, pattern: Pattern) -> StepsOnPorts:
+        share, start = np.zeros(pattern.shape), np.zeros(pattern.shape)
+        makespan = shared_steps(self.steps, pattern, share, start)
+        return StepsOnPorts(share, start, makespan)
+
+    @property
+    def rings_ms(self) -> float | None:
+        """Time on one ring a port, whose circuits never change; None where the kind has no ring."""
+        if self.kind not in RING_KINDS:
+            return None
+        steps = (self.members - 1) * (2 if self.kind == "all_reduce" else 1)
+        return steps * (self.latency_ms + self.tensor_ms / (self.members * self.ports))
+
+    @property
+    def bound_ms(self) -> float:
+        """No division of these steps is shorter: each takes its latency, and its time on all ports."""
+        return float((self.steps.busy / self.ports + self.latency_ms).sum())
+
+
+@lru_cache(maxsize=256)
+def permutation_steps(kind: str, name: str, members: int) -> tuple[FloatArray, IntArray]:
+    """Return of each step the share of the tensor that a member sends, and a number for its circuits.
+
+    Raises
+    ------
+    InputError
+        If the algorithm does not fit the members, or a member sends or receives twice in a step.
+    """
+    if ALGORITHMS[kind][name].power_of_two and members & (members - 1):
+        raise _wrong(f"{name} needs 2, 4, 8, ... members (got {members})")
+    steps = step_list(kind, name, Shape(members, 0, divisor_near_root(members)))
+    known: dict[frozenset[tuple[int, int]], int] = {}
+    share, circuits = [], []
+    for step in steps.steps:
+        pairs = [(one.source, one.destination) for one in step]
+        if any(len({pair[side] for pair in pairs}) < len(pairs) for side in (0, 1)):
+            raise _wrong(f"{name}: a member sends or receives twice in a step, which no port can")
+        share.append(max(len(one.blocks) for one in step) / steps.blocks)
+        circuits.append(known.setdefault(frozenset(pairs), len(known)))
+    return np.array(share), np.array(circuits, np.int32)
+
+
+def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:
+    """Return what each port sends of each step, counted from 1: start, end (latency included), and share of the step."""
+    rows = []
+    for q, busy in enumerate(one.steps.busy.tolist()):
+        for r in np.flatnonzero(way.share_ms[q] > 0).tolist():
+            start, sent = float(way.start_ms[q, r]), float(way.share_ms[q, r])
+            rows.append(
+                {
+                    "step": q + 1,
+                    "port": r + 1,
+                    "start_ms": start,
+                    "end_ms": start + sent + one.latency_ms,
+                    "share": sent / busy,
+                }
+            )
+    return rows
+
+
+def _wrong(problem: str) -> InputError:
+    return InputError(problem, file="settings", field="algorithm")
