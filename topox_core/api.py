@@ -232,7 +232,7 @@ def compare_fabrics(
     ----------
     fabrics
         Some of ``ideal``, ``fat_tree``, ``static``, ``reactive``, ``provisioned``, ``scheduled``,
-        ``reevaluated``, ``phased``; None means the first six.
+        ``reevaluated``, ``phased``, ``in_collective``; None means the first six.
     engine, time_limit_s, lowering, **settings
         As in :func:`schedule_iteration`.
 

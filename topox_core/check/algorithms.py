@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from topox_core.check.waits import steps_of
 
 Bytes = dict[tuple[int, int], float]
-_WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*\d+)?")  # parts of messages move the same bytes
+# Parts of messages, even or not, move the same bytes.
+_WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*\d+|\[[\d:|]+\])?")
 
 
 def algorithm_of(

@@ -35,7 +35,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     Option(
         "--fabrics LIST",
         str,
-        "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled; also reevaluated, phased)",
+        "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled; "
+        "also reevaluated, phased, in_collective)",
     ).add_to(command)
     given.add_planner(
         command,

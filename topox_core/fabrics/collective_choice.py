@@ -14,6 +14,7 @@ from itertools import product
 
 from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
+from topox_core.fabrics.one_collective import MAX_MEMBERS, MAX_PORTS, OneCollective
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.fabrics.static import run_static
 from topox_core.model.algorithm_choice import (
@@ -34,6 +35,7 @@ from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 
+INSIDE = "in_collective"  # also tries messages in uneven parts, set-ups behind other ports' sending
 # Fabrics whose collectives may choose, and on which fabrics each collective is run alone. Whoever is
 # never behind another fabric tries what that one tries.
 CHOOSES = {
@@ -41,6 +43,7 @@ CHOOSES = {
     "reactive": ("reactive",),
     "provisioned": ("provisioned", "reactive"),
     "phased": ("provisioned", "reactive"),
+    INSIDE: (INSIDE, "provisioned", "reactive"),
     "scheduled": ("provisioned", "reactive"),
 }
 # Transfers of one algorithm alone, and of all that are tried for one graph: what is beyond is left out.
@@ -168,6 +171,32 @@ class _Alone:
             count = step_transfers(one.kind, choice, one.members, rings)
             if count <= most:
                 yield str(choice), count
+        if self.fabric == INSIDE and ports > 1 and self.cluster.reconfiguration_ms > 0:
+            for name in names:
+                yield from self._split_unevenly(name)
+
+    def _split_unevenly(self, name: str) -> Iterator[tuple[str, int]]:
+        """Yield an algorithm with its messages in uneven parts, if its steps are permutations that gain by it."""
+        one, cluster = self.collective, self.cluster
+        if name == "chain" or on_rings(one.kind, name) or one.members > MAX_MEMBERS:
+            return
+        whole = Choice(name, _parameter(name, one, cluster))
+        if misfit(one.kind, whole, one.members):
+            return
+        tensor_ms = transfer_ms(one.size_bytes, cluster.port_gbps)
+        latency_ms, delay_ms = cluster.latency_us / 1000, cluster.reconfiguration_ms
+        ports = min(cluster.ports_per_server, MAX_PORTS)
+        try:
+            alone = OneCollective(
+                one.kind, name, one.members, ports, tensor_ms, latency_ms, delay_ms
+            )
+        except InputError:
+            return  # no permutations, or too many steps
+        shares = alone.split().shares()
+        choice = whole._replace(shares=shares)
+        count = step_transfers(one.kind, choice, one.members, 1)
+        if count <= MAX_ALONE and max(map(len, shares)) > 1:
+            yield str(choice), count
 
 
 @lru_cache(maxsize=8192)

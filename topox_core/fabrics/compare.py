@@ -13,7 +13,7 @@ from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run
 from topox_core.fabrics.registry import FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.scheduled import freely_scheduled
+from topox_core.fabrics.scheduled import RIVALS, freely_scheduled
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -108,7 +108,8 @@ def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
     """Return the runs with those of all fabrics that choose for themselves, so that the ideal switch can do as they do."""
     every = dict(request.runs)
     for name in CHOOSES:
-        if name not in every:
+        # No plan is behind its rivals, so that they give the ideal switch nothing new.
+        if name not in every and name not in RIVALS:
             try:
                 every[name] = run_freely(name, replace(request, runs=every), stop)
             except InputError:

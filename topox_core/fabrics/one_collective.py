@@ -37,6 +37,7 @@ MAX_MEMBERS, MAX_PORTS, MAX_STEPS = 256, 64, 512
 # Entries of steps times ports: beyond, the search looks at whole patterns only.
 MOST_SEARCHED = 160
 SEARCH_ROUNDS = 12
+WHOLE = 100_000  # what the parts of a message add up to
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,17 @@ class StepsOnPorts:
     start_ms: FloatArray
     makespan_ms: float
     proved_ms: float | None = None
+
+    def shares(self) -> tuple[tuple[int, ...], ...]:
+        """Return the parts of each step's messages, the largest first, in whole numbers up to :data:`WHOLE`.
+
+        The largest first, because first come, first served gives it the port that is ready first.
+        """
+        steps = []
+        for row in self.share_ms:
+            whole = np.rint(WHOLE * row / row.sum() if row.sum() > 0 else row).astype(int)
+            steps.append(tuple(sorted((int(part) for part in whole if part > 0), reverse=True)))
+        return tuple(step or (1,) for step in steps)
 
 
 @dataclass(frozen=True)

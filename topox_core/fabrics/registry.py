@@ -107,6 +107,15 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             mapped=False,
             usual=False,
         ),
+        "in_collective": FabricEntry(
+            "Inside collectives",
+            "switching inside collectives",
+            "topox_core.fabrics.in_collective:run_in_collective",
+            "topoopt_ocs",
+            pays_delay=True,
+            mapped=False,
+            usual=False,
+        ),
         "scheduled": FabricEntry(
             "Planned circuits",
             "planned circuits",

@@ -21,6 +21,7 @@ from topox_core.fabrics.free_choices import (
     fastest_run,
     planned_lowering,
 )
+from topox_core.fabrics.in_collective import run_in_collective
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.phases import phased, run_phased
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
@@ -49,7 +50,7 @@ QUICK_PLANS = 4
 FIXED = TraceSource("controllers", "fixed circuits")
 PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
-RIVALS: Mapping[str, Fabric] = {"phased": run_phased}
+RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_collective}
 MOST_PLANNED_BY_PHASES = 5_000  # nodes; the order itself is a candidate whatever the size
 
 

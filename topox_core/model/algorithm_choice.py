@@ -4,8 +4,9 @@ A lowering's ``algorithm`` maps a kind (``all_reduce``), a kind and a group's si
 or these and the tensor's bytes to three digits (``all_reduce:8:1.05e+06``) to a name of
 :data:`~topox_core.model.collective_steps.ALGORITHMS`, with a parameter in brackets where the
 algorithm has one (``two_level(4)``, ``chain(8)``) and the parts of each message after a star
-(``pairwise*2``), or to ``default``: the fluid ring, direct all-to-all or chain. The most specific
-key counts.
+(``pairwise*2``) or its uneven parts step by step in square brackets (``pairwise[2:1|1|1:1]``: the
+first step's messages in two parts, one twice the other, the second's whole), or to ``default``: the
+fluid ring, direct all-to-all or chain. The most specific key counts.
 """
 
 from __future__ import annotations
@@ -36,18 +37,28 @@ DEFAULT = "default"
 DEFAULT_CHUNKS = 8
 # Blocks that one step list moves, or dependencies among its messages: named before memory is spent.
 MAX_WORK = 2_000_000
-_NAME = re.compile(r"([a-z_]+)(?:\((\d{1,6})\))?(?:\*(\d{1,4}))?")
+_NAME = re.compile(
+    r"([a-z_]+)(?:\((\d{1,6})\))?(?:\*(\d{1,4})|\[(\d{1,7}(?:[:|]\d{1,7}){0,5000})\])?"
+)
+Shares = tuple[tuple[int, ...], ...]
 
 
 class Choice(NamedTuple):
-    """An algorithm for one collective: its name, its parameter (0 where it has none), parts of a message."""
+    """An algorithm for one collective: its name, its parameter (0 where it has none), parts of a message.
+
+    ``shares`` are the uneven parts of each step's messages, in whole numbers, in place of equal ones.
+    """
 
     name: str
     parameter: int = 0
     parts: int = 1
+    shares: Shares = ()
 
     def __str__(self) -> str:
         parameter = f"({self.parameter})" if self.parameter else ""
+        if self.shares:
+            steps = "|".join(":".join(map(str, step)) for step in self.shares)
+            return f"{self.name}{parameter}[{steps}]"
         return f"{self.name}{parameter}" + (f"*{self.parts}" if self.parts > 1 else "")
 
 
@@ -102,7 +113,17 @@ def _read(kind: str, word: str) -> Choice:
         raise _wrong(f"{kind}={word}: only two_level(m) and chain(C) take a number above 0")
     if match and match[3] is not None and (not parts or on_rings(kind, name)):
         raise _wrong(f"{kind}={word}: parts are at least 1, and rings have none")
-    return Choice(name, parameter, parts)
+    return Choice(name, parameter, parts, _shares(kind, name, word, match[4] if match else None))
+
+
+def _shares(kind: str, name: str, word: str, text: str | None) -> Shares:
+    """Return the uneven parts that a word names; none where it names none."""
+    if text is None:
+        return ()
+    shares = tuple(tuple(map(int, step.split(":"))) for step in text.split("|"))
+    if on_rings(kind, name) or name == DEFAULT or not all(all(step) for step in shares):
+        raise _wrong(f"{kind}={shown(word)}: uneven parts are above 0, and rings have none")
+    return shares
 
 
 def _wrong(problem: str, item: str = "") -> InputError:
@@ -135,11 +156,12 @@ class Chooser:
             return None
         keys = (collective_key(kind, members, size_bytes), f"{kind}:{members}", kind)
         word = next((self.words[key] for key in keys if key in self.words), DEFAULT)
-        name, parameter, parts = _read(kind, word)
+        name, parameter, parts, shares = _read(kind, word)
         if name == DEFAULT:
             return None
         parameter = parameter or self.parameter(name, members)
-        choice = Choice(name, parameter, parts or self.lowering.parts)
+        parts = 1 if shares else parts or self.lowering.parts
+        choice = Choice(name, parameter, parts, shares)
         if problem := misfit(kind, choice, members):
             raise _wrong(problem, collective)
         return choice
@@ -161,8 +183,14 @@ def misfit(kind: str, choice: Choice, members: int) -> str:
     if choice.name == "two_level" and members % choice.parameter:
         return f"groups of {choice.parameter} do not divide {members} members"
     if algorithm.size(shape).work > MAX_WORK:
-        return f"{choice} is too large for {members} members"
+        return f"{choice.name} is too large for {members} members"
+    if choice.shares and len(choice.shares) != (steps := len(_steps(kind, choice, members).steps)):
+        return f"{choice.name} has {steps} steps (uneven parts for {len(choice.shares)})"
     return ""
+
+
+def _steps(kind: str, choice: Choice, members: int, root: int = 0) -> StepList:
+    return step_list(kind, choice.name, _shape(choice, members, root))
 
 
 def algorithms_that_fit(kind: str, sizes: Iterable[int]) -> tuple[str, ...]:
@@ -177,6 +205,9 @@ def algorithms_that_fit(kind: str, sizes: Iterable[int]) -> tuple[str, ...]:
 
 def step_transfers(kind: str, choice: Choice, members: int, rings: int) -> int:
     """Return how many transfers an algorithm becomes, on so many rings if it runs on rings."""
+    if choice.shares:
+        pairs = zip(_steps(kind, choice, members).steps, choice.shares, strict=True)
+        return sum(len(step) * len(parts) for step, parts in pairs)
     copies = rings if on_rings(kind, choice.name) else choice.parts
     return copies * ALGORITHMS[kind][choice.name].size(_shape(choice, members)).messages
 
@@ -198,7 +229,9 @@ def step_pattern(
 
     Each ring and each part has its own dependencies.
     """
-    steps = step_list(kind, choice.name, _shape(choice, members, root))
+    steps = _steps(kind, choice, members, root)
+    if choice.shares:
+        return _uneven_pattern(choice, steps)
     if on_rings(kind, choice.name):
         # Parallel circuits carry parallel rings of one stride.
         again = [strides[:k].count(stride) for k, stride in enumerate(strides)]
@@ -228,6 +261,33 @@ def step_pattern(
         after=tuple(after),
         last=tuple(i for i in range(len(rows)) if i not in waited),
         blocks=tuple(len(message.blocks) for _, message in rows),
+    )
+
+
+def _uneven_pattern(choice: Choice, steps: StepList) -> Pattern:
+    """Return the transfers of messages in uneven parts: a part waits for all parts of what its message waits for."""
+    rows: list[tuple[str, Message, float]] = []
+    own: list[range] = []
+    after: list[tuple[int, ...]] = []
+    waited: set[int] = set()
+    for (q, message), waits in zip(steps.messages, steps.dependencies(), strict=True):
+        parts, first = choice.shares[q], len(rows)
+        for k, part in enumerate(parts):
+            suffix = f"/{choice.name}/s{q}/{message.source}-{message.destination}"
+            share = len(message.blocks) * part / sum(parts)
+            rows.append((suffix + (f"/p{k}" if len(parts) > 1 else ""), message, share))
+            after.append(tuple(i for earlier in waits for i in own[earlier]))
+            waited.update(after[-1])
+        own.append(range(first, len(rows)))
+    return Pattern(
+        suffix=tuple(suffix for suffix, _, _ in rows),
+        source=tuple(message.source for _, message, _ in rows),
+        destination=tuple(message.destination for _, message, _ in rows),
+        numerator=1,
+        denominator=steps.blocks,
+        after=tuple(after),
+        last=tuple(i for i in range(len(rows)) if i not in waited),
+        blocks=tuple(share for _, _, share in rows),
     )
 
 

@@ -46,7 +46,7 @@ class Pattern:
     denominator: int
     after: tuple[tuple[int, ...], ...]
     last: tuple[int, ...]
-    blocks: tuple[int, ...] = ()
+    blocks: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.suffix)

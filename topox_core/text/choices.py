@@ -10,7 +10,7 @@ from topox_core.model.transfer_graph import Lowering
 from topox_core.text.numbers import plural, size
 from topox_core.text.sentences import enumeration
 
-_WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*(\d+))?")
+_WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*(\d+)|(\[[\d:|]+\]))?")
 MOST_LISTED = 3  # algorithms by size of tensor
 
 
@@ -24,11 +24,11 @@ def algorithm_words(word: str) -> str:
     match = _WORD.fullmatch(word)
     if match is None:
         return word
-    name, parameter, parts = match.groups()
+    name, parameter, parts, uneven = match.groups()
     words = "two levels" if name == "two_level" else name.replace("_", "-")
     if parameter:
         words += f" of {parameter}" + (" chunks" if name == "chain" else "")
-    return words + (f" in {parts} parts" if parts else "")
+    return words + (f" in {parts} parts" if parts else "") + (" in uneven parts" if uneven else "")
 
 
 def chosen_words(lowering: Lowering, free: tuple[str, ...]) -> str:

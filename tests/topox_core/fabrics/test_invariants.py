@@ -41,13 +41,14 @@ UP_TO_MEDIUM = [
 
 
 def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = QUICK) -> None:
-    """``ideal <= planned <= provisioned <= reactive``, ``planned <= phased, static``, bound <= all, all of it checked."""
+    """``ideal <= planned <= provisioned <= reactive``, ``planned <= phased, in_collective, static``, bound <= all, all checked."""
     options = FabricOptions(reevaluate_ms=5.0)  # a fat-tree of equal ports
     runs = compare(task_graph, of, settings, FABRICS, options)
     time = {name: run.iteration_ms for name, run in runs.items()}
     assert set(time) == set(FABRICS)
     assert time["provisioned"] <= time["reactive"] * SLACK
-    for controller in ("provisioned", "phased"):
+    assert time["in_collective"] <= time["provisioned"] * SLACK
+    for controller in ("provisioned", "phased", "in_collective"):
         assert time["scheduled"] <= time[controller] * SLACK, controller
     # Where the switches have places for as many circuits as the layout has (eq. 7 counts none on a
     # patch panel).
