@@ -1,0 +1,242 @@
+"""A class on one machine: word, pages that are open, places, turns, answers in the folder; nothing of it without a class."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.patience import wait_until
+from tests.topox_core.labs.test_answers import LABS, at
+from tests.topox_ui.conftest import words
+from topox_core.errors import InputError
+from topox_core.labs.class_folder import KEY_FILE, ClassFolder
+from topox_core.labs.student import begin, lock
+from topox_core.labs.texts_in import texts_in
+from topox_ui.classroom import answering, door, profile, serve
+from topox_ui.classroom.places import WRONG_WORDS, Places, Turns, WrongWords
+from topox_ui.classroom.profile import ClassProfile, profile_of
+
+LAB = LABS["six-tasks"]
+LEARN, GLOSSARY, PRESENT = "pages/10_Learn.py", "pages/11_Glossary.py", "pages/17_Present.py"
+WORD = "abcdef"
+
+
+@pytest.fixture
+def held(monkeypatch, tmp_path) -> ClassProfile:
+    """A class is held on this machine."""
+    folder = ClassFolder.opened(tmp_path / "class")
+    one = ClassProfile("NET-401", WORD, folder, "http://10.0.0.5:8501")
+    for module in (answering, door, profile):
+        monkeypatch.setattr(module, "class_profile", lambda: one)
+    for name in ("projector", "overview", "state", "answers", "tally", "statistics_view"):
+        monkeypatch.setattr(f"topox_ui.present.{name}.class_profile", lambda: one)
+    for module in ("classroom.door", "shell.menu"):  # without a browser nobody has an address
+        monkeypatch.setattr(f"topox_ui.{module}.is_student", lambda: False)
+    return one
+
+
+@pytest.fixture
+def student(held, monkeypatch) -> ClassProfile:
+    """The visitor is somebody else than the lecturer."""
+    monkeypatch.setattr(door, "is_student", lambda: True)
+    monkeypatch.setattr("topox_ui.shell.menu.is_student", lambda: True)
+    return held
+
+
+def joined(page):
+    page.text_input(key="class_word").set_value("  ABCDEF ")
+    return page.button[0].click().run()
+
+
+def test_nobody_comes_in_without_the_word(visit, student) -> None:
+    page = visit(LEARN, **{"learn.step": "2"})
+    assert "stored in a folder on this machine and nowhere else" in words(page)
+    assert not page.get("plotly_chart") and "What is a slot" not in words(page)
+    page.text_input(key="class_word").set_value("abcdeg")
+    page.button[0].click().run()
+    assert "That is not the word" in page.error[0].value
+    assert "What is a slot" in words(joined(page))
+
+
+def test_only_learn_labs_and_glossary_are_open_to_students(visit, student) -> None:
+    page = joined(visit(GLOSSARY))
+    assert "words of the field" in words(page)
+    links = [one.proto.label.strip("*") for one in page.sidebar.get("page_link")]
+    assert set(links) <= set(door.OPEN_TO_STUDENTS) and "Learn" in links
+    for path in ("pages/1_Schedule.py", "pages/3_Compare.py", "pages/13_Studies.py", PRESENT):
+        page.switch_page(path)
+        page.query_params["sample"] = "moe"
+        page.run()
+        assert "not part of the class" in words(page) and not page.exception
+        assert not page.get("plotly_chart") and WORD not in words(page)
+
+
+def test_a_link_loads_nothing_before_its_page_is_open(visit, student, monkeypatch) -> None:
+    def loads(*_: object) -> None:
+        raise AssertionError("something was loaded")
+
+    monkeypatch.setattr("topox_ui.state.address.load", loads)
+    monkeypatch.setattr("topox_ui.state.address.open_source", loads)
+    page = visit("pages/1_Schedule.py", sample="moe")
+    assert not page.exception
+    assert not joined(page).exception
+
+
+def test_the_lecturer_at_the_machine_sees_everything_and_the_word(visit, held) -> None:
+    page = visit(PRESENT)
+    assert "Class NET-401: the word is abcdef" in words(page)
+    page.button(key="begin_six-tasks").click().run()
+    assert WORD in words(page) and held.shown_at in words(page)
+    assert not visit("pages/8_Cost.py").exception
+
+
+def test_the_tally_counts_what_is_in_the_class_folder(visit, held) -> None:
+    for k in range(6):
+        answers = lock(LAB, begin(LAB, "NET-401", f"s{k}", at(0)), "P1", 9, at(1))
+        held.folder.keep(LAB, lock(LAB, answers, "P2", "both", at(1)))
+    page = visit(
+        PRESENT, **{"present.lab": "six-tasks", "present.q": "P2", "present.show": "tally"}
+    )
+    assert "0 % right: explain first" in words(page) and "6 answers" in words(page)
+    page = visit(PRESENT, **{"present.see": "statistics"})
+    assert "6 answers to Six tasks by hand" in words(page)
+
+
+def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:
+    now = [0.0]
+    places = Places(most=3, idle_s=1200, clock=lambda: now[0])
+    assert [places.enter(name) for name in "abcd"] == [True, True, True, False]
+    places.leave("b")
+    assert places.enter("d") and not places.enter("e")
+    now[0] = 1000
+    assert places.enter("a")  # a does something, c and d do not
+    now[0] = 1201
+    assert places.enter("e") and len(places) == 2
+    assert places.enter("c")  # who comes back finds a place while there is one
+    assert not places.enter("d")
+
+
+def test_a_full_class_is_one_line(visit, student, monkeypatch) -> None:
+    monkeypatch.setattr(door, "places", lambda: Places(most=0))
+    monkeypatch.setattr("topox_ui.shell.class_door.places", lambda: Places(most=0))
+    assert "The class is full" in words(joined(visit(LEARN)))
+
+
+def test_two_have_a_turn_at_once_and_who_waits_too_long_is_refused() -> None:
+    turns, go = Turns(at_once=2, line=3, patience_s=0.3), threading.Event()
+    inside: list[bool] = []
+
+    def work() -> None:
+        with turns.turn() as mine:
+            inside.append(mine)
+            if mine:
+                go.wait(30)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for one in threads:
+        one.start()
+    wait_until(lambda: len(inside) == 2)
+    assert inside == [True, True]
+    with turns.turn() as mine:
+        assert not mine  # patience has ended
+    go.set()
+    for one in threads:
+        one.join()
+    with turns.turn() as mine:
+        assert mine
+
+
+def test_a_line_that_is_full_refuses_at_once() -> None:
+    turns = Turns(at_once=1, line=0, patience_s=60)
+    with turns.turn() as first:
+        assert not first  # nobody may wait, not even for a free turn
+
+
+def test_words_cannot_be_tried_out() -> None:
+    now = [0.0]
+    wrong = WrongWords(clock=lambda: now[0])
+    for _ in range(WRONG_WORDS):
+        assert not wrong.too_many()
+        wrong.note()
+    assert wrong.too_many()
+    now[0] = 61
+    assert not wrong.too_many()
+
+
+def test_without_a_class_nothing_is_kept_and_everything_allowed(monkeypatch) -> None:
+    monkeypatch.setattr(answering, "class_profile", lambda: None)
+    answers = begin(LAB, "NET-401", "ada", at(0))
+    assert answering.keep_answers(LAB, answers) == ""
+    assert answering.in_turn(lambda: 7) == 7
+    for _ in range(3):
+        answering.note_check("six-tasks")
+
+
+def test_answers_are_kept_where_a_class_is_held(held) -> None:
+    words_of = texts_in("en")
+    answers = lock(LAB, begin(LAB, "NET-401", "ada", at(0)), "P1", 9, at(1))
+    assert answering.keep_answers(LAB, answers) == words_of.say("classroom.kept")
+    assert held.folder.answers_to("six-tasks") == (answers,)
+    practice = begin(LAB, "NET-401", "ada", at(0), seed=1)
+    assert answering.keep_answers(LAB, practice) == words_of.say("classroom.practice")
+
+
+def test_a_check_is_allowed_once_a_second_and_200_times(held, monkeypatch) -> None:
+    kept: dict[str, tuple[int, float]] = {}
+    monkeypatch.setattr(answering._CHECKS, "get_or", lambda _: kept)
+    answering.note_check("six-tasks")
+    with pytest.raises(InputError, match="Once a second"):
+        answering.note_check("six-tasks")
+    answering.note_check("crossover")
+    kept["six-tasks"] = (answering.MOST_CHECKS, 0.0)
+    with pytest.raises(InputError, match="200 times"):
+        answering.note_check("six-tasks")
+
+
+def test_the_environment_of_a_class_is_that_of_serve_with_few_places(tmp_path) -> None:
+    given = {"TOPOX_PORT": "8600", "TOPOX_SESSION_MB": "30", "PATH": "/bin"}
+    made = serve.environment_of("NET-401", tmp_path / "class", given)
+    assert (made["TOPOX_SOLVER_PLACES"], made["TOPOX_SESSION_MB"]) == ("1", "30")
+    assert made["TOPOX_ADDRESS"] == "0.0.0.0" and made["TOPOX_CLASS_SHOWN_AT"].endswith(":8600")
+    assert len(made["TOPOX_CLASS_WORD"]) == 6 and made["TOPOX_CLASS_WORD"].islower()
+    one = profile_of(made)
+    assert one is not None and one.course == "NET-401" and one.folder.secret
+    assert profile_of({}) is None
+
+
+@pytest.mark.parametrize(
+    ("course", "said"),
+    [("", "TOPOX_CLASS_COURSE"), ("a/b", "must be 1 to 40"), ("x" * 41, "must be")],
+)
+def test_a_class_without_a_course_is_refused_in_a_line(course, said, tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        serve.main(["--course", course, "--folder", str(tmp_path / "class")])
+    assert exit_.value.code == 2
+    line = capsys.readouterr().err
+    assert said in line and line.count("\n") == 1
+
+
+def test_a_no_changes_nothing(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    with pytest.raises(SystemExit) as exit_:
+        serve.main(["--course", "NET-401", "--folder", str(tmp_path / "class")])
+    assert exit_.value.code == 1 and "Nothing was done" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        serve.main(["--clean", "--folder", str(tmp_path / "class")])
+    assert (tmp_path / "class" / KEY_FILE).exists()
+
+
+def test_cleaning_asks_and_deletes_a_class_folder_alone(tmp_path, capsys, monkeypatch) -> None:
+    folder: Path = tmp_path / "class"
+    kept = ClassFolder.opened(folder)
+    kept.keep(LAB, begin(LAB, "NET-401", "ada", at(0)))
+    monkeypatch.setattr("builtins.input", lambda _: "yes")
+    serve.main(["--clean", "--folder", str(folder)])
+    assert not folder.exists() and "1 files are deleted" in capsys.readouterr().out
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("x")
+    with pytest.raises(SystemExit) as exit_:
+        serve.main(["--clean", "--folder", str(tmp_path / "precious")])
+    assert exit_.value.code == 2 and (tmp_path / "precious" / "thesis.txt").exists()
