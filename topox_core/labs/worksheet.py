@@ -20,21 +20,30 @@ from topox_core.labs.keys import (
     written,
 )
 from topox_core.labs.lab import Lab, Question, Screen
+from topox_core.labs.paper_figures import answer_grid, given_figure
 from topox_core.labs.texts_in import Texts, texts_in
 
 _STYLE = """
-@page { size: auto; margin: 15mm; }
+@page { size: auto; margin: 11mm 12mm; }
 * { box-sizing: border-box; }
-body { font: 11pt/1.4 Georgia, serif; color: #000; background: #fff; margin: 0 auto; max-width: 180mm; }
-h1 { font-size: 16pt; margin: 0 0 2mm; } h2 { font-size: 12pt; margin: 5mm 0 1mm; } h3 { font-size: 11pt; margin: 0; }
-section.page { break-after: page; } section.page:last-child { break-after: auto; }
-article { break-inside: avoid; margin: 3mm 0; }
-table { border-collapse: collapse; margin: 2mm 0; break-inside: avoid; }
-th, td { border: 0.3mm solid #000; padding: 0.6mm 2mm; text-align: left; min-width: 7mm; }
-.box { border: 0.3mm solid #000; height: 9mm; width: 60mm; margin: 1mm 0; } .tall { height: 40mm; width: 100%; }
-ul { list-style: "\\2610  "; margin: 1mm 0; padding-left: 8mm; }
-footer { border-top: 0.3mm solid #000; margin-top: 5mm; font-size: 9pt; }
+body { font: 11pt/1.28 Georgia, serif; color: #000; background: #fff; margin: 0 auto; max-width: 186mm; }
+h1 { font-size: 14pt; margin: 0; } h2 { font-size: 11.5pt; margin: 2mm 0 1mm; } h3 { font-size: 11pt; margin: 0; display: inline; }
+p { margin: .8mm 0; } ol { margin: 1mm 0; padding-left: 6mm; }
+header { display: flex; justify-content: space-between; align-items: baseline; border-bottom: 0.3mm solid #000; padding-bottom: 1mm; }
+section.page { break-after: page; break-inside: avoid; } section.page:last-child { break-after: auto; }
+.columns { columns: 2; column-gap: 8mm; } .columns > * { break-inside: avoid; }
+article { break-inside: avoid; margin: 0 0 2.4mm; } article h3 + p { display: inline; }
+svg { display: block; max-width: 100%; height: auto; margin: 1mm 0; }
+table { border-collapse: collapse; margin: 1mm 0; break-inside: avoid; font-size: 10pt; line-height: 1.15; }
+th, td { border: 0.3mm solid #000; padding: 0.4mm 1.4mm; text-align: left; min-width: 6.5mm; height: 5.4mm; }
+.box { display: inline-block; border: 0.3mm solid #000; height: 7.5mm; width: 34mm; margin: .6mm 1mm 0 0; vertical-align: middle; }
+.tall { display: block; height: 27mm; width: 100%; }
+ul { list-style: "\\2610  "; margin: .5mm 0; padding-left: 7mm; } ul.short li { display: inline-block; margin-right: 5mm; }
+ul.short li::before { content: "\\2610  "; } ul.short { list-style: none; padding: 0; }
+footer { border-top: 0.3mm solid #000; margin-top: 2mm; font-size: 9pt; }
 """
+# Options of at most so many characters in all stand in one line.
+ONE_LINE = 34
 
 
 def check_digits(lab: Lab, seed: int) -> str:
@@ -75,8 +84,9 @@ def _sheet(lab: Lab, name: str, seed: int, words: Texts) -> list[str]:
     first += f"<h2>{_say(words, 'sheet.predictions')}</h2>" + _screens(
         lab, ("predict",), seed, words
     )
+    worked = _screens(lab, ("work",), seed, words)
     second = f"{head}<h2>{_say(words, 'sheet.page_two')}</h2>"
-    second += _screens(lab, ("work", "explain"), seed, words)
+    second += f'<div class="columns">{worked}</div>' + _screens(lab, ("explain",), seed, words)
     return [_page(lab, seed, words, body) for body in (first, second)]
 
 
@@ -99,7 +109,8 @@ def _key_words(lab: Lab, question: Question, seed: int) -> str:
 def _head(lab: Lab, name: str, words: Texts) -> str:
     line = escape(name) or "_" * 40
     title = escape(words.resolved(lab.title))
-    return f"<h1>{title}</h1><p>{_say(words, 'sheet.student')}: {line}</p>"
+    student = f"<span>{_say(words, 'sheet.student')}: {line}</span>"
+    return f"<header><h1>{title}</h1>{student}</header>"
 
 
 def _page(lab: Lab, seed: int, words: Texts, body: str) -> str:
@@ -122,17 +133,19 @@ def _screens(lab: Lab, stages: tuple[str, ...], seed: int, words: Texts) -> str:
         table = given_table(lab, screen, seed)
         if table is not None and screen.instance not in tabled:
             tabled.add(screen.instance)
-            parts.append(_table(table))
+            parts += [_table(table), given_figure(lab, screen, seed)]
         parts += [_asked(lab, screen, question, seed, words) for question in screen.questions]
     return "".join(parts)
 
 
 def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> str:
     text = escape(filled(lab, screen, question.text, seed, words))
-    points = words.say("sheet.points", points=f"{question.points:g}")
+    count = "point" if question.points == 1 else "points"
+    points = words.say(f"sheet.{count}", points=f"{question.points:g}")
+    grid = answer_grid(lab, screen, seed) if question is screen.questions[0] else ""
     return (
-        f"<article><h3>{question.id} ({escape(points)})</h3><p>{text}</p>"
-        f"{_field(lab, screen, question, seed, words)}</article>"
+        f"<article><h3>{question.id} ({escape(points)})</h3> <p>{text}</p>"
+        f"{grid}{_field(lab, screen, question, seed, words)}</article>"
     )
 
 
@@ -141,9 +154,11 @@ def _field(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts
     if kind in ("choice", "multi", "order"):
         texts = {one.id: filled(lab, screen, one.text, seed, words) for one in question.options}
         ids = options_of(lab, question, seed)
-        items = "".join(f"<li>{escape(texts.get(one, one))}</li>" for one in ids)
-        ask = "sheet.options" if kind == "choice" else "sheet.several"
-        return f"<p>{_say(words, ask)}</p><ul>{items}</ul>"
+        said = [texts.get(one, one) for one in ids]
+        items = "".join(f"<li>{escape(one)}</li>" for one in said)
+        ask = "" if kind == "choice" else f"<p>{_say(words, 'sheet.several')}</p>"
+        short = ' class="short"' if sum(map(len, said)) <= ONE_LINE else ""
+        return f"{ask}<ul{short}>{items}</ul>"
     if kind == "matrix":
         matrix = matrix_of(lab, question, seed)
         empty = tuple((row, *[""] * len(matrix.columns)) for row in matrix.rows)
@@ -160,7 +175,7 @@ def _field(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts
         ask = words.say("sheet.text", least=question.least, most=question.most)
         return f'<p>{escape(ask)}</p><div class="box tall"></div>'
     unit = escape(question.unit)
-    return f'<p>{_say(words, "sheet.answer")} {unit}</p><div class="box"></div>'
+    return f'<div><span class="box" role="img" aria-label="{_say(words, "sheet.answer")}"></span>{unit}</div>'
 
 
 def _table(table: GivenTable) -> str:

@@ -48,7 +48,10 @@ def environment_of(course: str, folder: Path, given: Mapping[str, str]) -> dict[
     environment.setdefault(WORD, join_word())
     profile_of(environment)
     limits = ServerLimits.of(environment)
-    environment[SHOWN_AT] = f"http://{_own_address(limits.address)}:{limits.port}"
+    own = _own_address(limits.address)
+    environment[SHOWN_AT] = f"http://{own}:{limits.port}"
+    # Streamlit would ask a server outside for the address of this machine.
+    environment["STREAMLIT_BROWSER_SERVER_ADDRESS"] = own
     return environment
 
 
