@@ -155,7 +155,7 @@ def hand_gantt(
             theme,
             grid=True,
             range=[first - 0.02 * last, last * 1.03],
-            dtick=1 if last - first <= 26 else None,
+            dtick=1 if last - first <= 12 else 2 if last - first <= 24 else None,
             title="time, ms",
         ),
         yaxis=named_axis(

@@ -233,12 +233,11 @@ def _start(field: Field, task: str, start: float | None) -> None:
             disabled=field.locked,
             on_change=_started,
             args=(field, task, key),
-            width=150,
+            width=92,
         )
-        for by, word, icon in ((-STEP_MS, "earlier", "remove"), (STEP_MS, "later", "add")):
+        for by, word in ((-STEP_MS, "earlier"), (STEP_MS, "later")):
             st.button(
                 say(f"field.{word}", task=name),
-                icon=f":material/{icon}:",
                 key=field.key(f"_{task}_{word}"),
                 disabled=field.locked,
                 on_click=_stepped,

@@ -13,6 +13,7 @@ from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.resuming import taken_up, together
 from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
+from topox_ui.classroom.profile import class_profile
 from topox_ui.labs.kept import (
     LINES,
     OWN_LAB,
@@ -51,8 +52,9 @@ def first_screen() -> None:
     quiet(say("note"))
     chart_title(say("own.title"), say("own.note"))
     left, right = st.columns(2, gap="large")
-    with left:
-        _box("lab", say("own.lab"))
+    if class_profile() is None:  # in a class the lecturer's folder has the labs
+        with left:
+            _box("lab", say("own.lab"))
     with right:
         _box("answers", say("own.answers"))
 
@@ -63,7 +65,7 @@ def _language() -> None:
 
 
 def _who() -> None:
-    course, student = WHO.get() or ("", "")
+    course, student = _names()
     chart_title(say("who.title"), say("who.note"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, value in (("course", course), ("student", student), ("seed", _SEED.get() or "")):
@@ -73,6 +75,7 @@ def _who() -> None:
                 key=f"lab_who_{name}",
                 max_chars=40,
                 width=220,
+                disabled=name == "course" and class_profile() is not None,
                 on_change=_typed,
                 args=(name,),
             )
@@ -86,9 +89,16 @@ def _who() -> None:
         quiet(f'<span role="status">{say_html(key, seed=seed)}</span>')
 
 
+def _names() -> tuple[str, str]:
+    """Return course and student as they were typed; in a class the course is the lecturer's."""
+    profile = class_profile()
+    course, student = WHO.get() or ("", "")
+    return (course if profile is None else profile.course), student
+
+
 def _typed(name: str) -> None:
     text = str(st.session_state[f"lab_who_{name}"]).strip()
-    course, student = WHO.get() or ("", "")
+    course, student = _names()
     if name == "seed":
         _SEED.set(text)
     else:
@@ -97,7 +107,7 @@ def _typed(name: str) -> None:
 
 def chosen_seed() -> tuple[int | None, str]:
     """Return the seed that was typed in or follows from the names, None without either; and what is wrong."""
-    typed, (course, student) = _SEED.get() or "", WHO.get() or ("", "")
+    typed, (course, student) = _SEED.get() or "", _names()
     if typed:
         if not (typed.isascii() and typed.isdigit() and int(typed) < SEEDS):
             return None, say("who.wrong_seed", most=f"{SEEDS - 1:,}")
@@ -124,7 +134,9 @@ def _card(lab: Lab) -> None:
         needs = ", ".join(map(texts().resolved, lab.needs)) or say("needs_nothing")
         facts = {"minutes": lab.minutes, "points": f"{lab.points:g}", "needs": needs}
         surprise = (
-            say(f"surprise.{lab.id}") if lab.id in ready_labs() else texts().resolved(lab.goals[0])
+            say(f"surprise.{lab.id}")
+            if f"page.surprise.{lab.id}" in texts().flat
+            else texts().resolved(lab.goals[0])
         )
         st.html(f'<p class="card">{as_html(surprise)}<span>{say_html("card", **facts)}</span></p>')
         answers = answers_to(lab)
@@ -151,7 +163,7 @@ def _open(lab: Lab) -> None:
 
 
 def _begun(lab: Lab, seed: int) -> object:
-    course, student = WHO.get() or ("", "")
+    course, student = _names()
     typed = None if not _SEED.get() else seed
     try:
         begin_with(begin(lab, course or PRACTICE, student or PRACTICE, now(), typed))

@@ -9,6 +9,7 @@ from topox_core.labs.answers import Answers
 from topox_core.labs.lab import Lab
 from topox_core.labs.marking import read_answer
 from topox_core.labs.student import attempt, closed, explain, give_up, lock
+from topox_ui.classroom.answering import in_turn, note_check
 from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
 from topox_ui.labs.kept import LINES, change, line, now
 from topox_ui.labs.state import LabsState
@@ -49,7 +50,12 @@ def check_all(lab: Lab, fields: Sequence[Field]) -> None:
     if not filled:
         line(fields[0].name, "error", say("first", questions=", ".join(f.asked.id for f in fields)))
         return
-    checked = [_check(lab, field) for field in filled]
+    try:
+        note_check(lab.id)
+        checked = in_turn(lambda: [_check(lab, field) for field in filled])
+    except InputError as error:
+        line(filled[0].name, "error", str(error))
+        return
     if not any(checked) and not LINES.there:
         line(filled[0].name, "info", say("nothing_new"))
 

@@ -9,7 +9,7 @@ from topox_core.labs.answers_file import dump_answers
 from topox_core.labs.draws import seed_of
 from topox_core.labs.grading import score
 from topox_core.labs.lab import Lab
-from topox_ui.labs.kept import LINES, forget
+from topox_ui.labs.kept import KEPT_LINE, LINES, forget
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, say
 from topox_ui.shell.downloads import link_menu
@@ -28,7 +28,9 @@ def your_answers(lab: Lab, answers: Answers) -> None:
         beside=True,
     )
     facts = {"course": answers.course, "student": answers.student, "seed": answers.seed}
-    quiet(f"{as_html(say('answers.who', **facts))}. {say('answers.kept')}")
+    quiet(
+        f"{as_html(say('answers.who', **facts))}. {as_html(KEPT_LINE.get() or say('answers.kept'))}"
+    )
     with st.container(horizontal=True, key="lab_foot"):
         st.download_button(
             say("answers.save"),

@@ -17,7 +17,8 @@ import streamlit as st
 
 from topox_core.labs.answers import UTC, Answers, clock
 from topox_core.labs.lab import Lab
-from topox_core.labs.ready_labs import ready_labs
+from topox_ui.classroom.answering import keep_answers
+from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.labs.state import LabsState
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.state.session import Lasting, Passing
@@ -71,6 +72,8 @@ OWN_LAB = Lasting[Lab]("labs_own")
 WHO = Lasting[tuple[str, str]]("labs_who")
 _MINE = Lasting[dict[str, Answers]]("labs_mine")
 _DRAFTS = Lasting[dict[tuple[str, int, str], Draft]]("labs_drafts")
+# What became of the answers in the folder of a class; empty where none is held.
+KEPT_LINE = Lasting[str]("labs_kept_line")
 # Lines under questions and boxes, until the next button: (kind, text).
 LINES = Passing[dict[str, tuple[str, str]]]("labs_lines")
 
@@ -81,9 +84,9 @@ def _kept() -> _Kept:
 
 
 def labs() -> dict[str, Lab]:
-    """Return the labs that ship, and the one that was loaded."""
-    own = OWN_LAB.get()
-    return {**ready_labs(), **({own.id: own} if own is not None else {})}
+    """Return the labs of this server, and the one that was loaded; in a class none is loaded."""
+    own = OWN_LAB.get() if class_profile() is None else None
+    return {**labs_offered(), **({own.id: own} if own is not None else {})}
 
 
 def now() -> str:
@@ -127,6 +130,8 @@ def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
         if _shared():
             kept.put(Whose.of(after), after)
     _MINE.get_or(dict)[lab.id] = after
+    if after != before:
+        KEPT_LINE.set(keep_answers(lab, after))
     return after
 
 

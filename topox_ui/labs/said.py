@@ -116,13 +116,14 @@ def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
     if isinstance(value, str):
         return options.get(value, value)
     digits = question.digits if isinstance(value, int | float) else None
-    number = written(value, None if digits is None else max(digits, _needed(value)))
+    number = written(value, None if digits is None else _decimals(float(value), digits))
     return f"{number} {question.unit}".strip()
 
 
-def _needed(value: float) -> int:
-    """Return the digits behind the point that a value has, three at most."""
-    return len(f"{value:.3f}".rstrip("0").partition(".")[2])
+def _decimals(value: float, asked: int) -> int:
+    """Return how many digits behind the point are shown: those asked for, or four that count, as far as there are."""
+    whole, _, rest = f"{value:.{max(3, asked)}f}".rstrip("0").partition(".")
+    return min(len(rest), max(asked, 4 - len(whole.lstrip("-"))))
 
 
 def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:

@@ -103,6 +103,10 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   padding: .22rem .9rem .22rem 0 !important; font-weight: 400; }}
 .lab-given thead th {{ color: {theme.muted}; }} .lab-given tbody th {{ font-weight: 650; }}
 [class*="st-key-lab_question_"], [class*="st-key-lab_truth_"] {{ gap: .5rem; padding: .75rem .95rem .85rem; }}
+/* Earlier and later do what the field's own steps would. */
+[class*="st-key-lab_"] [data-testid="stNumberInputStepDown"], [class*="st-key-lab_"] [data-testid="stNumberInputStepUp"] {{
+  display: none; }}
+[class*="st-key-lab_"] [data-testid="stNumberInput"] label p {{ white-space: nowrap; }}
 .glossary {{ columns: 2; column-gap: 2.5rem; margin: 0 !important; padding: 0 !important; }}
 .glossary div {{ break-inside: avoid; padding-bottom: .75rem; }}
 .glossary.asked {{ columns: 1; }} .glossary.asked div {{ border-left: 3px solid {theme.primary}; padding: 0 0 0 .75rem; }}

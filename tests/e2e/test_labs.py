@@ -1,0 +1,253 @@
+"""The page Labs in a browser: a whole lab by keyboard, nothing that tells a key before its lock, locks that hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.conftest import NewTab
+from tests.e2e.tab import Tab
+from tests.labs_answered import EXPLANATION, answered, right
+from topox_core.labs.answers_file import dump_answers, load_answers
+from topox_core.labs.draws import seed_of
+from topox_core.labs.grading import grade
+from topox_core.labs.lab import Lab
+from topox_core.labs.ready_labs import ready_labs
+
+pytestmark = [pytest.mark.long, pytest.mark.browser]
+LABS = ready_labs()
+SIX, TAX = LABS["six-tasks"], LABS["bandwidth-tax"]
+MOST_STOPS = 160
+
+
+def open_lab(tab: Tab, lab: Lab, seed: int, screen: int = 1) -> Tab:
+    return tab.open(f"/Labs?lab.id={lab.id}&lab.seed={seed}&lab.q={screen}")
+
+
+def go_on_from(tab: Tab, lab: Lab, seed: int, screens: int, folder: Path) -> None:
+    """Go on from a file in which the first screens are answered."""
+    file = folder / f"{lab.id}.answers.json"
+    file.write_bytes(dump_answers(answered(lab, seed, screens), {}))
+    tab.open("/Labs")
+    tab.upload("lab_file_answers", file)
+    expect(tab.page.locator(".lab-strip")).to_be_visible()
+    tab.still()
+
+
+def reach(tab: Tab, where: Locator) -> None:
+    """Press Tab until something has the focus: by keyboard alone, as far as it takes."""
+    for _ in range(MOST_STOPS):
+        if where.evaluate("one => one === document.activeElement"):
+            return
+        tab.page.keyboard.press("Tab")
+    raise AssertionError(f"the keyboard does not reach {where}")
+
+
+def write(tab: Tab, where: Locator, text: str) -> None:
+    reach(tab, where)
+    tab.page.keyboard.press("ControlOrMeta+a")
+    tab.page.keyboard.type(text)
+    tab.page.keyboard.press("Tab")
+    tab.still()
+
+
+def press(tab: Tab, key: str) -> None:
+    reach(tab, tab.page.locator(f".st-key-{key} button"))
+    tab.page.keyboard.press("Enter")
+    tab.still()
+
+
+def entry(tab: Tab, name: str) -> Locator:
+    """Return the field of a question, such as ``P1``, or of a part of it, such as ``W1_a``."""
+    return tab.page.locator(f'[class*="st-key-lab_"][class*="_{name}-"] :is(input, textarea)').first
+
+
+def choose(tab: Tab, name: str, place: int) -> None:
+    """Mark one of the options of a choice: the first with the space bar, others with the arrow keys."""
+    options = tab.page.locator(f'[class*="_{name}-"] input[type=radio]')
+    reach(tab, options.first)
+    tab.page.keyboard.press("Space")
+    tab.still()
+    for at in range(place):
+        reach(tab, options.nth(at))
+        tab.page.keyboard.press("ArrowDown")
+        tab.still()
+    expect(options.nth(place)).to_be_checked()
+
+
+def starts(tab: Tab, name: str, times: dict[str, float]) -> None:
+    for task, start in times.items():
+        field = tab.page.locator(f'[class*="_{name}_{task}_"] input').first
+        write(tab, field, f"{start:g}")
+
+
+def saved(tab: Tab, folder: Path) -> Path:
+    """Save the answers and return the file."""
+    with tab.page.expect_download() as download:
+        press(tab, "lab_download")
+    file = folder / "mine.answers.json"
+    download.value.save_as(file)
+    return file
+
+
+def test_a_lab_from_its_card_to_its_file_by_keyboard_alone(tab: Tab, tmp_path: Path) -> None:
+    course, student = "NET-401", "keyboard"
+    seed = seed_of(course, student)
+    tab.open("/Labs")
+    for name, text in (("course", course), ("student", student)):
+        write(tab, tab.page.locator(f".st-key-lab_who_{name} input"), text)
+    press(tab, "lab_open_six-tasks")
+    expect(tab.kicker).to_contain_text("screen 1 of 9")
+    for screen in SIX.screens:
+        for question in screen.questions:
+            value = right(SIX, question, seed)
+            if question.type == "schedule":
+                if question.id == "W1":
+                    starts(tab, "W1", {**value, "y": value["x"]})
+                    press(tab, "lab_check")
+                    expect(tab.page.get_by_text("eq. 8")).to_be_visible()
+                starts(tab, question.id, value)
+            elif question.type == "choice":
+                ids = [option.id for option in question.options]
+                choose(tab, question.id, ids.index(value))
+            elif question.type == "text":
+                write(tab, entry(tab, question.id), EXPLANATION)
+            else:
+                write(tab, entry(tab, question.id), str(value))
+        button = {"predict": "lab_lock", "work": "lab_check", "explain": "lab_save"}
+        if screen.stage in button:
+            press(tab, button[screen.stage])
+        if screen is not SIX.screens[-1]:
+            press(tab, "lab_next")
+    file = load_answers(saved(tab, tmp_path).read_bytes(), "mine.answers.json")
+    graded = grade(SIX, file, "mine.answers.json")
+    assert graded.remarks == ()
+    assert (graded.predictions, graded.worked) == (3, 13)
+    expect(tab.page.get_by_text("16 of 20 points so far")).to_be_visible()
+
+
+def test_nothing_tells_a_key_before_its_lock_and_everything_does_after(
+    new_tab: NewTab, tmp_path: Path
+) -> None:
+    """The bandwidth tax of seed 2: 1.2283 with three ports, 1.5748 with two, which nothing else is."""
+    tab = new_tab()
+    frames: list[bytes] = []
+
+    def hear(socket) -> None:
+        socket.on(
+            "framereceived",
+            lambda data: frames.append(data if isinstance(data, bytes) else data.encode()),
+        )
+
+    tab.page.on("websocket", hear)
+    go_on_from(tab, TAX, 2, 4, tmp_path)
+    open_lab(tab, TAX, 2, 5)
+
+    def told(text: str) -> bool:
+        stored = tab.page.evaluate(
+            "JSON.stringify({...sessionStorage}) + JSON.stringify({...localStorage})"
+        )
+        everywhere = tab.page.content() + tab.page.url + stored
+        number = re.compile(rf"(?<![\d.-]){re.escape(text)}")  # no part of a coordinate
+        found = (everywhere, *(frame.decode("latin-1") for frame in frames))
+        return any(number.search(one) for one in found)
+
+    assert frames
+    assert not told("1.228") and not told("1.574")
+    entry(tab, "W5").fill("2")
+    entry(tab, "W5").press("Tab")
+    tab.still()
+    tab.button("Check").click()
+    expect(tab.page.get_by_text("attempts left")).to_be_visible()
+    assert not told("1.228")
+    tab.button("Show me the answer").click()
+    expect(tab.page.get_by_text("The answer: 1.228")).to_be_visible()
+    assert told("1.228") and not told("1.574")
+
+
+def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(new_tab: NewTab) -> None:
+    tab = open_lab(new_tab(), LABS["crossover"], 7_001, 2)
+    entry(tab, "P1").fill("4,5")
+    entry(tab, "P1").press("Tab")
+    tab.still()
+    tab.button("Lock my prediction").click()
+    expect(entry(tab, "P1")).to_be_disabled()
+    assert entry(tab, "P1").input_value() == "4.5"
+    tab.button("Next").click()
+    expect(tab.kicker).to_contain_text("screen 3 of 9")
+    tab.button("Back").click()
+    expect(entry(tab, "P1")).to_be_disabled()
+    tab.page.reload()
+    tab.still()
+    expect(entry(tab, "P1")).to_be_disabled()
+    tab.go_to("Glossary")
+    tab.go_to("Labs")
+    expect(entry(tab, "P1")).to_be_disabled()
+    assert "4.5" not in tab.page.url
+    second = open_lab(new_tab(), LABS["crossover"], 7_001, 2)
+    expect(entry(second, "P1")).to_be_disabled()
+    other = open_lab(new_tab(), LABS["crossover"], 7_002, 2)
+    expect(entry(other, "P1")).to_be_enabled()
+    assert entry(other, "P1").input_value() == ""
+
+
+def marks(tab: Tab) -> Locator:
+    return tab.page.locator('[class*="_W3-"] [role=checkbox]')
+
+
+def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(
+    new_tab: NewTab, tmp_path: Path
+) -> None:
+    seed, values = 7_003, []
+    grid = right(TAX, TAX.question("W3"), seed)
+    pairs = [(i, j) for i, row in enumerate(grid) for j, mark in enumerate(row) if mark and i < j]
+    for way in ("mouse", "keyboard"):
+        tab = new_tab()
+        go_on_from(tab, TAX, seed, 2, tmp_path)
+        open_lab(tab, TAX, seed, 3)
+        if way == "mouse":
+            for i, j in pairs:
+                marks(tab).nth(i * len(grid) + j).click()
+        else:
+            first = marks(tab).first
+            first.focus()
+            at = (0, 0)
+            for i, j in pairs:
+                for _ in range(abs(i - at[0])):
+                    tab.page.keyboard.press("ArrowDown" if i > at[0] else "ArrowUp")
+                for _ in range(abs(j - at[1])):
+                    tab.page.keyboard.press("ArrowRight" if j > at[1] else "ArrowLeft")
+                tab.page.keyboard.press("Space")
+                at = (i, j)
+        checked = tab.page.locator('[class*="_W3-"] [role=checkbox][aria-checked=true]')
+        expect(checked).to_have_count(2 * len(pairs))
+        tab.page.wait_for_timeout(300)  # the grid tells the server a moment after the last mark
+        tab.still()
+        tab.button("Check").click()
+        expect(tab.page.get_by_text("Right: 4 points")).to_be_visible()
+        record = json.loads(saved(tab, tmp_path).read_bytes())
+        values.append(record["answers"]["W3"]["attempts"][-1]["value"])
+        tab.button("Begin again").click()
+        tab.still()
+    assert values[0] == values[1] == grid
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1366, 390])
+def test_questions_of_every_type_fit_the_window(
+    new_tab: NewTab, tmp_path: Path, width: int, theme
+) -> None:
+    for lab, screen in ((SIX, 6), (TAX, 3), (TAX, 5), (LABS["time-division"], 6)):
+        tab = new_tab()
+        go_on_from(tab, lab, 7_010, screen - 1, tmp_path)
+        tab.in_window(width, theme)
+        open_lab(tab, lab, 7_010, screen)
+        expect(tab.kicker).to_contain_text(re.compile(f"screen {screen} of"))
+        wide = tab.page.evaluate(
+            "[...document.querySelectorAll('[data-testid=stMain]')].map(one => one.scrollWidth - one.clientWidth)"
+        )
+        assert max(wide) <= 0
