@@ -12,12 +12,16 @@ from topox_core.labs.generators.board import Board
 from topox_core.labs.generators.fan_out import RECEIVERS, FanOut
 from topox_core.labs.generators.patience import Patience
 from topox_core.labs.hand_schedule import length_ms
+from topox_core.labs.keys import files_of, instance_of
+from topox_core.labs.lab import Lab, Screen
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 
 GBPS = 8.0
+# Of a figure: more bars than that are no picture for a lab.
+MOST_TASKS = 400
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,39 @@ class HandPlan:
         """When the last task ends."""
         lengths = {task.id: length_ms(task, self.cluster) for task in self.graph.tasks}
         return max(start + lengths[name] for name, start in self.starts_ms.items())
+
+
+@dataclass(frozen=True)
+class FileInstance:
+    """An instance that a lab's files hold, with what drawn ones offer."""
+
+    graph_of_files: TaskGraph
+    cluster_of_files: Cluster
+
+    def graph(self) -> TaskGraph:
+        """Return the task graph."""
+        return self.graph_of_files
+
+    def cluster(self) -> Cluster:
+        """Return the cluster."""
+        return self.cluster_of_files
+
+
+def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:
+    """Return the instance of a screen: drawn, or a small task graph from its files; None without one.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used.
+    """
+    source = lab.instances.get(screen.instance)
+    if source is None or source.generator:
+        return instance_of(lab, screen, seed)
+    files = files_of(lab, source)
+    if files.graph is None or files.cluster is None or len(files.graph.tasks) > MOST_TASKS:
+        return None
+    return FileInstance(files.graph, files.cluster)
 
 
 def hand_plans(instance: Any, ports: int = 1, port_gbps: float = GBPS) -> tuple[HandPlan, ...]:

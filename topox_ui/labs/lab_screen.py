@@ -14,6 +14,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.answers import Answers
 from topox_core.labs.generators.generator import GivenTable
+from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.keys import instance_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.student import (
@@ -148,7 +149,7 @@ def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
 
 def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Theme) -> None:
     screen = lab.screens[at]
-    instance = instance_of(lab, screen, answers.seed)
+    instance = drawn_or_read(lab, screen, answers.seed)
     asking = Asking(
         lab,
         screen,

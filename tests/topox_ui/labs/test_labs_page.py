@@ -22,6 +22,8 @@ LABS = "pages/16_Labs.py"
 READY = ready_labs()
 SIX = READY["six-tasks"]
 SCREENS = [(lab.id, k) for lab in READY.values() for k in range(1, len(lab.screens) + 1)]
+# Of a figure, as a class room's network allows (docs/labs.md).
+MOST_BYTES = 60_000
 QUICK = (("six-tasks", 2), ("six-tasks", 3))
 Visit = Callable[..., AppTest]
 
@@ -65,6 +67,7 @@ def test_a_screen_draws_at_its_time_and_after_it(visit, name: str, screen: int) 
         assert f"screen {screen} of {len(lab.screens)}" in words(at)
         charts = at.get("plotly_chart")
         assert all(chart.proto.alt for chart in charts)
+        assert all(len(chart.proto.spec) <= MOST_BYTES for chart in charts)
         tables = [box for box in at.get("expander") if box.proto.label == "Table"]
         assert len(tables) == len(charts)
         assert charts or lab.screens[screen - 1].stage != "reveal"
