@@ -76,6 +76,7 @@ def walk(tab: Tab, changes: int, seed: int) -> None:
     assert read > 5 * changes
 
 
+@pytest.mark.long
 def test_page_changes_by_the_menu_show_every_choice_as_it_was_made(tab: Tab) -> None:
     # Of the short walks this one comes past all seven pages and moves a slider.
     walk(tab, 10, seed=31)

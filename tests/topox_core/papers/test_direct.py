@@ -15,8 +15,8 @@ from topox_core.papers.claims import CLAIMS
 from topox_core.papers.direct import at_least, direct, directed, printed, unprinted
 from topox_core.runs.stopping import never
 
-# Switches that make a card of a moment one of a minute.
-SLOW = {("tdm-study", "algorithm")}
+# The quick run leaves out the cards that take longer than a second.
+SLOW = [card.name for card in DIRECT if card.takes_s > 1.0]
 NAMES = {card.name for card in DIRECT}
 CHECKED = [claim for claim in CLAIMS if claim.card in NAMES]
 DOCUMENT = Path(__file__).parents[3] / "docs" / "published-results.md"
@@ -42,7 +42,13 @@ def test_a_stopped_card_keeps_its_rows_and_says_so():
     assert play({}, never, seen.append).finding == "all"
 
 
-@pytest.mark.parametrize("card", DIRECT, ids=[card.name for card in DIRECT])
+@pytest.mark.parametrize(
+    "card",
+    [
+        pytest.param(card, id=card.name, marks=[pytest.mark.long] * (card.name in SLOW))
+        for card in DIRECT
+    ],
+)
 def test_a_card_gives_its_rows_in_their_series_the_same_each_time(card: Card):
     answer = answer_of(card.name)
     assert answer.complete and answer.finding
@@ -61,7 +67,7 @@ def test_a_card_gives_its_rows_in_their_series_the_same_each_time(card: Card):
             card,
             choice,
             id=f"{card.name}-{choice.key}",
-            marks=[pytest.mark.long] * (not card.quick or (card.name, choice.key) in SLOW),
+            marks=[pytest.mark.long] * (card.name in SLOW),
         )
         for card in DIRECT
         for choice in card.choices
@@ -73,13 +79,20 @@ def test_another_position_of_every_switch_gives_rows(card: Card, choice: Choice)
     assert answer.complete and answer.rows and answer.finding
 
 
-@pytest.mark.parametrize("claim", CHECKED, ids=[claim.words for claim in CHECKED])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(claim, id=claim.words, marks=[pytest.mark.long] * (claim.card in SLOW))
+        for claim in CHECKED
+    ],
+)
 def test_the_number_of_the_last_check_is_what_the_card_gives(claim):
     answer = answer_of(claim.card)
     assert claim.reading.value(answer) == pytest.approx(claim.reading.checked, rel=0.005)
     assert claim.verdict(answer) == claim.verdict(None)
 
 
+@pytest.mark.long
 def test_the_document_is_what_a_run_gives():
     """If it is not: python -m benchmarks.card_tables --document docs/published-results.md."""
     text = document(lambda card: answer_of(card.name))

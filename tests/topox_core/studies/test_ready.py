@@ -45,6 +45,7 @@ def test_the_tornado_of_the_cost_page() -> None:
         assert measured(study, name)[0] == base
 
 
+@pytest.mark.long
 def test_the_crossover_map_of_compare() -> None:
     """The map passes plans on to shorter delays, so that planned circuits may be faster there, never slower."""
     graph, cluster = load_sample("race")

@@ -38,6 +38,7 @@ def run(study: Study, library: RunLibrary | None = None, workers: int = 1) -> St
     return result
 
 
+@pytest.mark.long
 def test_one_process_and_two_give_the_same_table_bit_by_bit() -> None:
     one, two = run(race()), run(race(), workers=2)
     assert one.complete and two.complete
@@ -114,6 +115,7 @@ def test_the_budget_of_time_keeps_what_is_done() -> None:
     assert result.lost
 
 
+@pytest.mark.long
 def test_a_study_that_is_not_listed_keeps_its_points_all_the_same(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
     assert finish(StudyRun(plan_of(race(), library), library, 1, listed=False)) is not None

@@ -22,6 +22,8 @@ from topox_core.training.weights import stage_update_ms
 from topox_core.workloads.catalogue import MAX_TASKS, WORKLOADS, generate
 from topox_core.workloads.training_jobs import as_workload, job_of
 
+# Jobs of thousands of GPUs.
+HUGE = ("llama3.1", "gpt3", "llama3-70b")
 SMALL: dict[str, dict[str, object]] = {
     "llama3-70b": {"data": 2},
     "fsdp": {"layers": 3},
@@ -297,7 +299,13 @@ def test_the_page_on_workloads_names_every_workload_and_parameter() -> None:
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name.startswith(HUGE) else ())
+        for name in WORKLOADS
+    ],
+)
 def test_a_workload_knows_its_size_before_it_is_made(name: str) -> None:
     workload = WORKLOADS[name]
     values = {p.key: p.default for p in workload.parameters}

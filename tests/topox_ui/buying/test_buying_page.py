@@ -46,6 +46,7 @@ def test_before_anything_is_computed_the_page_asks_the_question(visit: Any) -> N
     assert at.button(key="work_out").label == "Work it out"
 
 
+@pytest.mark.long
 def test_the_page_and_the_command_give_one_answer(
     visit: Any, beside: None, downloads: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -263,6 +263,7 @@ def test_the_strip_shows_the_rank_that_was_picked(page):
     assert chart(at, "strip")["data"][1]["name"] != first
 
 
+@pytest.mark.long
 def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monkeypatch):
     monkeypatch.setattr("topox_ui.rails.runs.RUN_AT_ONCE", 10)
     at = page(source="llama3-70b")

@@ -32,6 +32,7 @@ def test_a_link_beyond_the_limit_is_refused_before_anything_begins(visit, monkey
     assert ended()
 
 
+@pytest.mark.long
 def test_a_large_graph_is_generated_beside_the_page_and_then_the_link_holds(visit):
     at = visit(SCHEDULE, **LARGE)
     assert not at.exception and not at.warning

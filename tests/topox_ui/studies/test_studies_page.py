@@ -77,6 +77,7 @@ def test_every_ready_study_opens_with_its_points_counted(page, name: str) -> Non
     assert load_study(address(at)["study.of"].encode(), "x").digest == study.digest
 
 
+@pytest.mark.long
 def test_a_study_is_computed_beside_the_page_and_every_point_kept(page) -> None:
     at = page()
     assert "12 points to compute: none is there yet." in words(at)
@@ -153,6 +154,7 @@ def test_a_point_opens_on_compare_in_its_very_state(page, visit) -> None:
     assert f"{row.measures['iteration_ms']:.3g}" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("see", ["lines", "parallel", "table", "build"])
 def test_every_face_draws_with_points_and_without(page, see: str) -> None:
     at = page(see=see)
