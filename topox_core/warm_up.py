@@ -68,6 +68,7 @@ def _remember() -> None:
 def warm_up_fabrics() -> float:
     """Run the same iteration on every fabric, and time one strategy and one job; return the seconds it took."""
     from topox_core.fabrics.compare import compare
+    from topox_core.fabrics.registry import FABRICS
     from topox_core.strategy.evaluator import FastEvaluator
     from topox_core.strategy.models import named
     from topox_core.strategy.network import non_blocking
@@ -77,7 +78,8 @@ def warm_up_fabrics() -> float:
 
     began = time.perf_counter()
     graph, cluster = _everyone_to_everyone()
-    compare(graph, cluster.changed(reconfiguration_ms=0.5), Settings.of("physical", engine="list"))
+    slow = cluster.changed(reconfiguration_ms=0.5)
+    compare(graph, slow, Settings.of("physical", engine="list"), FABRICS)
     model = named("dlrm-16").build(16)
     FastEvaluator(model, non_blocking(16))(data_parallel(model, 16))
     iteration(JOBS["llama3-8b"])
