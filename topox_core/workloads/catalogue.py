@@ -13,6 +13,7 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.dlrm import DLRM
 from topox_core.workloads.parameter import Parameter, Workload
 from topox_core.workloads.random_layered import RANDOM_LAYERED
+from topox_core.workloads.serving import SERVING_BURSTS
 from topox_core.workloads.training_jobs import TRAINING_JOBS
 
 __all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
@@ -21,7 +22,7 @@ __all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "count_tasks", "ge
 MAX_TASKS = 200_000
 
 WORKLOADS: dict[str, Workload] = {
-    w.name: w for w in (DLRM, *TRAINING_JOBS.values(), RANDOM_LAYERED)
+    w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)
 }
 
 
