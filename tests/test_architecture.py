@@ -47,6 +47,7 @@ MAY_USE = {
         "training",
         "studies",
         "labs",
+        "rivals",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
     "topology": GROUND,
@@ -72,6 +73,7 @@ MAY_USE = {
     "labs": GROUND
     | {"check", "economics", "fabrics", "rails", "schedule", "tdm", "topology", "training"}
     | {"workloads"},
+    "rivals": GROUND | {"fabrics", "library", "papers.card", "studies"},
     "papers": GROUND
     | {"economics", "fabrics", "library", "rails", "schedule", "strategy", "tdm", "topology"}
     | {"training", "workloads"},

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli import study_buy
+from topox_core.cli import study_buy, study_rivals
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
@@ -83,6 +83,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         JSON,
     )
     study_buy.add(parts)
+    study_rivals.add(parts)
 
 
 @contextmanager

@@ -91,6 +91,13 @@ PAGES = (
         JOBS_RAILS_COST,
     ),
     Page(
+        "pages/18_Who_is_right.py",
+        "Who is right",
+        ("argument.state.ArgumentState",),
+        "argument.",
+        group=RESULTS,
+    ),
+    Page(
         "pages/13_Studies.py",
         "Studies",
         ("studies.state.StudiesState",),

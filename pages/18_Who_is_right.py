@@ -1,0 +1,15 @@
+"""Who is right: what published networks claim against each other, tried on six jobs."""
+
+import streamlit as st
+
+from topox_ui.argument.running import results
+from topox_ui.argument.sections import show
+from topox_ui.argument.state import NETWORKS, ArgumentState
+from topox_ui.shell.page import frame, size_switch
+from topox_ui.state.widgets import menu
+
+theme = frame("Who is right")
+with st.sidebar:
+    menu("Network", ArgumentState, "network", NETWORKS)
+size_switch()
+results(lambda known: show(known, theme))

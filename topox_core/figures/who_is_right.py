@@ -1,0 +1,74 @@
+"""Which side is faster at each job and delay: a row a job, a column a delay, the lead in each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from topox_core.figures.marks import image, note
+from topox_core.figures.palette import Theme
+from topox_core.figures.template import frame, margins, named_axis
+from topox_core.rivals.cells import Cell, Side
+from topox_core.text.numbers import delay_label, short
+
+# A letter in each cell says what its colour says.
+LETTERS: Mapping[Side, str] = {"changing": "C", "fixed": "F", "even": "=", "": "·"}
+_AS_FABRIC: Mapping[Side, str] = {"changing": "scheduled", "fixed": "static"}
+_SIDES: tuple[Side, ...] = ("", "even", "fixed", "changing")
+
+
+def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> go.Figure:
+    """Return the map of the cells of one network.
+
+    Parameters
+    ----------
+    cells
+        Of one number and one speed of ports.
+    jobs
+        The rows in their order from the top, with their titles.
+    """
+    delays = sorted({one.delay_ms for one in cells})
+    rows = list(jobs)
+    z = np.zeros((len(rows), len(delays)), np.uint8)
+    text = []
+    for one in cells:
+        x, y = delays.index(one.delay_ms), rows.index(one.job)
+        z[y, x] = _SIDES.index(one.side)
+        text.append(note(_cell(one), x, y, 12 * theme.scale, _ink(one.side, theme)))
+    colours = [theme.page, theme.grid, *(theme.fabric_colour(_AS_FABRIC[s]) for s in _SIDES[2:])]
+    figure = go.Figure(image(z, colours, xgap=2, ygap=2))
+    longest = max((len(title) for title in jobs.values()), default=0)
+    return frame(
+        figure,
+        theme,
+        (40 * len(rows) + 64) * theme.scale,
+        annotations=text,
+        margin=margins((20 + 6.6 * longest) * theme.scale, 8, 8, 44),
+        xaxis=named_axis(
+            theme,
+            [delay_label(delay) for delay in delays],
+            range=[-0.5, len(delays) - 0.5],
+            title="reconfiguration delay",
+        ),
+        yaxis=named_axis(theme, list(jobs.values()), size=12.5, range=[len(rows) - 0.5, -0.5]),
+    )
+
+
+def sides_legend(theme: Theme) -> list[tuple[str, str]]:
+    """Return colours and words of the legend."""
+    return [
+        (theme.fabric_colour("scheduled"), "C: changing circuits are faster, by so many %"),
+        (theme.fabric_colour("static"), "F: a fixed network is faster, by so many %"),
+        (theme.grid, "= even (within 2 %)"),
+    ]
+
+
+def _cell(one: Cell) -> str:
+    letter = LETTERS[one.side]
+    return f"{letter} {short(100 * one.lead)}" if one.side in _AS_FABRIC else letter
+
+
+def _ink(side: Side, theme: Theme) -> str:
+    return theme.fabric_text(_AS_FABRIC[side]) if side in _AS_FABRIC else theme.muted

@@ -1,0 +1,1 @@
+"""What published networks claim against each other, tried on six jobs: fixed studies, one table, a verdict a claim."""

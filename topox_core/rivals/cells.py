@@ -1,0 +1,125 @@
+"""The table of all six studies: what every fabric takes at one job, number and speed of ports, and delay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
+from topox_core.fabrics.winner import EQUAL
+from topox_core.studies.study_run import StudyResult
+
+Side = Literal["fixed", "changing", "even", ""]
+Place = tuple[str, int, float, float]
+PLANNED = "scheduled"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting with every fabric that ran there.
+
+    Attributes
+    ----------
+    job, ports, port_gbps, delay_ms
+        Which job of :data:`~topox_core.rivals.jobs.JOBS`, and its network.
+    times_ms, dollars
+        By fabric: the iteration, and the price of its network.
+    unchanged
+        The fabrics that could change circuits here and did not, because that is faster.
+    """
+
+    job: str
+    ports: int
+    port_gbps: float
+    delay_ms: float
+    times_ms: Mapping[str, float]
+    dollars: Mapping[str, float]
+    unchanged: frozenset[str] = frozenset()
+
+    @property
+    def fastest(self) -> str:
+        """The fastest fabric; of equal ones the simplest controller. Empty where nothing ran."""
+        least = min(self.times_ms.values(), default=0.0)
+        equal = (n for n in FABRICS if self.times_ms.get(n, float("inf")) <= least * (1 + EQUAL))
+        return next(equal, "")
+
+    @property
+    def side(self) -> Side:
+        """Which side is faster here: networks fixed for the whole iteration, or circuits that change in it."""
+        fixed, changing = self._least(changing=False), self._least(changing=True)
+        if fixed is None or changing is None:
+            return ""
+        if abs(fixed - changing) <= EQUAL * min(fixed, changing):
+            return "even"
+        return "fixed" if fixed < changing else "changing"
+
+    @property
+    def lead(self) -> float:
+        """How much sooner the faster side ends, as a share of the other one's time."""
+        times = [self._least(changing=side) for side in (False, True)]
+        known = [one for one in times if one is not None]
+        return 1 - min(known) / max(known) if len(known) == 2 and max(known) > 0 else 0.0
+
+    def ratio(self, one: str, other: str) -> float | None:
+        """Return the time on one fabric over that on another one; None where one of them did not run."""
+        if one not in self.times_ms or not self.times_ms.get(other):
+            return None
+        return self.times_ms[one] / self.times_ms[other]
+
+    def _least(self, changing: bool) -> float | None:
+        changes = PAYS_DELAY - self.unchanged
+        times = [ms for name, ms in self.times_ms.items() if (name in changes) == changing]
+        return min(times, default=None)
+
+
+def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
+    """Return the cells of which a fabric is known, in the order of the studies, the shortest delay first.
+
+    A plan for a long delay can be carried out with a shorter one in the same time at most: planned
+    circuits take the best plan of their own and all longer delays, as on the crossover map.
+    """
+    times: dict[Place, dict[str, float]] = {}
+    dollars: dict[Place, dict[str, float]] = {}
+    unchanged: dict[Place, set[str]] = {}
+    for job, result in results.items():
+        for row in result.rows:
+            if row.measures is None or row.failed:
+                continue
+            value = result.values(row)
+            place = _place(job, value)
+            iteration_ms, price = (row.measures.get(name) for name in ("iteration_ms", "dollars"))
+            if iteration_ms is not None:
+                times.setdefault(place, {})[str(value["fabric"])] = iteration_ms
+            if price is not None:
+                dollars.setdefault(place, {})[str(value["fabric"])] = price
+            if row.measures.get("changes") == 0:
+                unchanged.setdefault(place, set()).add(str(value["fabric"]))
+    found = [
+        Cell(*place, times[place], dollars.get(place, {}), frozenset(unchanged.get(place, ())))
+        for place in sorted(times)
+    ]
+    return _with_slower_plans(sorted(found, key=lambda one: list(results).index(one.job)))
+
+
+def _place(job: str, value: Mapping[str, object]) -> Place:
+    ports, gbps, delay = (
+        value[f"cluster.{k}"] for k in ("degree", "port_gbps", "reconfiguration_ms")
+    )
+    return job, int(ports), float(gbps), float(delay)  # type: ignore[call-overload, arg-type]
+
+
+def _with_slower_plans(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    best: dict[tuple[str, int, float], Cell] = {}
+    changed: dict[int, Cell] = {}
+    for k in sorted(range(len(cells)), key=lambda k: -cells[k].delay_ms):
+        one = changed[k] = cells[k]
+        if PLANNED not in one.times_ms:
+            continue
+        plan = best.get((one.job, one.ports, one.port_gbps), one)
+        if plan.times_ms[PLANNED] < one.times_ms[PLANNED]:
+            kept = one.unchanged - {PLANNED} | plan.unchanged & {PLANNED}
+            times = {**one.times_ms, PLANNED: plan.times_ms[PLANNED]}
+            one = changed[k] = replace(one, times_ms=times, unchanged=kept)
+        best[one.job, one.ports, one.port_gbps] = one
+    return tuple(changed[k] for k in range(len(cells)))

@@ -1,0 +1,345 @@
+"""What papers claim against each other, each made a statement about cells that is true or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topox_core.fabrics.winner import EQUAL
+from topox_core.papers.card import Verdict
+from topox_core.rivals.cells import Cell
+from topox_core.rivals.jobs import JOBS
+from topox_core.text.numbers import delay_label, percent
+
+# A claim holds where it is true of so many cells, and in part where it is of so many.
+HOLDS, IN_PART = 0.9, 0.5
+EXPERTS = "experts"
+HIDDEN = 0.035  # Photonic Rails, Figure 8: provisioned, at 100 ms
+Network = tuple[str, int, float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One cell, or one network, of which a claim is true or not.
+
+    Attributes
+    ----------
+    value
+        What was measured there, as the claim's ``measured`` says.
+    """
+
+    job: str
+    true: bool
+    value: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper, and how it is tried.
+
+    Attributes
+    ----------
+    name, source
+        A word for links, and where it is from.
+    says
+        What the paper says, in our words.
+    counted
+        Of which cells it is tried, and what is counted.
+    measured
+        What the number of a trial is.
+    trials
+        Makes the trials.
+    published
+        The number or range that the paper prints; empty for none.
+    abstract
+        Whether only the abstract was there to build from, so that no number can be compared.
+    needs
+        The fabrics without which nothing can be tried.
+    """
+
+    name: str
+    source: str
+    says: str
+    counted: str
+    measured: str
+    trials: Callable[[Sequence[Cell]], Iterable[Trial]]
+    needs: tuple[str, ...]
+    published: str = ""
+    abstract: bool = False
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A claim with what came of it.
+
+    Attributes
+    ----------
+    trials
+        How many there were.
+    share
+        Of how many of them it is true; None where there were none.
+    verdict
+        As of a card: ``match`` where it holds, ``trend`` where it holds in part, ``differs`` where it
+        does not, ``not printed`` where nothing could be tried.
+    middle, largest
+        Of what was measured.
+    by_job
+        (true, trials) of each job.
+    """
+
+    claim: Claim
+    trials: int
+    share: float | None
+    verdict: Verdict
+    middle: float | None
+    largest: float | None
+    by_job: Mapping[str, tuple[int, int]]
+
+
+def tried(claim: Claim, cells: Sequence[Cell]) -> Tried:
+    """Return what comes of a claim on the cells that are there."""
+    usable = [one for one in cells if all(name in one.times_ms for name in claim.needs)]
+    trials = list(claim.trials(usable))
+    by_job = {
+        job: (sum(one.true for one in trials if one.job == job), count)
+        for job in JOBS
+        if (count := sum(one.job == job for one in trials))
+    }
+    values = sorted(one.value for one in trials)
+    share = sum(one.true for one in trials) / len(trials) if trials else None
+    return Tried(
+        claim,
+        len(trials),
+        share,
+        _verdict(share),
+        values[len(values) // 2] if values else None,
+        values[-1] if values else None,
+        by_job,
+    )
+
+
+def _verdict(share: float | None) -> Verdict:
+    if share is None:
+        return "not printed"
+    return "match" if share >= HOLDS else "trend" if share >= IN_PART else "differs"
+
+
+# -- how each is tried ---------------------------------------------------------------------------
+
+
+def _changing_loses(cells: Sequence[Cell]) -> Iterable[Trial]:
+    for one in cells:
+        best = min(ms for name, ms in one.times_ms.items() if name in CHANGING)
+        ratio = one.times_ms["static_graph"] / best
+        yield Trial(one.job, ratio <= 1 + EQUAL, 1 - 1 / ratio if ratio > 0 else 0.0)
+
+
+def _shorter(
+    fabric: str, rival: str, margin: float = EQUAL
+) -> Callable[[Sequence[Cell]], Iterable[Trial]]:
+    """Return trials of "shorter than the rival": the share of the rival's time that is saved."""
+
+    def trials(cells: Sequence[Cell]) -> Iterable[Trial]:
+        for one in cells:
+            ratio = one.ratio(fabric, rival)
+            if ratio is not None:
+                yield Trial(one.job, ratio < 1 - margin, 1 - ratio)
+
+    return trials
+
+
+def _no_longer(fabric: str, rival: str) -> Callable[[Sequence[Cell]], Iterable[Trial]]:
+    def trials(cells: Sequence[Cell]) -> Iterable[Trial]:
+        for one in cells:
+            ratio = one.ratio(fabric, rival)
+            if ratio is not None:
+                yield Trial(one.job, ratio <= 1 + EQUAL, 1 - ratio)
+
+    return trials
+
+
+def _without_delay(
+    of: Callable[[Sequence[Cell]], Iterable[Trial]],
+) -> Callable[[Sequence[Cell]], Iterable[Trial]]:
+    """Keep the cells of the shortest delay."""
+
+    def trials(cells: Sequence[Cell]) -> Iterable[Trial]:
+        least = min((one.delay_ms for one in cells), default=0.0)
+        return of([one for one in cells if one.delay_ms == least])
+
+    return trials
+
+
+def _beyond_a_microsecond(cells: Sequence[Cell]) -> Iterable[Trial]:
+    for one in cells:
+        ratio = one.ratio("reevaluated", "static")
+        if one.delay_ms > 1e-3 and ratio is not None:
+            yield Trial(one.job, ratio >= 1 - EQUAL, ratio - 1)
+
+
+def _hidden(cells: Sequence[Cell]) -> Iterable[Trial]:
+    """Try each network: provisioned at 10 ms over provisioned at the shortest delay."""
+    least: dict[Network, Cell] = {}
+    slow: dict[Network, Cell] = {}
+    for one in cells:
+        network = (one.job, one.ports, one.port_gbps)
+        if network not in least or one.delay_ms < least[network].delay_ms:
+            least[network] = one
+        if one.delay_ms == 10.0:
+            slow[network] = one
+    for network, one in slow.items():
+        longer = one.times_ms["provisioned"] / least[network].times_ms["provisioned"] - 1
+        yield Trial(one.job, longer <= HIDDEN, longer)
+
+
+def _a_dollar(port_gbps: float, least: float) -> Callable[[Sequence[Cell]], Iterable[Trial]]:
+    """Return trials on the mixture of experts: iterations a dollar over the fat-tree's, in the printed range or above."""
+
+    def trials(cells: Sequence[Cell]) -> Iterable[Trial]:
+        for one in cells:
+            if one.job != EXPERTS or one.port_gbps != port_gbps or one.delay_ms > 25.0:
+                continue
+            ratio = one.ratio("fat_tree", "regional")
+            prices = [one.dollars.get(name) for name in ("fat_tree", "regional")]
+            if ratio is not None and prices[0] and prices[1]:
+                value = ratio * prices[0] / prices[1]
+                yield Trial(one.job, value >= least * 0.9, value)
+
+    return trials
+
+
+CHANGING = ("reactive", "provisioned", "phased", "in_collective", "scheduled")
+DELTA, SPECTRA, SWOT, MIXNET = (
+    "DELTA (arXiv 2603.28096), abstract",
+    "Spectra (arXiv 2603.07373), abstract",
+    "SWOT (arXiv 2510.19322), abstract",
+    "MixNet (arXiv 2501.03905), abstract",
+)
+SAVED = "time saved"
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "delay-precludes",
+        DELTA,
+        "The delay of reconfiguration rules out changing circuits inside an iteration: circuits fixed before the job, chosen "
+        "from the task graph, are the better answer.",
+        "cells in which circuits fixed from the task graph take no longer than every network that changes circuits",
+        "time that changing circuits saves",
+        _changing_loses,
+        ("static_graph", "scheduled"),
+        abstract=True,
+    ),
+    Claim(
+        "graph-over-matrix",
+        DELTA,
+        "Fixed circuits chosen from the task graph are faster than those chosen from a traffic matrix.",
+        "networks in which circuits fixed from the task graph are shorter than TopologyFinder's by more than 2 %",
+        SAVED,
+        _without_delay(_shorter("static_graph", "static")),
+        ("static_graph", "static"),
+        published="up to 17.5 % less communication time",
+        abstract=True,
+    ),
+    Claim(
+        "planned-over-fixed",
+        "TOPO-X, Table III (no delay)",
+        "Circuits that change by a plan are faster than those that TopologyFinder fixed.",
+        "networks in which, at the shortest delay, planned circuits are shorter than fixed ones by more than 2 %",
+        SAVED,
+        _without_delay(_shorter("scheduled", "static")),
+        ("scheduled", "static"),
+    ),
+    Claim(
+        "planned-hides-delay",
+        "TOPO-X, section II",
+        "A plan that knows the job takes no longer than fixed circuits, whatever the delay.",
+        "cells in which planned circuits take no longer than TopologyFinder's",
+        SAVED,
+        _no_longer("scheduled", "static"),
+        ("scheduled", "static"),
+    ),
+    Claim(
+        "one-shot",
+        "TopoOpt (NSDI 2023), Figure 17",
+        "Circuits re-evaluated every 50 ms need delays of about a microsecond to match those fixed once.",
+        "cells with a longer delay in which re-evaluated circuits are no shorter than fixed ones",
+        "time that re-evaluation adds",
+        _beyond_a_microsecond,
+        ("reevaluated", "static"),
+    ),
+    Claim(
+        "windows-hide",
+        "Photonic Rails (arXiv 2507.08119), Figure 8",
+        "Circuits set up ahead of time hide the delay of a slow switch behind computing.",
+        f"networks in which provisioned circuits take at most {percent(HIDDEN)} longer at 10 ms than at the shortest delay",
+        "time that the delay adds",
+        _hidden,
+        ("provisioned",),
+        published="3.5 % at 100 ms",
+    ),
+    Claim(
+        "phases-over-demand",
+        SPECTRA,
+        "Demand matrices taken apart and spread over parallel switches beat controllers that do not look ahead.",
+        "cells in which phase by phase is shorter than circuits on demand by more than 2 %",
+        SAVED,
+        _shorter("phased", "reactive"),
+        ("phased", "reactive"),
+        published="1.4 to 2.4 times shorter than a baseline without a name",
+        abstract=True,
+    ),
+    Claim(
+        "inside-collective",
+        SWOT,
+        "Changing circuits inside a collective, hidden behind its own transfers, beats fixed circuits.",
+        "cells in which switching inside collectives is shorter than fixed circuits by more than 2 %",
+        SAVED,
+        _shorter("in_collective", "static"),
+        ("in_collective", "static"),
+        published="up to 89.7 % shorter (one collective)",
+        abstract=True,
+    ),
+    *(
+        Claim(
+            f"regional-{gbps:g}",
+            MIXNET,
+            f"Regional circuits for experts do more a dollar than packet networks at {gbps:g} Gbit/s.",
+            f"mixture of experts at {gbps:g} Gbit/s and delays up to 25 ms: cells with at least {low:g} times the iterations a "
+            "dollar of the fat-tree (less 10 %)",
+            "iterations a dollar over the fat-tree's",
+            _a_dollar(gbps, low),
+            ("regional", "fat_tree"),
+            published=f"{low:g} to {high:g} times",
+            abstract=True,
+        )
+        for gbps, low, high in ((100.0, 1.2, 1.5), (400.0, 1.9, 2.3))
+    ),
+)
+
+
+def crossings(cells: Sequence[Cell], job: str) -> tuple[tuple[int, float, float | None], ...]:
+    """Return by (ports, port speed) the longest delay at which changing circuits win; None where they never do."""
+    found: dict[tuple[int, float], float | None] = {}
+    for one in cells:
+        if one.job == job:
+            network = (one.ports, one.port_gbps)
+            before = found.setdefault(network, None)
+            if one.side == "changing" and (before is None or one.delay_ms > before):
+                found[network] = one.delay_ms
+    return tuple((*network, delay) for network, delay in sorted(found.items()))
+
+
+def argument(cells: Sequence[Cell]) -> str:
+    """Return who is right in a sentence, as text: where changing circuits win, and up to which delay."""
+    judged = [one for one in cells if one.side]
+    if not judged:
+        return "Nothing is computed yet."
+    changing = [one for one in judged if one.side == "changing"]
+    fixed = [one for one in judged if one.side == "fixed"]
+    if not changing:
+        return f"Fixed networks are as fast or faster in all {len(judged)} cells."
+    longest = max(one.delay_ms for one in changing)
+    half = sorted(one.lead for one in changing)[len(changing) // 2]
+    return (
+        f"Changing circuits inside an iteration is faster in {len(changing)} of {len(judged)} cells, by {percent(half)} at the "
+        f"median, up to a delay of {delay_label(longest)}; fixed networks are faster in {len(fixed)}, the rest is even."
+    )

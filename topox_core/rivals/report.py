@@ -1,0 +1,102 @@
+"""The cells and the verdicts as records and in words: one wording for command, page and document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topox_core.fabrics.registry import FABRICS
+from topox_core.papers.card import VERDICTS
+from topox_core.rivals.cells import Cell
+from topox_core.rivals.claims import CLAIMS, Tried, argument, crossings, tried
+from topox_core.rivals.jobs import JOBS
+from topox_core.text.numbers import delay_label, percent
+
+SIDES = {"changing": "changing circuits", "fixed": "fixed networks", "even": "even", "": "-"}
+VERDICT_WORDS = {
+    "match": "holds",
+    "trend": "holds in part",
+    "differs": "does not hold",
+    "not printed": "not tried",
+}
+
+
+def cell_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return every cell as a row of a table: its setting, who is ahead, and the time on each fabric."""
+    present = [name for name in FABRICS if any(name in one.times_ms for one in cells)]
+    return [
+        {
+            "job": JOBS[one.job],
+            "ports": one.ports,
+            "port speed (Gbit/s)": one.port_gbps,
+            "delay (ms)": one.delay_ms,
+            "ahead": SIDES[one.side],
+            "lead (%)": round(100 * one.lead, 2),
+            "fastest": FABRICS.get(one.fastest, ""),
+            **{f"{FABRICS[name]} (ms)": one.times_ms.get(name) for name in present},
+        }
+        for one in cells
+    ]
+
+
+def verdict_words(one: Tried) -> str:
+    """Return a verdict with its sign, and of how many trials the claim is true."""
+    sign, words = VERDICTS[one.verdict][0], VERDICT_WORDS[one.verdict]
+    if one.share is None:
+        return f"{sign} {words}"
+    return f"{sign} {words}: true of {percent(one.share)} of {one.trials}"
+
+
+def measured_words(one: Tried) -> str:
+    """Return the middle and the largest number of a claim's trials."""
+    if one.middle is None or one.largest is None:
+        return ""
+    if one.claim.measured.startswith("iterations"):
+        return f"{one.middle:.2f} at the median, {one.largest:.2f} at most"
+    return f"{percent(one.middle)} at the median, {percent(one.largest)} at most"
+
+
+def crossing_words(cells: Sequence[Cell], job: str) -> str:
+    """Return up to which delay changing circuits win for a job, network by network."""
+    return "; ".join(
+        f"{ports} × {gbps:g}G: {'never' if delay is None else 'up to ' + delay_label(delay)}"
+        for ports, gbps, delay in crossings(cells, job)
+    )
+
+
+def as_record(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the whole answer as JSON has it."""
+    return {
+        "finding": argument(cells),
+        "claims": [
+            {
+                "claim": one.claim.name,
+                "source": one.claim.source,
+                "says": one.claim.says,
+                "counted": one.claim.counted,
+                "verdict": one.verdict,
+                "trials": one.trials,
+                "share": one.share,
+                "measured": one.claim.measured,
+                "middle": one.middle,
+                "largest": one.largest,
+                "published": one.claim.published,
+                "abstract_only": one.claim.abstract,
+                "jobs": {job: list(counts) for job, counts in one.by_job.items()},
+            }
+            for one in (tried(claim, cells) for claim in CLAIMS)
+        ],
+        "cells": [
+            {
+                "job": one.job,
+                "ports": one.ports,
+                "port_gbps": one.port_gbps,
+                "delay_ms": one.delay_ms,
+                "side": one.side,
+                "lead": one.lead,
+                "fastest": one.fastest,
+                "times_ms": dict(one.times_ms),
+            }
+            for one in cells
+        ],
+    }

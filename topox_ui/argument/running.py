@@ -1,0 +1,75 @@
+"""The studies, computed beside the page in worker processes, watched, stopped, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from topox_core.errors import InputError
+from topox_core.library.run_library import RunLibrary
+from topox_core.rivals.rivals_run import RivalsRun, known_results
+from topox_core.runs.executor import LocalExecutor
+from topox_core.studies.study_run import StudyResult
+from topox_ui.answers.run_library import existing_library, keeps_runs, open_library
+from topox_ui.runs.limits import CORES, server_limits
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.shell.page import button
+
+Results = Mapping[str, StudyResult]
+KEY = "who is right"
+ARGUE = RunKind(
+    "argue",
+    most_slots=0,
+    cancel_help="Stops at once; the cells that are there are kept.",
+    cancelled="Stopped. The cells that were computed are kept; computing goes on from there.",
+)
+
+
+def _library() -> RunLibrary | None:
+    """Return the run library where this server keeps runs and it can be written."""
+    if not keeps_runs():
+        return None
+    try:
+        library = open_library()
+    except InputError:
+        return None
+    return None if library.read_only else library
+
+
+def _start() -> None:
+    owner = run_owner()
+
+    def keep(results: Results) -> str:
+        owner.results(ARGUE)[KEY] = results
+        lost = [line for one in results.values() for line in one.lost]
+        return f"Cells are missing. {lost[0]}." if lost else ""
+
+    library, workers = _library(), LocalExecutor(min(CORES, server_limits().solver_places))
+    owner.start(ARGUE, KEY, lambda _slots: RivalsRun(library, workers), keep)
+
+
+def results(draw: Callable[[Results], None]) -> None:
+    """Draw what is known: of this session, else of the run library; offer to compute what is missing."""
+    owner = run_owner()
+    if owner.run(ARGUE, KEY) is not None:
+        run_panel(ARGUE, "Running six jobs on every network", lambda run: draw(run.result()))
+        return
+    run_note(ARGUE)
+    known: Results | None = owner.results(ARGUE).get(KEY)
+    if known is None:
+        known = known_results(existing_library() if keeps_runs() else None)
+        owner.results(ARGUE)[KEY] = known
+    missing = sum(len(one.rows) - one.done for one in known.values())
+    if missing:
+        total = sum(len(one.rows) for one in known.values())
+        button(
+            f"Run the six jobs ({total:,} points)"
+            if missing == total
+            else f"Compute {missing:,} missing points",
+            "argue",
+            "play_arrow",
+            _start,
+            primary=True,
+            help="About five minutes on two cores, beside this page; every point is kept as soon as it is there.",
+        )
+    draw(known)

@@ -1,0 +1,121 @@
+"""What the page shows: the finding, the map of one network, the claims with their verdicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.palette import Theme
+from topox_core.figures.who_is_right import sides_legend, sides_map
+from topox_core.papers.card import VERDICTS
+from topox_core.rivals.cells import Cell, cells_of
+from topox_core.rivals.claims import CLAIMS, Tried, argument, tried
+from topox_core.rivals.jobs import JOBS, file_of
+from topox_core.rivals.report import (
+    VERDICT_WORDS,
+    as_record,
+    cell_rows,
+    crossing_words,
+    measured_words,
+)
+from topox_core.studies.study_run import StudyResult
+from topox_core.text.numbers import percent
+from topox_ui.argument.state import NETWORKS, ArgumentState
+from topox_ui.shell.charts import chart, frame, legend_line
+from topox_ui.shell.downloads import csv_of, download_menu, link_menu
+from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
+from topox_ui.state.store import state_of
+
+KICKER = "Who is right · six jobs, ten networks, delays from 10 ns to 1 s"
+NOT_YET = (
+    "Is it worth <b>changing circuits inside an iteration</b>? Papers contradict each other; run their networks on the "
+    "same six jobs and see."
+)
+
+
+def show(results: Mapping[str, StudyResult], theme: Theme) -> None:
+    """Draw what is there."""
+    cells = cells_of(results)
+    complete = all(one.complete for one in results.values())
+    if not any(one.side for one in cells):
+        headline(KICKER, NOT_YET)
+    else:
+        headline(KICKER, ("" if complete else "So far: ") + escape(argument(cells)))
+        _map(cells, theme)
+    _claims([tried(claim, cells) for claim in CLAIMS])
+    _how(cells)
+
+
+def _map(cells: Sequence[Cell], theme: Theme) -> None:
+    network = state_of(ArgumentState).network
+    ports, gbps = state_of(ArgumentState).ports_and_gbps
+    shown = [one for one in cells if (one.ports, one.port_gbps) == (ports, gbps)]
+    if not shown:
+        return
+    chart_title("Which side is faster", f"{NETWORKS[network]} a server")
+    jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}
+    ahead = "; ".join(f"{title}: {crossing_words(shown, job)}" for job, title in jobs.items())
+    chart(
+        sides_map(shown, jobs, theme),
+        "who_is_right",
+        f"Which side is faster at each job and delay. Changing circuits win: {ahead}.",
+        lambda: pd.DataFrame(cell_rows(shown)),
+        "Every fabric in every cell of this network",
+    )
+    legend_line(sides_legend(theme), theme)
+
+
+def _claims(claims: Sequence[Tried]) -> None:
+    write_html('<h2 class="section">What the papers claim, tried on these cells</h2>')
+    for one in claims:
+        sign, colour = (
+            VERDICTS[one.verdict][0],
+            {"match": "good", "differs": "bad"}.get(one.verdict, ""),
+        )
+        true = "" if one.share is None else f", true of {percent(one.share)} of {one.trials}"
+        write_html(
+            f'<p class="claim"><b class="{colour}">{sign} {VERDICT_WORDS[one.verdict]}</b>{true}: {escape(one.claim.says)}</p>'
+        )
+        abstract = " Built from the abstract alone." if one.claim.abstract else ""
+        quiet(escape(f"{one.claim.source}.{abstract}"))
+        with st.expander("How it was tried"):
+            quiet(escape(f"Counted: {one.claim.counted}."))
+            if measured := measured_words(one):
+                printed = f" Printed: {one.claim.published}." if one.claim.published else ""
+                quiet(escape(f"{one.claim.measured.capitalize()}: {measured}.{printed}"))
+            if one.by_job:
+                frame(
+                    pd.DataFrame(
+                        {"Job": JOBS[job], "true": true_of, "of": count}
+                        for job, (true_of, count) in one.by_job.items()
+                    )
+                )
+
+
+def _how(cells: Sequence[Cell]) -> None:
+    with st.expander("What is run, and how a claim is judged"):
+        quiet(
+            "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
+            "holds where it is true of at least 90 % of what is counted, holds in part from 50 %. Times closer than 2 % are "
+            "even. The side of changing circuits is every network that changes a circuit during the iteration."
+        )
+    with st.container(horizontal=True, key="argument_files"):
+        download_menu(
+            "who-is-right",
+            [
+                ("Every cell (CSV)", ".csv", lambda: csv_of(pd.DataFrame(cell_rows(cells)))),
+                (
+                    "Cells and verdicts (JSON)",
+                    ".json",
+                    lambda: (json.dumps(as_record(cells), indent=1) + "\n").encode(),
+                ),
+                *(
+                    (f"Study: {title}", f".{job}.study.json", file_of(job).read_bytes)
+                    for job, title in JOBS.items()
+                ),
+            ],
+        )
+        link_menu()
