@@ -8,7 +8,7 @@ from topox_ui.argument.state import NETWORKS, ArgumentState
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.widgets import menu
 
-theme = frame("Who is right")
+theme = frame("Who is right?")
 with st.sidebar:
     menu("Network", ArgumentState, "network", NETWORKS)
 size_switch()

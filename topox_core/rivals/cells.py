@@ -46,10 +46,15 @@ class Cell:
 
     @property
     def side(self) -> Side:
-        """Which side is faster here: networks fixed for the whole iteration, or circuits that change in it."""
+        """Which side is faster here: networks fixed for the whole iteration, or circuits that change in it.
+
+        Even within ``EQUAL``, and where no network changes a circuit; empty where nothing ran.
+        """
         fixed, changing = self._least(changing=False), self._least(changing=True)
-        if fixed is None or changing is None:
+        if fixed is None:
             return ""
+        if changing is None:  # nobody gains by a change
+            return "even"
         if abs(fixed - changing) <= EQUAL * min(fixed, changing):
             return "even"
         return "fixed" if fixed < changing else "changing"

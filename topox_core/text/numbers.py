@@ -81,7 +81,9 @@ def size(value_bytes: float) -> str:
 
 
 def delay_label(delay_ms: float) -> str:
-    """Return a delay as axes and lists write it: 0 ms, 20 µs, 1 ms."""
+    """Return a delay as axes and lists write it: 0 ms, 10 ns, 20 µs, 1 ms."""
+    if 0 < delay_ms < 1e-3:
+        return f"{delay_ms * 1e6:.3g} ns"
     if 0 < delay_ms < 0.1:
         return f"{delay_ms * 1000:.3g} µs"
     return f"{delay_ms:g} ms"

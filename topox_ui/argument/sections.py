@@ -56,6 +56,7 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
     if not shown:
         return
     chart_title("Which side is faster", f"{NETWORKS[network]} a server")
+    legend_line(sides_legend(theme), theme)
     jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}
     ahead = "; ".join(f"{title}: {crossing_words(shown, job)}" for job, title in jobs.items())
     chart(
@@ -65,23 +66,22 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
         lambda: pd.DataFrame(cell_rows(shown)),
         "Every fabric in every cell of this network",
     )
-    legend_line(sides_legend(theme), theme)
 
 
 def _claims(claims: Sequence[Tried]) -> None:
-    write_html('<h2 class="section">What the papers claim, tried on these cells</h2>')
+    chart_title("What papers claim", "each tried on all cells of all four networks")
     for one in claims:
         sign, colour = (
             VERDICTS[one.verdict][0],
             {"match": "good", "differs": "bad"}.get(one.verdict, ""),
         )
         true = "" if one.share is None else f", true of {percent(one.share)} of {one.trials}"
-        write_html(
-            f'<p class="claim"><b class="{colour}">{sign} {VERDICT_WORDS[one.verdict]}</b>{true}: {escape(one.claim.says)}</p>'
-        )
         abstract = " Built from the abstract alone." if one.claim.abstract else ""
-        quiet(escape(f"{one.claim.source}.{abstract}"))
-        with st.expander("How it was tried"):
+        write_html(
+            f'<p class="claim"><b class="{colour}">{sign} {VERDICT_WORDS[one.verdict]}</b>{true}: {escape(one.claim.says)} '
+            f'<span class="quiet">{escape(one.claim.source)}.{abstract}</span></p>'
+        )
+        with st.expander("How it was tried", key=f"tried_{one.claim.name}", type="compact"):
             quiet(escape(f"Counted: {one.claim.counted}."))
             if measured := measured_words(one):
                 printed = f" Printed: {one.claim.published}." if one.claim.published else ""

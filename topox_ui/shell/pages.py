@@ -92,7 +92,7 @@ PAGES = (
     ),
     Page(
         "pages/18_Who_is_right.py",
-        "Who is right",
+        "Who is right?",
         ("argument.state.ArgumentState",),
         "argument.",
         group=RESULTS,
