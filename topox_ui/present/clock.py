@@ -23,7 +23,7 @@ export default function ({ data, parentElement }) {
     const minutes = (data.elapsed_s + (performance.now() - since) / 1000) / 60;
     const late = data.until !== null && minutes > data.until;
     box.textContent = data.running.replace("{minutes}", Math.floor(minutes)) + data.plan;
-    box.style.border = late ? `3px double ${data.ink}` : `1px solid ${data.line}`;
+    box.setAttribute('style', `border: ${late ? `3px double ${data.ink}` : `1px solid ${data.line}`}`);
     box.setAttribute("aria-label", box.textContent + (late ? `, ${data.over}` : ""));
   };
   draw();
