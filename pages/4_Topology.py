@@ -6,6 +6,7 @@ from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.topology.headline import ports_line, topology_headline
+from topox_ui.topology.inside import inside_one_collective
 from topox_ui.topology.laying import controls, lay
 from topox_ui.topology.player import link_table, player
 
@@ -23,4 +24,5 @@ topology_headline(opened, case, laid)
 player(laid, theme)
 ports_line(laid)
 link_table(laid)
+inside_one_collective(case, theme)
 link_menu(graph_kept_here())

@@ -1,12 +1,17 @@
 """What can be chosen on the Topology page beside the what-ifs; its algorithm is the one of the Compare page."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from topox_ui.state.page_state import Index, PageState
 
+# Kinds of collective with an algorithm whose steps are permutations.
+COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
+
 
 class TopologyState(PageState):
-    """The degree, whose traffic is served, the step in view, and two servers whose routes are drawn."""
+    """The degree, whose traffic is served, the step in view, two servers whose routes are drawn, one collective."""
 
     of_graph = True
 
@@ -15,3 +20,8 @@ class TopologyState(PageState):
     step: Index | None = None
     route_from: Index | None = None
     route_to: Index | None = None
+    collective: Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter"] = "all_to_all"
+    members: Annotated[int, Field(ge=2, le=64)] = 8
+    tensor_mb: Annotated[float, Field(gt=0, le=1e6)] = 100.0
+    switch_ms: Annotated[float, Field(ge=0, le=3.6e6)] | None = None
+    way: Literal["together", "one_port", "split"] = "split"

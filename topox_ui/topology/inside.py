@@ -1,0 +1,130 @@
+"""One collective on circuits that change between its steps: how long each way takes, and what each port does."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.fabrics.one_collective import (
+    PERMUTATIONS,
+    OneCollective,
+    StepsOnPorts,
+    sent_rows,
+)
+from topox_core.figures.collective_steps import steps_on_ports
+from topox_core.figures.palette import Theme
+from topox_core.model.durations import transfer_ms
+from topox_core.text.choices import kind_words
+from topox_core.text.numbers import delay_label, plural, short, size, time
+from topox_ui.answers.case import Case
+from topox_ui.answers.state import DELAYS_MS
+from topox_ui.shell.charts import chart, kpis, show_input_errors
+from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu, pick, slide
+from topox_ui.topology.laying import degree_of
+from topox_ui.topology.state import COLLECTIVES, TopologyState
+
+MEMBERS = (2, 4, 8, 16, 32, 64)
+MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+MOST_PORTS, MOST_COLOURS = 16, 8
+WAYS = {"together": "all ports together", "one_port": "one port a step", "split": "uneven split"}
+
+
+def inside_one_collective(case: Case, theme: Theme) -> None:
+    """Draw the section: choices, the times of all ways in numbers, and the ports of the one that is chosen."""
+    chart_title("Inside one collective", "circuits change between its steps while other ports send")
+    first, second, third, fourth = st.columns(4)
+    with first:
+        menu("Collective", TopologyState, "collective", {k: kind_words(k) for k in COLLECTIVES})
+    with second:
+        slide("Members", TopologyState, "members", MEMBERS)
+    with third:
+        slide(
+            "Tensor",
+            TopologyState,
+            "tensor_mb",
+            MEGABYTES,
+            words=lambda megabytes: size(1e6 * megabytes),
+        )
+    with fourth:
+        slide(
+            "Delay",
+            TopologyState,
+            "switch_ms",
+            DELAYS_MS,
+            value=_delay_ms(case),
+            words=delay_label,
+            help="Of a change of a circuit; the cluster's own unless it is 0.",
+        )
+    with show_input_errors(reset=None):
+        one = _collective(case)
+    ways = {"together": one.together(), "one_port": one.one_port_a_step(), "split": _split(one)}
+    _times(one, ways)
+    pick("Ports", TopologyState, "way", WAYS, label_visibility="collapsed")
+    chosen = state_of(TopologyState).way
+    way = ways[chosen]
+    chart(
+        steps_on_ports(one, way, theme),
+        "inside",
+        f"One row a port: the steps of {kind_words(one.kind)} with {WAYS[chosen]}, {time(way.makespan_ms)} in all, "
+        "and the set-ups between them.",
+        lambda: sent_rows(one, way),
+        "What each port sends",
+    )
+    kinds = len(set(one.steps.circuits.tolist()))
+    same = "; equal colours are equal circuits" if kinds <= MOST_COLOURS else ""
+    quiet(
+        f"{plural(len(one.steps.busy), 'step')} by {one.algorithm.replace('_', '-')}, numbered in the bars{same}. "
+        "Thin bars are set-ups. After SWOT (arXiv 2510.19322), built from its abstract. "
+        "The split is found by a search; the command <code>collective</code> proves it."
+    )
+
+
+def _collective(case: Case) -> OneCollective:
+    """Return the collective of the page's state on the cluster's ports."""
+    now, cluster = state_of(TopologyState), case.cluster
+    return OneCollective(
+        now.collective,
+        PERMUTATIONS[now.collective],
+        now.members,
+        min(max(1, degree_of(case)), MOST_PORTS),
+        transfer_ms(1e6 * now.tensor_mb, cluster.port_gbps),
+        cluster.latency_us / 1000,
+        _delay_ms(case),
+    )
+
+
+def _delay_ms(case: Case) -> float:
+    """Return the chosen delay; the cluster's own, or one that shows what switching costs."""
+    chosen = state_of(TopologyState).switch_ms
+    return chosen if chosen is not None else case.cluster.reconfiguration_ms or 1.0
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def _split(one: OneCollective) -> StepsOnPorts:
+    return one.split()
+
+
+def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
+    """Write who wins, then the time of every way."""
+    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
+    other_ms = min(ways["together"].makespan_ms, ways["one_port"].makespan_ms)
+    at = f"{plural(one.ports, 'port')} each, {delay_label(one.delay_ms)} delay"
+    if rings_ms is not None and rings_ms <= split_ms * (1 + 1e-9):
+        words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."
+    elif split_ms < other_ms * (1 - 1e-3):
+        less = short(100 * (1 - split_ms / other_ms))
+        words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
+    else:
+        words = f"No uneven split is better here: <b>{time(other_ms)}</b>."
+    st.html(f'<p class="quiet">{words} {escape(at)}.</p>')
+    kpis(
+        ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
+        ("One port a step", time(ways["one_port"].makespan_ms), "the others are set up"),
+        ("Uneven split", time(split_ms), f"at least {time(one.bound_ms)}"),
+        (
+            "A ring on each port",
+            "–" if rings_ms is None else time(rings_ms),
+            "no change" if rings_ms is not None else "this kind has none",
+        ),
+    )
