@@ -13,6 +13,7 @@ from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.resuming import taken_up, together
 from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
+from topox_ui.classroom.door import shows
 from topox_ui.classroom.profile import class_profile
 from topox_ui.labs.kept import (
     LINES,
@@ -28,6 +29,7 @@ from topox_ui.labs.kept import (
 from topox_ui.labs.said import said_to_field
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_of
+from topox_ui.shell.links import page_link
 from topox_ui.shell.page import chart_title, headline, quiet
 from topox_ui.state.session import Lasting, Passing
 from topox_ui.state.store import choose, state_of
@@ -50,6 +52,8 @@ def first_screen() -> None:
         for lab in labs().values():
             _card(lab)
     quiet(say("note"))
+    if shows("Present"):
+        page_link("Present", say("present"))
     chart_title(say("own.title"), say("own.note"))
     left, right = st.columns(2, gap="large")
     if class_profile() is None:  # in a class the lecturer's folder has the labs

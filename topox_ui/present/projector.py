@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme
+from topox_core.figures.picture import Asking, Picture
 from topox_core.labs.generators.generator import GivenTable, Matrix
-from topox_core.labs.keys import filled, given_table, key_of, matrix_of, options_of
+from topox_core.labs.keys import (
+    filled,
+    given_table,
+    instance_of,
+    key_of,
+    matrix_of,
+    options_of,
+)
 from topox_core.labs.lab import Lab, Question, Screen
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.presentation import START, Slide, key_words
@@ -16,8 +25,13 @@ from topox_ui.present.clock import clock
 from topox_ui.present.state import chosen_slide, go, leave, words
 from topox_ui.present.style import projected, projector_css, share_of_type
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
+from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
 from topox_ui.state.notices import show_notice
+
+# Schedules stand side by side, of other figures there is one; how high it may be at 1280 x 720, and
+# the room that titles of axes need in large type.
+BESIDE, PICTURE_PX, BELOW_PX = "gantt", 352, 62
 
 
 def projector(lab: Lab, theme: Theme) -> None:
@@ -73,7 +87,7 @@ def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
     screen = lab.screens[slide.screen]
     question = next((one for one in screen.questions if one.id == slide.place), None)
     if question is None:
-        _told(lab, screen)
+        _told(lab, screen, theme)
     elif slide.show == "ask":
         _asked(lab, screen, question)
     elif slide.show == "tally":
@@ -98,11 +112,43 @@ def _first(lab: Lab) -> None:
     st.html(f'<p class="said">{say("present.goals")}</p><ul class="options">{goals}</ul>')
 
 
-def _told(lab: Lab, screen: Screen) -> None:
+def _told(lab: Lab, screen: Screen, theme: Theme) -> None:
     """Draw a screen that asks nothing: what was predicted before it is shown."""
     text = _filled(lab, screen, screen.text)
-    st.html(f'<h1 class="asked">{text}</h1>')
-    _instance(lab, screen)
+    st.html(f'<h1 class="asked small">{text}</h1>')
+    pictures = pictures_of(_asking(lab, screen, theme))[: 2 if BESIDE in screen.show else 1]
+    for column, picture in zip(st.columns(max(len(pictures), 1)), pictures, strict=False):
+        with column:
+            _picture(picture)
+    if not pictures:
+        _instance(lab, screen)
+
+
+def _asking(lab: Lab, screen: Screen, theme: Theme) -> Asking:
+    """Return what the figures of a reveal are drawn from: nothing of it that a later question asks for."""
+    instance = instance_of(lab, screen, CLASS_SEED)
+    at = lab.screens.index(screen)
+    hidden = {
+        question.key
+        for later in lab.screens[at + 1 :]
+        if later.instance == screen.instance
+        for question in later.questions
+        if isinstance(question.key, str)
+    }
+    slider = None if instance is None else slider_of(screen, instance)
+    value = slider.values[len(slider.values) // 2] if slider else None
+    words_of = texts_in(lab.language)
+    return Asking(lab, screen, instance, words_of, theme, frozenset(hidden), True, value)
+
+
+def _picture(picture: Picture) -> None:
+    figure = picture.figure
+    height, below = figure.layout.height or PICTURE_PX, figure.layout.margin.b or 0
+    figure.update_layout(height=min(height, PICTURE_PX), margin_b=max(below, BELOW_PX))
+    st.html(f'<p class="at"><b>{escape(picture.title)}</b></p>')
+    columns = picture.table.columns
+    table = {name: [row[k] for row in picture.table.rows] for k, name in enumerate(columns)}
+    chart(figure, f"present_{picture.id}", picture.alt, lambda: table)
 
 
 def _asked(lab: Lab, screen: Screen, question: Question) -> None:
