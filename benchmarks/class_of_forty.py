@@ -155,15 +155,16 @@ class Student(Visitor):
         open_fields = {k: f for k, f in self.fields.items() if not getattr(f, "disabled", False)}
         for key, field in open_fields.items():
             state = WidgetState(id=field.id)
-            if hasattr(field, "options") and len(getattr(field, "options", ())):
-                state.int_value = number.randrange(len(field.options))
+            if len(getattr(field, "options", ())):
+                state.string_value = number.choice(list(field.options))
             else:
                 state.string_value = str(number.randrange(1, 60))
             self.values[key] = state
         usable = {k: b for k, b in self.pressable.items() if not b.disabled}
         hand_in = [k for k in usable if any(k.endswith(f"-{one}") for one in HAND_IN)]
         on = [k for k in usable if k.endswith("-lab_next")]
-        tired = on and number.random() < GOES_ON
+        may_lock = any(k.endswith("-lab_lock") for k in hand_in)
+        tired = on and not may_lock and number.random() < GOES_ON
         chosen = next(iter(on if tired or not (hand_in and open_fields) else hand_in), None)
         if chosen is None:
             return None
@@ -212,6 +213,8 @@ def strangers(students: list[Student], lab: Any) -> list[str]:
     found = []
     for one in students:
         text = "\n".join(one.seen)
+        if one.name not in text:
+            found.append(f"{one.name} was not even sent its own id: the search finds nothing")
         for name, instance in instances.items():
             if name != one.name and (name in text or (instance and instance in text)):
                 found.append(f"{one.name} was sent something of {name}")

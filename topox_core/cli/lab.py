@@ -89,6 +89,18 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     add_options(stats, Option("folder FOLDER", str, "folder with answers"))
     add_options(stats, Option("--lab LAB", str, "which lab", required=True), JSON)
+    add_options(stats, Option("--csv FILE", str, "write the table"))
+    add_options(stats, Option("--html FILE", str, "write a page for print"))
+    board = given.add_command(
+        actions,
+        "board",
+        run_board,
+        "a leaderboard of entries",
+        "Rank the entries (*.entry.json) of a folder: every one is tested anew, a time that a file claims is not looked at.",
+    )
+    add_options(board, Option("folder FOLDER", str, "folder with entries"))
+    add_options(board, Option("--lab LAB", str, "six-tasks or time-division", required=True), JSON)
+    add_options(board, Option("--csv FILE", str, "write the table"))
     sheet = given.add_command(
         actions,
         "worksheet",
@@ -355,6 +367,7 @@ def run_stats(options: argparse.Namespace) -> int:
     from topox_core.labs.folder import answers_in, latest_of_each
     from topox_core.labs.ready_labs import lab_of
     from topox_core.labs.statistics import lab_statistics
+    from topox_core.labs.statistics_files import statistics_csv, statistics_html
     from topox_core.labs.texts_in import texts_in
 
     lab = lab_of(options.lab)
@@ -363,6 +376,12 @@ def run_stats(options: argparse.Namespace) -> int:
     every = lab_statistics(lab, latest_of_each(file.answers for _, file in files))
     for bad in refused:
         note(f"not counted: {bad.file}: {bad.problem}")
+    for path in filter(None, (options.csv, options.html)):
+        must_be_writable(path)
+    if options.csv:
+        write(options.csv, statistics_csv(lab, every))
+    if options.html:
+        write(options.html, statistics_html(lab, every).encode())
     if options.json:
         as_json({"lab": lab.id, "questions": [asdict(one) for one in every]})
         return 0
@@ -375,6 +394,36 @@ def run_stats(options: argparse.Namespace) -> int:
         rows.append((one.question, str(one.count), right, again, said))
     table(*rows)
     return 0
+
+
+def run_board(options: argparse.Namespace) -> int:
+    """Print a leaderboard; 1 if an entry could not be read."""
+    from dataclasses import asdict
+
+    from topox_core.labs.leaderboard import board_of, board_table, entries_in, ranked
+
+    board = board_of(options.lab)
+    if options.csv:
+        must_be_writable(options.csv)
+    entries, refused = entries_in(Path(options.folder))
+    lines = ranked(board, entries)
+    for name, problem in refused:
+        note(f"not read: {name}: {problem}")
+    if options.csv:
+        write(options.csv, board_table(lines, board.unit))
+    if options.json:
+        as_json({"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in lines]})
+        return 1 if refused else 0
+    rows: list[tuple[str, ...]] = [
+        ("rank", "alias", f"time ({board.unit})", "above the best known")
+    ]
+    for one in lines:
+        shown = ("-", one.alias, one.problem, "-")
+        if one.rank:
+            shown = (str(one.rank), one.alias, f"{one.time:g}", percent(one.gap))
+        rows.append(shown)
+    table(*rows)
+    return 1 if refused else 0
 
 
 def run_worksheet(options: argparse.Namespace) -> int:

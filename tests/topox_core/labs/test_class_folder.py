@@ -127,6 +127,19 @@ def test_cleaning_deletes_answers_and_secret_and_nothing_else(tmp_path) -> None:
         read_secret(tmp_path)
 
 
+def test_statistics_are_written_as_a_table_and_as_a_page(tmp_path, capsys) -> None:
+    folder = ClassFolder.opened(tmp_path / "class")
+    folder.keep(LAB, solved(LAB, "ada"))
+    folder.keep(LAB, lock(LAB, begin(LAB, "NET-401", "ada", at(50)), "P1", 3, at(51)))
+    table, page = tmp_path / "s.csv", tmp_path / "s.html"
+    command = ["lab", "stats", str(folder.path / "six-tasks"), "--lab", "six-tasks"]
+    assert main([*command, "--csv", str(table), "--html", str(page)]) == 0
+    rows = table.read_text().splitlines()
+    assert rows[0] == "question,answers,right,right_again,mistake,times"
+    assert rows[1].startswith("P1,1,0.0")  # one student: what was finished last
+    assert "<script" not in page.read_text() and "ada" not in page.read_text()
+
+
 def test_of_one_student_the_answers_finished_last_count() -> None:
     early, late = begun("ada"), begun("Ada ", 11, minute=9)
     assert latest_of_each([late, early]) == (late,)

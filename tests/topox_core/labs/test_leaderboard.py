@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.leaderboard import (
@@ -157,6 +158,19 @@ def test_a_folder_of_entries_is_read_whatever_else_is_in_it(tmp_path) -> None:
     assert [name for name, _ in refused] == ["b.entry.json", "c.entry.json"]
     with pytest.raises(InputError, match="cannot be read"):
         entries_in(tmp_path / "nowhere")
+
+
+def test_the_command_ranks_a_folder(tmp_path, capsys) -> None:
+    (tmp_path / "a.entry.json").write_bytes(file_of("six-tasks", planned(), makespan_ms=1))
+    out = tmp_path / "board.csv"
+    command = ["lab", "board", str(tmp_path), "--lab", "six-tasks", "--csv", str(out)]
+    assert main(command) == 0
+    assert "ada" in capsys.readouterr().out and b"1,ada,56.0" in out.read_bytes()
+    (tmp_path / "b.entry.json").write_text("[]")
+    assert main([*command, "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["entries"][0]["time"] == 56 and "b.entry.json" in captured.err
+    assert main(["lab", "board", str(tmp_path), "--lab", "windows"]) == 2
 
 
 def test_an_alias_is_no_formula_in_the_table() -> None:
