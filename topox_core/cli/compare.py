@@ -36,7 +36,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "--fabrics LIST",
         str,
         "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled; "
-        "also reevaluated, phased, in_collective)",
+        "also static_graph, reevaluated, regional, phased, in_collective)",
     ).add_to(command)
     given.add_planner(
         command,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.economics.networks import OPTICAL, Bill, Counting, Counts, priced
+from topox_core.economics.networks import NETWORKS, OPTICAL, Bill, Counting, Counts, priced
 from topox_core.economics.parts import Catalogue, Part
 from topox_core.economics.price_sets import (
     PRICE_SETS,
@@ -27,7 +27,10 @@ from topox_core.text.numbers import plural, short
 _BELOW, _ABOVE = 1.0, 4.0
 FASTEST_GBPS = 1e6
 # The networks that a cluster of servers with several ports each is priced as.
-CLUSTER_NETWORKS = ("fat_tree", "topoopt_patch_panel", "topoopt_ocs")
+CLUSTER_NETWORKS = {
+    **{name: NETWORKS[name] for name in ("fat_tree", "topoopt_patch_panel", "topoopt_ocs")},
+    "regional_ocs": "Packet switch and regional OCS",
+}
 
 
 def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
@@ -89,6 +92,7 @@ def cluster_bill(
     *,
     equivalent_gbps: float | None = None,
     oversubscription: float = 1.0,
+    packet_ports: int = 0,
 ) -> Bill:
     """Return the bill of a cluster's own network, NICs included.
 
@@ -100,6 +104,8 @@ def cluster_bill(
         Of the fat-tree: one NIC of this speed a server instead of one for each port.
     oversubscription
         Of the fat-tree above its racks: what lies above is divided by it.
+    packet_ports
+        With regional optical switches: ports of a server that are on a fat-tree instead.
 
     Raises
     ------
@@ -115,6 +121,15 @@ def cluster_bill(
             links, gbps = cluster.servers, equivalent_gbps
         ports = links * (_BELOW + _ABOVE / max(1.0, oversubscription))
         counts = Counts(ports=ports, gpu_transceivers=links, switch_transceivers=ports)
+    elif network == "regional_ocs":
+        packets = cluster.servers * packet_ports
+        ports = packets * (_BELOW + _ABOVE)
+        counts = Counts(
+            ports=ports,
+            gpu_transceivers=links,
+            switch_transceivers=ports,
+            ocs_ports=links - packets,
+        )
     elif network == "topoopt_patch_panel":
         counts = Counts(
             gpu_transceivers=links, patch_panel_ports=2 * links, one_by_two_switches=links

@@ -15,7 +15,8 @@ def fabric_bill(
 ) -> Bill | None:
     """Return the bill of the network that a fabric runs on; None for one that nobody sells.
 
-    A fat-tree of the same cost is priced by its NIC, any other by its oversubscription.
+    A fat-tree of the same cost is priced by its NIC, any other by its oversubscription; regional circuits
+    by their packet ports on a fat-tree and the others on optical switches.
 
     Raises
     ------
@@ -32,4 +33,5 @@ def fabric_bill(
         catalogue,
         equivalent_gbps=equivalent_gbps,
         oversubscription=1.0 if equivalent_gbps else options.oversubscription,
+        packet_ports=options.regional.packet_ports_of(cluster),
     )

@@ -96,12 +96,23 @@ def run_freely(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:
     """
     if name == "ideal" and request.settings.free:
         request = replace(request, runs=_with_all_choosing(request, stop))
+    if name == "static_graph" and request.settings.free and "static" not in request.runs:
+        request = _with_static(request, stop)
     if name == "scheduled":
         with _named(name):
             if stop():
                 raise Stopped
             return freely_scheduled(request, stop)
     return fastest_run(Case(name, request), lambda lowered: run_one(name, lowered, stop))
+
+
+def _with_static(request: JobRequest, stop: Stop) -> JobRequest:
+    """Return the request with the static fabric's choice of algorithms, which a searched layout starts from."""
+    try:
+        fixed = run_freely("static", request, stop)
+    except InputError:
+        return request
+    return replace(request, runs={**request.runs, "static": fixed})
 
 
 def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:

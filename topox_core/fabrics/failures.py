@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_freely, run_one
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.static import static_layout
+from topox_core.fabrics.static_layout import static_layout
 from topox_core.model.execution import Execution
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
@@ -52,7 +52,19 @@ class FixedCircuits:
 
     @staticmethod
     def of(job: JobRequest) -> FixedCircuits:
-        """Lay the circuits of a job out; the run is ``job.runs``'s, if there is one."""
+        """Lay the circuits of a job out; the run is ``job.runs``'s, if there is one.
+
+        Raises
+        ------
+        InputError
+            If the circuits are not TopologyFinder's, whose rings a repair needs.
+        """
+        if job.options.layout_by != "topoopt":
+            raise InputError(
+                f"must be topoopt where something fails (got {job.options.layout_by})",
+                file="settings",
+                field="layout_by",
+            )
         run = job.runs.get("static") or run_freely("static", job)
         lowering = job.settings.lowering if run.chosen is None else run.chosen.lowering
         request = job.lowered(lowering)

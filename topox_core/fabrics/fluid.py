@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.events import advance, begin
@@ -132,58 +133,108 @@ class FluidNetwork:
         return least
 
 
+@dataclass(frozen=True)
+class FluidTasks:
+    """What a run's tables hold of the tasks alone, whatever the links are.
+
+    Attributes
+    ----------
+    work_bytes, length_ms
+        Bytes left of each node, and how long it takes besides sending them.
+    moving, pair
+        The nodes that have bytes, and their pairs.
+    device
+        Number of the device that a node must hold alone, or -1.
+    """
+
+    graph: TransferGraph
+    work_bytes: FloatArray
+    length_ms: FloatArray
+    moving: NDArray[np.intp]
+    pair: IntArray
+    device: IntArray
+    queue_ptr: IntArray
+
+    @staticmethod
+    def of(
+        graph: TransferGraph,
+        cluster: Cluster,
+        pairs: Pairs,
+        exclusive_devices: bool,
+        left_bytes: FloatArray | None = None,
+    ) -> FluidTasks:
+        """Return the tasks of a graph; ``left_bytes`` are what its nodes still have to send, if not all they have."""
+        work = work_bytes(graph, cluster) if left_bytes is None else left_bytes
+        moving = np.flatnonzero(work > 0)
+        device = np.full(len(graph), -1, np.int32)
+        compute = graph.kind == COMPUTE
+        if exclusive_devices and compute.any():
+            place = (
+                graph.server[compute].astype(np.int64) * cluster.devices_per_server
+                + graph.device[compute]
+            )
+            device[compute] = np.unique(place, return_inverse=True)[1]
+        return FluidTasks(
+            graph,
+            work,
+            np.where(compute, graph.duration_ms, latency_ms(graph, cluster)),
+            moving,
+            pairs.of_node[moving],
+            device,
+            pointer_of(device[device >= 0], 1),
+        )
+
+    def with_left(self, left_bytes: FloatArray) -> FluidTasks:
+        """Return the tasks with other bytes left, of no node more than before."""
+        moving = np.flatnonzero(left_bytes > 0)
+        of_node = np.full(len(left_bytes), -1, np.int32)
+        of_node[self.moving] = self.pair
+        return replace(self, work_bytes=left_bytes, moving=moving, pair=of_node[moving])
+
+    def on(self, network: FluidNetwork) -> TaskTables:
+        """Return the tables for these links; a transfer whose pair has no path waits for ever."""
+        graph, moving = self.graph, self.moving
+        split = network.paths_of_pair[self.pair]
+        counts = np.zeros(len(graph), np.int64)
+        counts[moving] = split
+        length_ms = self.length_ms
+        if (split == 0).any():
+            length_ms = length_ms.copy()
+            length_ms[moving[split == 0]] = np.inf
+        part_ptr = row_pointer(counts)
+        part_node = np.repeat(moving, split).astype(np.int32)
+        within = np.arange(len(part_node)) - part_ptr[part_node]
+        first = np.repeat(network.pair_ptr[self.pair], split)
+        part_class = (first + within).astype(np.int32)
+        succ_ptr, succ_idx = graph.successors
+        return TaskTables(
+            kind=graph.kind,
+            succ_ptr=succ_ptr,
+            succ_idx=succ_idx,
+            device=self.device,
+            length_ms=length_ms,
+            part_ptr=part_ptr,
+            part_class=part_class,
+            part_bytes=self.work_bytes[part_node] / counts[part_node],
+            part_node=part_node,
+            class_ptr=network.path_ptr,
+            class_link=network.path_link,
+            flow_ptr=pointer_of(part_class, len(network.path_ptr) - 1),
+            link_ptr=pointer_of(network.path_link, len(network.capacity)),
+            capacity=network.capacity,
+            queue_ptr=self.queue_ptr,
+        )
+
+
 def plan_of(
     graph: TransferGraph,
     cluster: Cluster,
     pairs: Pairs,
     network: FluidNetwork,
     exclusive_devices: bool,
-    left_bytes: FloatArray | None = None,
 ) -> TaskTables:
-    """Return what the compiled loops run: transfers cut into one part for each of their paths.
-
-    ``left_bytes`` are what the nodes still have to send, if not all they have; a transfer whose
-    pair has no path waits for ever.
-    """
-    n = len(graph)
-    work = work_bytes(graph, cluster) if left_bytes is None else left_bytes
-    moving = np.flatnonzero(work > 0)
-    pair = pairs.of_node[moving]
-    split = network.paths_of_pair[pair]
-    counts = np.zeros(n, np.int64)
-    counts[moving] = split
-    length_ms = np.where(graph.kind == COMPUTE, graph.duration_ms, latency_ms(graph, cluster))
-    length_ms[moving[split == 0]] = np.inf
-    part_ptr = row_pointer(counts)
-    part_node = np.repeat(moving, split).astype(np.int32)
-    within = np.arange(len(part_node)) - part_ptr[part_node]
-    part_class = (network.pair_ptr[pairs.of_node[part_node]] + within).astype(np.int32)
-    device = np.full(n, -1, np.int32)
-    compute = graph.kind == COMPUTE
-    if exclusive_devices and compute.any():
-        place = (
-            graph.server[compute].astype(np.int64) * cluster.devices_per_server
-            + graph.device[compute]
-        )
-        device[compute] = np.unique(place, return_inverse=True)[1]
-    succ_ptr, succ_idx = graph.successors
-    return TaskTables(
-        kind=graph.kind,
-        succ_ptr=succ_ptr,
-        succ_idx=succ_idx,
-        device=device,
-        length_ms=length_ms,
-        part_ptr=part_ptr,
-        part_class=part_class,
-        part_bytes=work[part_node] / counts[part_node],
-        part_node=part_node,
-        class_ptr=network.path_ptr,
-        class_link=network.path_link,
-        flow_ptr=pointer_of(part_class, len(network.path_ptr) - 1),
-        link_ptr=pointer_of(network.path_link, len(network.capacity)),
-        capacity=network.capacity,
-        queue_ptr=pointer_of(device[device >= 0], 1),
-    )
+    """Return what the compiled loops run: transfers cut into one part for each of their paths."""
+    return FluidTasks.of(graph, cluster, pairs, exclusive_devices).on(network)
 
 
 class Simulation:
@@ -207,9 +258,8 @@ class Simulation:
         network: FluidNetwork,
         exclusive_devices: bool = True,
     ) -> None:
-        self.graph, self.cluster, self.exclusive = graph, cluster, exclusive_devices
-        self.pairs, self.left_bytes = pairs, work_bytes(graph, cluster)
-        self.plan: TaskTables = plan_of(graph, cluster, pairs, network, exclusive_devices)
+        self.tasks = FluidTasks.of(graph, cluster, pairs, exclusive_devices)
+        self.plan: TaskTables = self.tasks.on(network)
         self.state: State = fresh(self.plan, np.diff(graph.pred_ptr))
         begin(self.plan, self.state)
 
@@ -245,14 +295,13 @@ class Simulation:
         """Return the bytes of every task that are not sent by ``now_ms``."""
         has_parts = np.diff(self.plan.part_ptr) > 0
         in_parts = np.bincount(self.plan.part_node, self.unsent(now_ms), len(has_parts))
-        return np.where(has_parts, in_parts, self.left_bytes)
+        return np.where(has_parts, in_parts, self.tasks.work_bytes)
 
     def moved_to(self, network: FluidNetwork, now_ms: float) -> Simulation:
         """Return the run as it goes on from ``now_ms`` on other links; pairs without a path wait."""
-        left = self.unsent_of_tasks(now_ms)
         moved = copy(self)
-        moved.left_bytes = left
-        moved.plan = plan_of(self.graph, self.cluster, self.pairs, network, self.exclusive, left)
+        moved.tasks = self.tasks.with_left(self.unsent_of_tasks(now_ms))
+        moved.plan = moved.tasks.on(network)
         moved.state = fresh(moved.plan, self.state.waiting)
         old = self.state
         resume(moved.plan, moved.state, now_ms, old.waiting, old.start, old.end)

@@ -18,6 +18,7 @@ from topox_core.fabrics.fluid import plan_of, simulate
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
 from topox_core.fabrics.links import LinkRoutes, bound_on_links, traffic_on_links
 from topox_core.fabrics.packet import non_blocking
+from topox_core.fabrics.regional_options import GIVEN
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun
 from topox_core.fabrics.scheduled import run_scheduled
 from topox_core.fabrics.static import run_static
@@ -40,9 +41,9 @@ ON_CIRCUITS: Mapping[str, Fabric] = {
 }
 MOST_KEPT = 8  # iterations without delay; one of 100,000 transfers has some 20 MB
 _kept: dict[tuple[str, str, str, Settings], Execution] = {}
-# Fabrics whose bytes share links, and one more that is looked at where it was run anyway.
+# Fabrics whose bytes share links, and others that are looked at where they were run anyway.
 SHARED: Mapping[str, Fabric] = {"static": run_static}
-ALSO_SHARED = "reevaluated"
+ALSO_SHARED = ("static_graph", "reevaluated", "regional")
 # Circuit fabrics that are looked at where they were run anyway: no plan on continuous time is behind
 # them, one on slots may be.
 ALSO_ON_CIRCUITS = ("phased", "in_collective")
@@ -147,8 +148,15 @@ def _executions(
             start, end = simulate(moved.graph, cluster, rings.pairs, rings.network, exclusive, stop)
             yield FAIR, Execution(moved.graph, cluster, start, end, Circuits.none())
             yield URGENT, _by_priority(moved, _urgency(moved))
-    if ALSO_SHARED in order.runs:
-        yield f"as {ALSO_SHARED}", order.runs[ALSO_SHARED].execution
+    for name in ALSO_SHARED:
+        if name in order.runs and _same_work(order.runs[name], order):
+            also = order.runs[name].execution
+            yield f"as {name}", replace(also, circuits=Circuits.none(), layout=None)
+
+
+def _same_work(run: FabricRun, order: FabricRequest) -> bool:
+    """Return whether a run moves the bytes of the request; a gating of its own moves others."""
+    return run.fabric != "regional" or order.options.gating == GIVEN
 
 
 def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> Iterator[Execution]:

@@ -31,8 +31,12 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
     outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
     runs: dict[str, FabricRun] = {}
-    if paying and "scheduled" in job.fabrics and (fixed := _static(job, cell.value)) is not None:
-        runs["static"] = fixed
+    if paying and "scheduled" in job.fabrics:
+        for name in ("static", "static_graph"):
+            if name != "static" and name not in job.fabrics:
+                continue
+            if (fixed := _fixed(job, cell.value, name)) is not None:
+                runs[name] = fixed
     for name in job.fabrics:
         if (name in PAYS_DELAY) != paying:
             continue
@@ -47,12 +51,12 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
 
 
 @lru_cache(maxsize=8)
-def _static(job: MapJob, value: float) -> FabricRun | None:
-    """Return fixed circuits, which do not depend on the delay and are among the plans at every one."""
+def _fixed(job: MapJob, value: float, name: str) -> FabricRun | None:
+    """Return fixed circuits of either kind, which do not depend on the delay and are among the plans at every one."""
     if job.settings.on_slots:
         return None
     try:
-        return run_freely("static", _request(job, value, None))
+        return run_freely(name, _request(job, value, None))
     except InputError:
         return None
 

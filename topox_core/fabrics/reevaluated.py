@@ -18,7 +18,8 @@ from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, S
 from topox_core.fabrics.links import LinkRoutes
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
-from topox_core.fabrics.static import static_layout, wired
+from topox_core.fabrics.static import laid_by
+from topox_core.fabrics.static_layout import wired
 from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
@@ -95,10 +96,7 @@ def reevaluated(order: FabricRequest, stop: Stop) -> list[Iteration]:
     _check(order)
     layout, graph = order.options.layout, order.graph
     if layout is None:
-        result, graph = static_layout(
-            graph, order.cluster, order.options.topology_variant, order.settings.seed
-        )
-        layout = result.layout
+        layout, graph = laid_by(order, stop)
     controller = _Controller(replace(order, graph=graph), layout)
     covered = INTERVALS * order.options.reevaluate_ms
     found: list[Iteration] = []

@@ -72,7 +72,16 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "fixed circuits",
             "topox_core.fabrics.static:run_static",
             "topoopt_patch_panel",
-            options=("layout", "topology_variant"),
+            options=("layout", "topology_variant", "layout_by", "layout_steps"),
+        ),
+        "static_graph": FabricEntry(
+            "Fixed circuits from the task graph",
+            "fixed circuits from the task graph",
+            "topox_core.fabrics.static:run_static_graph",
+            "topoopt_patch_panel",
+            mapped=False,
+            usual=False,
+            options=("topology_variant", "layout_steps"),
         ),
         "reevaluated": FabricEntry(
             "Re-evaluated circuits",
@@ -82,7 +91,24 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             pays_delay=True,
             mapped=False,
             usual=False,
-            options=("layout", "topology_variant", "reevaluate_ms", "pause", "forwarding"),
+            options=(
+                *("layout", "topology_variant", "layout_by", "layout_steps"),
+                *("reevaluate_ms", "pause", "forwarding"),
+            ),
+        ),
+        "regional": FabricEntry(
+            "Regional circuits for experts",
+            "regional circuits for experts",
+            "topox_core.fabrics.regional:run_regional",
+            "regional_ocs",
+            pays_delay=True,
+            mapped=False,
+            usual=False,
+            options=(
+                *("regional_packet_ports", "region_servers", "regional_circuits"),
+                *("regional_dealt", "gating", "gating_skew", "gating_persistence"),
+                "gating_iterations",
+            ),
         ),
         "reactive": FabricEntry(
             "Circuits on demand",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from topox_core.fabrics.regional_options import RegionalOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
@@ -37,10 +38,23 @@ class FabricOptions:
         Circuits of the static fabric; None lets TopologyFinder compute them.
     topology_variant
         TopologyFinder ``published`` or ``released``.
+    layout_by
+        Whose circuits the static fabric has: ``topoopt`` (TopologyFinder's), ``matrix`` (dealt to
+        the bytes) or ``graph`` (searched for the task graph, which starts from the other two).
+    layout_steps
+        Layouts that a search for the task graph tries; 0 for as many as a first answer has time
+        for.
     reevaluate_ms, pause, forwarding
         Of the re-evaluated fabric: how often circuits are chosen anew; whether a change darkens
         ``all`` circuits or only those ``changed``; whether servers forward for pairs without a
         circuit.
+    regional_packet_ports, region_servers, regional_circuits, regional_dealt
+        Of the regional fabric: ports of a server on the packet switch, or ``half``; servers of a
+        region (0: all); when circuits are asked for; what they go by.
+    gating, gating_skew, gating_persistence, gating_iterations
+        Of the regional fabric: which tokens go to which experts, and for how many iterations. These
+        and those above are explained at
+        :class:`~topox_core.fabrics.regional_options.RegionalOptions`.
     """
 
     oversubscription: float = 1.0
@@ -48,9 +62,33 @@ class FabricOptions:
     equivalent_gbps: float | None = None
     layout: Layout | None = None
     topology_variant: str = "published"
+    layout_by: str = "topoopt"
+    layout_steps: int = 0
     reevaluate_ms: float = 50.0
     pause: str = "all"
     forwarding: bool = True
+    regional_packet_ports: int | str = "half"
+    region_servers: int = 0
+    regional_circuits: str = "gate"
+    regional_dealt: str = "bottleneck"
+    gating: str = "given"
+    gating_skew: float = 1.0
+    gating_persistence: float = 0.9
+    gating_iterations: int = 1
+
+    @property
+    def regional(self) -> RegionalOptions:
+        """The options of the regional fabric alone."""
+        return RegionalOptions(
+            self.regional_packet_ports,
+            self.region_servers,
+            self.regional_circuits,
+            self.regional_dealt,
+            self.gating,
+            self.gating_skew,
+            self.gating_persistence,
+            self.gating_iterations,
+        )
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,9 @@ def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
         return None
     try:
         fixed = order.runs.get("static") or run_static(order, stop)
+        searched = order.runs.get("static_graph")
+        if searched is not None and searched.iteration_ms < fixed.iteration_ms:
+            fixed = searched
         layout, cluster = fixed.execution.layout, order.cluster
         room = cluster.switches * cluster.ports_per_switch
         if layout is not None and layout.circuits.sum() > room:

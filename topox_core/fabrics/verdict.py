@@ -19,7 +19,10 @@ YARDSTICK = "ideal"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
 # Fabrics whose names are a plural.
-CIRCUITS = ("static", "reactive", "provisioned", "scheduled")
+CIRCUITS = (
+    *("static", "static_graph", "reevaluated", "regional"),
+    *("reactive", "provisioned", "scheduled"),
+)
 
 
 def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:

@@ -108,7 +108,8 @@ def winner(outcomes: Mapping[str, MapOutcome]) -> Winner:
 
 def _time_ms(name: str, outcomes: Mapping[str, MapOutcome]) -> float:
     one = outcomes[name]
-    return one.plan_ms if one.plan_ms is not None and "static" in outcomes else one.iteration_ms
+    beside_fixed = "static" in outcomes or "static_graph" in outcomes
+    return one.plan_ms if one.plan_ms is not None and beside_fixed else one.iteration_ms
 
 
 def _changes(name: str, outcomes: Mapping[str, MapOutcome]) -> bool:

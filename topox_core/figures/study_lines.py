@@ -28,6 +28,8 @@ _FABRIC_MARKS = {
     "ideal": "x",
     "fat_tree": "triangle-up",
     "static": "square",
+    "static_graph": "hexagon",
+    "regional": "pentagon",
     "reactive": "circle",
     "provisioned": "diamond",
     "phased": "cross",

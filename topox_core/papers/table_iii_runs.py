@@ -9,7 +9,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricOptions, FabricRequest
-from topox_core.fabrics.static import static_layout
+from topox_core.fabrics.static_layout import static_layout
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph

@@ -11,8 +11,11 @@ from topox_core.economics.parts import MOST_USD, MOST_W, PARTS
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import MAX_DELAY_MS
+from topox_core.fabrics.layout_search import MAX_STEPS
 from topox_core.fabrics.reevaluated import PAUSES, SHORTEST_INTERVAL_MS
+from topox_core.fabrics.regional_options import DEALS, GATINGS, HALF, MAX_ITERATIONS, MODES
 from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.static import LAID_BY
 from topox_core.io.errors import shown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.model.cluster import (
@@ -167,6 +170,8 @@ _ON_CLUSTER = (
     Key("fabric.oversubscription", "Oversubscription of the fat-tree", "", "number", 1.0, 1e6),
     _whole("fabric.servers_per_rack", "Servers a rack", 0, MAX_SERVERS),
     _choice("fabric.topology_variant", "TopologyFinder", ("published", "released")),
+    _choice("fabric.layout_by", "Fixed circuits laid by", LAID_BY),
+    _whole("fabric.layout_steps", "Layouts tried", 0, MAX_STEPS),
     Key(
         "fabric.reevaluate_ms",
         "Time between re-evaluations",
@@ -177,6 +182,22 @@ _ON_CLUSTER = (
     ),
     _choice("fabric.pause", "Circuits that a re-evaluation darkens", PAUSES),
     _truth("fabric.forwarding", "Forwarding between re-evaluations"),
+    Key(
+        "fabric.regional_packet_ports",
+        "Packet ports a server beside regional circuits",
+        "",
+        "whole",
+        0,
+        MAX_PORTS,
+        choices=(HALF,),
+    ),
+    _whole("fabric.region_servers", "Servers a region", 0, MAX_SERVERS),
+    _choice("fabric.regional_circuits", "Regional circuits asked for", MODES),
+    _choice("fabric.regional_dealt", "Regional circuits dealt by", DEALS),
+    _choice("fabric.gating", "Gating of experts", GATINGS),
+    Key("fabric.gating_skew", "Skew of the gating", most=100.0),
+    Key("fabric.gating_persistence", "Persistence of the gating", most=1.0),
+    _whole("fabric.gating_iterations", "Iterations of the gating", 1, MAX_ITERATIONS),
     _choice("settings.effort", "Effort", EFFORTS),
     _choice("settings.model", "Model", ("physical", "paper")),
     _choice("settings.circuits", "Circuits", ("continuous", "per-slot")),

@@ -13,7 +13,9 @@ from topox_core.topology.routing import RoutedNetwork
 Circuits = NDArray[np.int32]
 
 
-def greedy_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
+def greedy_circuits(
+    bytes_between: NDArray[np.float64], ports: int, laid: Circuits | None = None
+) -> Circuits:
     """Return circuits, each to the pair with most bytes a circuit it would then have, while both ends have ports.
 
     Parameters
@@ -22,12 +24,14 @@ def greedy_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
         Matrix servers x servers; ties go to the lower source, then the lower destination.
     ports
         Of every server, each way.
+    laid
+        Circuits that are there already, if any.
     """
     n = len(bytes_between)
-    circuits = np.zeros((n, n), np.int32)
-    out, into = [ports] * n, [ports] * n
+    circuits = np.zeros((n, n), np.int32) if laid is None else laid.copy()
+    out, into = (ports - circuits.sum(axis=1)).tolist(), (ports - circuits.sum(axis=0)).tolist()
     waiting = [
-        (-float(bytes_between[a, b]), int(a), int(b))
+        (-float(bytes_between[a, b]) / (int(circuits[a, b]) + 1), int(a), int(b))
         for a, b in zip(*np.nonzero(bytes_between), strict=True)
         if a != b
     ]
@@ -41,6 +45,32 @@ def greedy_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
         into[b] -= 1
         heapq.heappush(waiting, (-float(bytes_between[a, b]) / (int(circuits[a, b]) + 1), a, b))
     return circuits
+
+
+def minimax_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
+    """Return circuits that keep the most bytes a circuit as few as ports allow, without forwarding.
+
+    The fewest is found by bisection to a part in 10^9: circuits of a pair are its bytes over it,
+    rounded up. Ports left over are dealt greedily. No circuits at all where a server talks to more
+    peers than it has ports.
+    """
+    wanted = np.where(np.eye(len(bytes_between), dtype=bool), 0.0, bytes_between)
+    busiest = float(max(wanted.sum(axis=0).max(initial=0.0), wanted.sum(axis=1).max(initial=0.0)))
+    low, high = busiest / ports / 2, busiest
+    if busiest <= 0 or not _fit(_circuits_for(wanted, high), ports):
+        return np.zeros(wanted.shape, np.int32)
+    while high - low > 1e-9 * busiest:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _fit(_circuits_for(wanted, middle), ports) else (middle, high)
+    return greedy_circuits(wanted, ports, _circuits_for(wanted, high))
+
+
+def _circuits_for(wanted: NDArray[np.float64], most_bytes: float) -> Circuits:
+    return np.ceil(wanted / most_bytes * (1 - 1e-12)).astype(np.int32)
+
+
+def _fit(circuits: Circuits, ports: int) -> bool:
+    return bool(circuits.sum(axis=0).max() <= ports and circuits.sum(axis=1).max() <= ports)
 
 
 def with_kept(circuits: Circuits, before: Circuits, ports: int) -> Circuits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import Choice, step_pattern
 from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
-from topox_core.model.rings import RING, Pattern, pattern
+from topox_core.model.rings import RING, Pattern, distinct_rings, pattern
 from topox_core.model.transfer_graph import (
     TRANSFER,
     IntArray,
@@ -35,6 +36,9 @@ class _Block:
     size_bytes: float
 
 
+StridesOf = Callable[[Group], tuple[int, ...]]
+
+
 def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
     """Return the graph with ring collectives on a layout's rings, one a stride, equal shares.
 
@@ -48,7 +52,23 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
     InputError
         If a group is not one the layout was found for, or the transfers become too many.
     """
-    blocks = _blocks(graph, result)
+    return on_strides(graph, lambda members: ring_strides(result, members))
+
+
+def on_ring_count(graph: TransferGraph, rings: int) -> TransferGraph:
+    """Return the graph with every ring collective on so many rings, as far as its group has them."""
+    return on_strides(graph, lambda members: distinct_rings(len(members))[:rings] or (1,))
+
+
+def on_strides(graph: TransferGraph, strides_of: StridesOf) -> TransferGraph:
+    """Return the graph with each group's ring collectives on the strides given for it, equal shares.
+
+    Raises
+    ------
+    InputError
+        If the transfers become too many.
+    """
+    blocks = _blocks(graph, strides_of)
     if not blocks:
         return graph
     count = np.ones(len(graph), np.int64)
@@ -79,7 +99,7 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
         ids[here] = [one.id for one in transfers_now]
         changed[before.collective] = transfers_now
     waits, ptr = _predecessors(graph, blocks, count, first)
-    strides = {block.members: ring_strides(result, block.members) for block in blocks}
+    strides = {block.members: strides_of(block.members) for block in blocks}
     words = "".join(f"{members}{p}" for members, p in strides.items())
     return TransferGraph(
         ids=tuple(ids),
@@ -102,12 +122,12 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
     )
 
 
-def _blocks(graph: TransferGraph, result: LayoutResult) -> list[_Block]:
+def _blocks(graph: TransferGraph, strides_of: StridesOf) -> list[_Block]:
     shapes: dict[tuple[str, int, tuple[int, ...], bool], Pattern] = {}
     blocks = []
     for members, nodes, _ in ring_collectives(graph):
         first = int(nodes[0])
-        kind, strides = graph.task_kind[first], ring_strides(result, members)
+        kind, strides = graph.task_kind[first], strides_of(members)
         in_steps = int(graph.origin[first]) in graph.algorithm
         key = (kind, len(members), strides, in_steps)
         if key not in shapes:

@@ -65,8 +65,13 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
 def _key(case: Case, name: str, options: FabricOptions, runs: Runs) -> str:
     # No page gives a layout.
     own = [getattr(options, one) for one in ENTRIES[name].options if one != "layout"]
-    # A plan that is better by now may be better than the ideal switch was.
-    known = [run.iteration_ms for run in runs.values()] if name == "ideal" else []
+    # A plan that is better by now may be better than the ideal switch was; a plan may keep circuits
+    # that were searched.
+    known = [
+        run.iteration_ms
+        for one, run in runs.items()
+        if name == "ideal" or (name == "scheduled" and one == "static_graph")
+    ]
     return f"{case.key}|{case.settings.seed}|{name}|{own}|{known}"
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.economics.caveats import most_gpus
+from topox_core.economics.clusters import CLUSTER_NETWORKS
 from topox_core.economics.comparison import Question, curves, per_dollar, sizes_up_to, year_of
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.fabrics.bills import fabric_bill
@@ -229,7 +230,7 @@ def for_a_dollar(theme: Theme) -> None:
             [
                 {
                     "Fabric": contest.labels[name],
-                    "Built as": NETWORKS[ENTRIES[name].built_as]
+                    "Built as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
                     if name in bought
                     else "not for sale",
                     "Iteration time": time(runs[name].iteration_ms),

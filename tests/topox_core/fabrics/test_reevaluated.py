@@ -19,7 +19,7 @@ from topox_core.fabrics.fluid import Pairs, Simulation
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.fabrics.run import FabricOptions, FabricRequest
-from topox_core.fabrics.static import static_layout, wired
+from topox_core.fabrics.static_layout import static_layout, wired
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import Lowering, lower
 from topox_core.runs.stopping import never

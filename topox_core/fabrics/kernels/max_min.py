@@ -19,6 +19,7 @@ from topox_core.fabrics.kernels.state import (
     GAINED,
     LOST,
     NOW,
+    WORK,
     State,
     TaskTables,
 )
@@ -177,6 +178,7 @@ def gather(plan: TaskTables, state: State, floor: float, mark: int) -> tuple[int
                         links += 1
         state.residual[link] = left
         state.unfilled[link] = unfilled
+        state.counts[WORK] += state.link_classes[link]
     return links, classes
 
 

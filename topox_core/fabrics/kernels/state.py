@@ -20,8 +20,9 @@ from topox_core.model.transfer_graph import FloatArray, IntArray
 Int64Array = NDArray[np.int64]
 
 # Places in ``State.counts`` and ``State.clock``.
-EVENTS, FINISHING, ENDED, BATCHES, EPOCH, CHANGED, STACK, TOUCHED = range(8)
+EVENTS, FINISHING, ENDED, BATCHES, EPOCH, CHANGED, STACK, TOUCHED, WORK = range(9)
 NOW, FLOOR = range(2)
+# ``WORK`` counts paths on links that were looked at for new rates: what a run takes, on any machine.
 # Bits of ``State.change``: what happened to a class in this batch.
 LOST, GAINED = 1, 2
 
@@ -137,7 +138,7 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
 
     return State(
         clock=real(2),
-        counts=np.zeros(8, np.int64),
+        counts=np.zeros(9, np.int64),
         waiting=waiting.astype(np.int32),
         open_parts=whole(n),
         start=np.full(n, np.nan),

@@ -1,0 +1,348 @@
+"""Fixed circuits from the task graph: by hand, against every layout, against the exact program, and never behind their starts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import ROOT, examples, long_after
+from tests.past import load_past
+from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from topox_core.api import load_cluster, load_graph
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import compare, run_one
+from topox_core.fabrics.exact_layout import exact_direct_layout
+from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
+from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import Lowering
+from topox_core.runs.stopping import never
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.topology.greedy import greedy_circuits, minimax_circuits
+from topox_core.topology.routing import RoutedNetwork
+
+SETTINGS = Settings.of(engine="list")
+SLACK = 1 + 1e-9
+SUITE = ROOT.parent / "shared" / "bench" / "instances"
+
+
+def request(task_graph: TaskGraph, of: Cluster, **options: object) -> FabricRequest:
+    return FabricRequest(lower(task_graph), of, SETTINGS, FabricOptions(**options))  # type: ignore[arg-type]
+
+
+def loaded(name: str) -> tuple[TaskGraph, Cluster]:
+    """A sample, or an instance of the suite, which may not be on this machine."""
+    if "-" not in name or name == "dlrm-16" or name.startswith("llama3"):
+        return load_past(name)
+    files = sorted(SUITE.glob(f"{name}.taskgraph.json*"))
+    if not files:
+        pytest.skip("the suite is not on this machine")
+    return load_graph(files[0]), load_cluster(SUITE / f"{name}.cluster.json")
+
+
+# --- by hand
+
+# Two transfers leave server 0: 6 ms to a server that then computes, 7 ms to one that does not.
+TWO = (transfer("x", 0, 1, 6.0), compute("after", 1, 10.0, "x"), transfer("y", 0, 2, 7.0))
+THREE = (*TWO, transfer("z", 3, 1, 2.0), compute("last", 2, 1.0, "z"))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "servers", "ports", "by_matrix_ms", "by_graph_ms", "circuits"),
+    [
+        (TWO, 3, 3, 16.0, 13.0, {(0, 1): 2, (0, 2): 1}),
+        (THREE, 4, 4, 13.0, 12.0, {(0, 1): 3, (0, 2): 1, (3, 1): 1}),
+    ],
+)
+def test_the_graph_gives_circuits_to_what_computing_waits_for(
+    tasks: tuple, servers: int, ports: int, by_matrix_ms: float, by_graph_ms: float, circuits: dict
+) -> None:
+    of = cluster(servers, ports_per_server=ports, switches=ports)
+    order = request(graph(*tasks), of)
+    by_matrix = greedy_circuits(LayoutTimes(order.graph, of, True).bytes_between, ports)
+    assert LayoutTimes(order.graph, of, True).time_ms(by_matrix) == pytest.approx(by_matrix_ms)
+    answer = layout_by_graph(order, 0, never)
+    assert answer.best.time_ms == pytest.approx(by_graph_ms)
+    laid = {
+        (int(a), int(b)): int(answer.best.layout.circuits[a, b])
+        for a, b in zip(*np.nonzero(answer.best.layout.circuits), strict=True)
+    }
+    assert laid == circuits
+    exact = exact_direct_layout(order.graph, of, by_matrix_ms)
+    assert exact.proved and exact.makespan_ms == pytest.approx(by_graph_ms, rel=1e-5)
+    assert exact.circuits is not None
+    assert all(exact.circuits[pair] == count for pair, count in circuits.items())
+
+
+def test_of_the_nine_permutations_of_race_six_connect_and_the_best_is_found() -> None:
+    task_graph, of = load_past("race")
+    order = request(task_graph, of)
+    times = LayoutTimes(order.graph, of, True)
+    found = []
+    for ends in itertools.permutations(range(4)):
+        if all(ends[a] != a for a in range(4)):
+            circuits = np.zeros((4, 4), np.int32)
+            circuits[range(4), ends] = 1
+            found.append(times.time_ms(circuits))
+    assert sorted(found)[:6] == pytest.approx(
+        [86.192794, 86.825501, 86.825501, 87.548183, 91.110107, 91.110107], abs=1e-6
+    )
+    assert sorted(found)[6:] == [math.inf] * 3
+    answer = layout_by_graph(order, 0, never)
+    assert answer.every
+    assert answer.best.time_ms == pytest.approx(86.192794, abs=1e-6)
+
+
+def test_circuits_that_save_no_time_are_given_back() -> None:
+    """3 ms of computing hide the transfer from 2 to 1 on one circuit; the other three can go."""
+    tasks = (transfer("x", 0, 1, 4.0), compute("c", 0, 9.0), transfer("y", 2, 1, 2.0))
+    of = cluster(3, ports_per_server=4, switches=4)
+    answer = layout_by_graph(request(graph(*tasks), of), 200, never)
+    assert answer.best.time_ms == pytest.approx(9.0)
+    assert answer.circuits == 2
+    assert answer.given_back > 0
+
+
+# --- routes and times
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> np.ndarray:
+    n = draw(st.integers(2, 8))
+    values = draw(st.lists(st.integers(0, 2), min_size=n * n, max_size=n * n))
+    circuits = np.array(values, np.int32).reshape(n, n)
+    np.fill_diagonal(circuits, 0)
+    return circuits
+
+
+@examples(60)
+@given(matrices())
+def test_compiled_routes_are_those_of_the_routed_network(circuits: np.ndarray) -> None:
+    n = len(circuits)
+    network = RoutedNetwork(circuits)
+    pairs = [(a, b) for a in range(n) for b in range(n) if a != b and network.connected(a, b)]
+    tasks = graph(*(transfer(f"t{a}-{b}", a, b, 1.0) for a, b in pairs), compute("c", 0, 1.0))
+    times = LayoutTimes(lower(tasks), cluster(n, ports_per_server=2 * n), True)
+    routes = times.layout(circuits, "any").routes
+    assert routes == {pair: network.shortest_paths(*pair, 2) for pair in pairs}
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_layout_takes_the_time_of_the_static_fabric(seed: int, duplex: str) -> None:
+    of = cluster(4, ports_per_server=2, switches=2, duplex=duplex, latency_us=20.0 * (seed % 2))
+    order = request(random_graph(seed, tasks=30), of)
+    times = LayoutTimes(order.graph, of, True)
+    circuits = greedy_circuits(np.random.default_rng(seed).random((4, 4)), 2)
+    time_ms = times.time_ms(circuits)
+    if time_ms == math.inf:
+        with pytest.raises(ValueError, match="not connected"):
+            times.layout(circuits, "none")
+        return
+    options = FabricOptions(layout=times.layout(circuits, "drawn"))
+    run = run_one("static", replace(order, options=options))
+    assert run.iteration_ms == pytest.approx(time_ms, rel=1e-12)
+    for share in (0.2, 0.7, 0.95, 0.999999):
+        again = LayoutTimes(order.graph, of, True)
+        assert again.time_ms(circuits, share * time_ms) == math.inf
+        assert again.time_ms(circuits, share * time_ms) == math.inf  # and remembered so
+        assert again.time_ms(circuits, time_ms * SLACK) == pytest.approx(time_ms, rel=1e-12)
+    assert (times.busy_ms(circuits) <= time_ms * SLACK).all()
+
+
+@pytest.mark.parametrize(("servers", "ports"), [(2, 3), (3, 1), (3, 2), (4, 1)])
+def test_every_layout_is_every_layout(servers: int, ports: int) -> None:
+    found = {one.tobytes() for one in every_layout(servers, list(range(servers)), ports)}
+    places = [(a, b) for a in range(servers) for b in range(servers) if a != b]
+    expected = set()
+    for counts in itertools.product(range(ports + 1), repeat=len(places)):
+        circuits = np.zeros((servers, servers), np.int32)
+        for pair, count in zip(places, counts, strict=True):
+            circuits[pair] = count
+        if circuits.sum(axis=0).max() <= ports and circuits.sum(axis=1).max() <= ports:
+            expected.add(circuits.tobytes())
+    assert found == expected
+
+
+def test_least_load_by_hand() -> None:
+    """8 and 4 bytes from server 0 with 3 ports: two circuits and one carry 4 bytes each."""
+    wanted = np.zeros((3, 3))
+    wanted[0, 1], wanted[0, 2] = 8.0, 4.0
+    circuits = minimax_circuits(wanted, 3)
+    assert (circuits[0, 1], circuits[0, 2]) == (2, 1)
+
+
+@examples(60)
+@given(matrices(), st.integers(1, 5), st.integers(0, 99))
+def test_least_load_is_no_larger_than_greedy_and_keeps_to_the_ports(
+    drawn: np.ndarray, ports: int, seed: int
+) -> None:
+    wanted = drawn * np.random.default_rng(seed).random(drawn.shape)
+    circuits, greedy = minimax_circuits(wanted, ports), greedy_circuits(wanted, ports)
+    assert circuits.sum(axis=0).max() <= ports and circuits.sum(axis=1).max() <= ports
+    talking = wanted > 0
+    if not talking.any() or not circuits.any():
+        return
+    assert (circuits[talking] > 0).all()
+    load = (wanted[talking] / circuits[talking]).max()
+    if (greedy[talking] > 0).all():
+        assert load <= (wanted[talking] / greedy[talking]).max() * SLACK
+
+
+# --- never behind
+
+
+def assert_never_behind(order: FabricRequest) -> None:
+    answer = layout_by_graph(order, order.options.layout_steps, never)
+    assert answer.best.time_ms <= min(time_ms for _, time_ms in answer.starts) * SLACK
+    by_graph = run_one("static_graph", order)
+    assert by_graph.iteration_ms == pytest.approx(answer.best.time_ms, rel=1e-12)
+    assert by_graph.bound_ms <= by_graph.iteration_ms * SLACK
+    for laid_by in ("topoopt", "matrix", "graph"):
+        options = replace(order.options, layout_by=laid_by)
+        run = run_one("static", replace(order, options=options))
+        assert by_graph.iteration_ms <= run.iteration_ms * SLACK, laid_by
+    ports = order.cluster.ports_per_server
+    circuits = answer.best.layout.circuits
+    assert circuits.sum(axis=0).max() <= ports and circuits.sum(axis=1).max() <= ports
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("seed", long_after(4, range(60)))
+def test_the_graph_is_never_behind_on_random_graphs(seed: int, duplex: str) -> None:
+    of = cluster(5, ports_per_server=1 + seed % 3, switches=1 + seed % 3, duplex=duplex)
+    assert_never_behind(request(random_graph(seed, tasks=30, servers=5), of, layout_steps=60))
+
+
+@pytest.mark.parametrize("name", long_after(2, ["patience", "race", "moe", "fsdp", "dlrm-16"]))
+def test_the_graph_is_never_behind_on_samples(name: str) -> None:
+    assert_never_behind(request(*load_past(name), layout_steps=60))
+
+
+def test_where_algorithms_are_free_it_starts_from_what_fixed_circuits_chose() -> None:
+    task_graph, of = load_past("patience")
+    free = Settings.of(engine="list", free=FREE)
+    runs = compare(task_graph, of, free, ("ideal", "static", "static_graph", "scheduled"))
+    alone = compare(task_graph, of, free, ("static_graph",))["static_graph"]
+    assert alone.iteration_ms == pytest.approx(runs["static_graph"].iteration_ms)
+    assert runs["ideal"].iteration_ms <= runs["static_graph"].iteration_ms * SLACK
+    assert runs["static_graph"].iteration_ms <= runs["static"].iteration_ms * SLACK
+
+
+def test_a_plan_may_keep_the_circuits_that_were_searched() -> None:
+    task_graph, of = load_past("race")
+    of = of.changed(reconfiguration_ms=100.0)
+    runs = compare(task_graph, of, SETTINGS, ("static", "static_graph", "scheduled"))
+    assert runs["static_graph"].iteration_ms == pytest.approx(86.192794, abs=1e-6)
+    assert runs["scheduled"].iteration_ms == pytest.approx(86.192794, abs=1e-6)
+
+
+# --- what the reference reports
+
+
+@pytest.mark.parametrize(
+    ("name", "published_ms", "released_ms", "matrix_ms"),
+    long_after(
+        2,
+        [
+            ("moe", 368.572939, 336.480320, 263.049321),
+            ("llama3-8b", 647.119006, 1038.390004, 647.119006),
+            ("dlrm-16", 40.712773, 44.907077, 40.712773),
+            ("small-1f1b-p4d2m6", 191.894593, 187.484184, 176.559435),
+            ("small-random-200", 180.736269, 185.759927, 200.983818),
+            ("small-dlrm-n8l3", 60.093175, 76.357556, 55.050130),
+            ("small-moe-n4l4", 178.334470, 191.789429, 228.511738),
+            ("medium-flexnet-dlrm16", 111.779262, 298.936152, 73.881964),
+            ("medium-1f1b-p8d2m16", 591.992427, 456.087100, 451.882683),
+            ("medium-moe-n8l4x2", 340.280606, 386.878035, 320.940435),
+            ("medium-dlrm-n16l8", 196.142425, 213.281733, 126.279837),
+            ("medium-fsdp-n16l12", 477.309138, 476.400388, 188.084207),
+        ],
+    ),
+)
+def test_the_layouts_to_begin_with_take_what_the_reference_says(
+    name: str, published_ms: float, released_ms: float, matrix_ms: float
+) -> None:
+    order = request(*loaded(name))
+    for variant, expected_ms in (("published", published_ms), ("released", released_ms)):
+        options = FabricOptions(topology_variant=variant)
+        run = run_one("static", replace(order, options=options))
+        assert run.iteration_ms == pytest.approx(expected_ms, abs=1e-6)
+    assert layout_by_matrix(order).best.time_ms == pytest.approx(matrix_ms, abs=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(30))
+def test_no_direct_layout_beats_the_exact_program(seed: int) -> None:
+    """Three servers, two ports: every layout with fair shares against free rates, and the bound below both."""
+    task_graph = random_graph(seed, tasks=5, servers=3, collectives=False)
+    of = cluster(3, ports_per_server=2, switches=2)
+    lowered = lower(task_graph)
+    times = LayoutTimes(lowered, of, True)
+    if not len(times.pairs) or not times.bytes_between.any():
+        return
+    fair_ms = min(
+        times.time_ms(circuits)
+        for circuits in every_layout(3, [0, 1, 2], 2)
+        if (circuits[times.pairs.source, times.pairs.destination] > 0).all()
+    )
+    exact = exact_direct_layout(lowered, of, fair_ms * SLACK)
+    assert exact.proved
+    assert exact.makespan_ms <= fair_ms * (1 + 1e-5)
+
+
+# --- what can be asked, and what not
+
+
+def test_the_same_seed_gives_the_same_layout_and_strides_of_the_user_stay() -> None:
+    task_graph, of = load_past("moe")
+    order = request(task_graph, of, layout_steps=30)
+    one, other = (layout_by_graph(order, 30, never) for _ in range(2))
+    assert (one.best.layout.circuits == other.best.layout.circuits).all()
+    chosen = replace(order, graph=lower(task_graph, Lowering(rings=1, strides=(3,))))
+    assert layout_by_graph(chosen, 5, never).best.graph.lowering.strides == (3,)
+
+
+def test_a_search_can_be_stopped() -> None:
+    with pytest.raises(Stopped):
+        layout_by_graph(request(*load_past("moe")), 30, lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("options", "servers", "words"),
+    [
+        ({"layout_by": "chance"}, 3, "field layout_by: must be one of topoopt, matrix, graph"),
+        (
+            {"layout_by": "graph", "layout_steps": -1},
+            3,
+            "layout_steps: must be from 0 to 1,000,000",
+        ),
+        ({"layout_by": "matrix"}, 2_000, "servers: must be at most 1,024"),
+        ({"layout_by": "graph"}, 2_000, "servers: must be at most 1,024"),
+    ],
+)
+def test_what_cannot_be_laid_is_refused_in_one_line(
+    options: dict[str, object], servers: int, words: str
+) -> None:
+    order = request(graph(transfer("x", 0, 1, 1.0)), cluster(servers), **options)
+    with pytest.raises(InputError, match=words) as error:
+        run_one("static", order)
+    assert "\n" not in str(error.value)
+
+
+def test_the_exact_program_says_what_is_too_large() -> None:
+    many = graph(*(transfer(f"t{k}", 0, 1, 1.0) for k in range(13)))
+    with pytest.raises(InputError, match="13 transfers with bytes, more than the 12"):
+        exact_direct_layout(lower(many), cluster(2), 20.0)
+    with pytest.raises(InputError, match="field duplex: must be full"):
+        exact_direct_layout(lower(many), cluster(2, duplex="half"), 20.0)

@@ -1,0 +1,114 @@
+"""Fixed circuits to begin a search with: TopologyFinder's, and those that a matrix of bytes asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import Pairs, simulate
+from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.run import FabricRequest
+from topox_core.fabrics.static_layout import static_layout, wired
+from topox_core.model.layout import Layout
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.stopping import Stop
+from topox_core.topology.finder import VARIANTS
+from topox_core.topology.greedy import Circuits as Matrix
+from topox_core.topology.greedy import greedy_circuits, minimax_circuits, repaired
+from topox_core.topology.mutation import on_ring_count
+
+# Matrices of circuits are looked at whole.
+MAX_SERVERS = 1_024
+GREEDY, MINIMAX = "greedy by bytes", "fewest bytes a circuit"
+
+
+@dataclass(frozen=True)
+class LaidCircuits:
+    """Fixed circuits with the graph that they carry, and the time of an iteration on them."""
+
+    graph: TransferGraph
+    layout: Layout
+    time_ms: float
+
+
+@dataclass(frozen=True)
+class MatrixStart:
+    """A matrix of circuits for one of the graphs, with its time over shortest routes."""
+
+    times: LayoutTimes
+    circuits: Matrix
+    time_ms: float
+    name: str
+
+
+def check_size(order: FabricRequest) -> None:
+    """Refuse a cluster whose matrices of circuits would be too large, with one line."""
+    if order.cluster.servers > MAX_SERVERS:
+        raise InputError(
+            f"must be at most {MAX_SERVERS:,} for circuits from a matrix or the task graph "
+            f"(got {order.cluster.servers:,})",
+            file="cluster",
+            field="servers",
+        )
+
+
+def ring_graphs(order: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
+    """Yield the graph as it is lowered, then on one ring and on one a port, with words for each.
+
+    All-reduce traffic is mutable, so the number of rings is the layout's to choose; strides that
+    the user chose stay.
+    """
+    graph, ports = order.graph, order.cluster.ports_per_server
+    yield "", graph
+    if graph.lowering.strides:
+        return
+    for rings in dict.fromkeys((1, ports)):
+        if rings == graph.lowering.rings:
+            continue
+        try:
+            moved = on_ring_count(graph, rings)
+        except InputError:  # too many transfers
+            continue
+        if moved is not graph:
+            yield f"{rings} ring{'s' if rings > 1 else ''}", moved
+
+
+def matrix_starts(times: LayoutTimes, rings: str) -> Iterator[MatrixStart]:
+    """Yield circuits for the bytes of a graph, repaired so that everybody reaches whom it talks to."""
+    wanted, ports = times.bytes_between, times.cluster.ports_per_server
+    pairs = times.pairs
+    talking = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
+    for name, circuits in (
+        (GREEDY, greedy_circuits(wanted, ports)),
+        (MINIMAX, minimax_circuits(wanted, ports)),
+    ):
+        if name == MINIMAX and talking and not circuits.any():
+            continue
+        mended = repaired(circuits, talking, wanted, ports)
+        words = f"{name}, {rings}" if rings else name
+        yield MatrixStart(times, mended, times.time_ms(mended), words)
+
+
+def found_layouts(order: FabricRequest, stop: Stop) -> Iterator[LaidCircuits]:
+    """Yield what TopologyFinder lays, in both variants, and the static fabric where it was run already.
+
+    ``order.options.topology_variant`` comes first. A variant that cannot serve the graph is left
+    out.
+    """
+    known = order.runs.get("static")
+    if known is not None and known.execution.layout is not None:
+        execution = known.execution
+        assert execution.layout is not None
+        yield LaidCircuits(execution.graph, execution.layout, execution.makespan_ms)
+    chosen = order.options.topology_variant
+    for variant in sorted(VARIANTS, key=lambda one: one != chosen):
+        try:
+            result, moved = static_layout(order.graph, order.cluster, variant, order.settings.seed)
+            pairs = Pairs.of(moved, order.cluster)
+            network = wired(result.layout, pairs, order.cluster).network
+        except InputError:
+            continue
+        exclusive = order.settings.exclusive_devices
+        _, end = simulate(moved, order.cluster, pairs, network, exclusive, stop)
+        yield LaidCircuits(moved, result.layout, float(end.max(initial=0.0)))

@@ -1,0 +1,216 @@
+"""How long an iteration takes on circuits that stay, for one matrix of circuits after another."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs
+from topox_core.fabrics.kernels.state import WORK, State, fresh
+from topox_core.fabrics.kernels.whole import run_until
+from topox_core.model.cluster import Cluster
+from topox_core.model.durations import bytes_per_ms
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.layout import Layout
+from topox_core.model.passes import heads, tails, topological_order
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.topology.greedy import Circuits as Matrix
+from topox_core.topology.kernels.routes import shortest_routes
+
+
+class LayoutTimes:
+    """Times of a graph on matrices of circuits, each routed over up to two shortest paths a pair.
+
+    The same time as :func:`~topox_core.fabrics.static.run_static` gives for the layout, remembered by
+    matrix. Bytes of a pair are split evenly over its paths.
+
+    Parameters
+    ----------
+    exclusive_devices
+        Whether a compute task holds its (server, device) alone.
+    """
+
+    def __init__(self, graph: TransferGraph, cluster: Cluster, exclusive_devices: bool) -> None:
+        self.graph, self.cluster, self.exclusive = graph, cluster, exclusive_devices
+        self.pairs = Pairs.of(graph, cluster)
+        self.tasks = FluidTasks.of(graph, cluster, self.pairs, exclusive_devices)
+        self.evaluations, self.work = 0, 0
+        self.head_ms, self.tail_ms = self._least_times()
+        self._waiting = np.diff(graph.pred_ptr)
+        moving, count = self.tasks.moving, len(self.pairs)
+        pair, sent = self.tasks.pair, self.tasks.work_bytes[moving]
+        self._pair_bytes = np.bincount(pair, sent, count)
+        # What lies before the first byte of a pair and after the last one, at least.
+        self._pair_head, self._pair_after = np.full(count, np.inf), np.full(count, np.inf)
+        np.minimum.at(self._pair_head, pair, self.head_ms[moving])
+        speed = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+        np.minimum.at(self._pair_after, pair, self.tail_ms[moving] - sent / speed)
+        self._by_destination = np.argsort(self.pairs.destination, kind="stable").astype(np.int32)
+        # The time of a matrix, or minus the time up to which it is known not to be over.
+        self._known: dict[bytes, float] = {}
+        self._last: tuple[bytes, State] | None = None
+
+    @property
+    def bytes_between(self) -> FloatArray:
+        """Matrix servers x servers of the bytes of one iteration."""
+        matrix = np.zeros((self.cluster.servers, self.cluster.servers))
+        matrix[self.pairs.source, self.pairs.destination] = self._pair_bytes
+        return matrix
+
+    def time_ms(self, circuits: Matrix, latest_ms: float = math.inf) -> float:
+        """Return the iteration's time; infinite where it is above ``latest_ms`` or a talking pair has no path."""
+        key = _digest(circuits)
+        known = self._known.get(key)
+        if known is not None and (known >= 0 or -known >= latest_ms):
+            return known if 0 <= known <= latest_ms else math.inf
+        self.evaluations += 1
+        routes = self._routes(circuits)
+        connected, time_ms = routes is not None, math.inf
+        if routes is not None and self._least_ms(circuits, routes) <= latest_ms * (1 + 1e-12):
+            plan = self.tasks.on(self._network(circuits, routes))
+            state = fresh(plan, self._waiting)
+            if run_until(plan, state, self.tail_ms, latest_ms):
+                time_ms = float(state.end.max(initial=0.0))
+                self._last = key, state
+            self.work += int(state.counts[WORK])
+        self.work += len(self.graph) + len(self.pairs)
+        self._known[key] = -latest_ms if connected and time_ms == math.inf else time_ms
+        return time_ms
+
+    def execution(self, circuits: Matrix) -> Execution | None:
+        """Return the execution of a matrix; None where a talking pair has no path."""
+        if self._last is None or self._last[0] != _digest(circuits):
+            self._known.pop(_digest(circuits), None)
+            if self.time_ms(circuits) == math.inf:
+                return None
+        assert self._last is not None
+        state = self._last[1]
+        return Execution(self.graph, self.cluster, state.start, state.end, Circuits.none())
+
+    def layout(self, circuits: Matrix, name: str) -> Layout:
+        """Return a matrix with its routes; raises ValueError where a talking pair has no path."""
+        rows = self._routes(circuits)
+        if rows is None:
+            raise ValueError("two servers that talk are not connected")
+        source, destination = (ends.tolist() for ends in np.nonzero(circuits))
+        links, routes = rows.path_link.tolist(), {}
+        ends = zip(self.pairs.source.tolist(), self.pairs.destination.tolist(), strict=True)
+        for i, pair in enumerate(ends):
+            paths = []
+            for path in range(int(rows.pair_ptr[i]), int(rows.pair_ptr[i + 1])):
+                crossed = links[rows.path_ptr[path] : rows.path_ptr[path + 1]]
+                paths.append((source[crossed[0]], *(destination[link] for link in crossed)))
+            routes[pair] = tuple(paths)
+        return Layout(circuits, routes, name)
+
+    def busy_ms(self, circuits: Matrix) -> FloatArray:
+        """Return how long each link would need for its bytes alone, as a matrix servers x servers.
+
+        Raises
+        ------
+        ValueError
+            If two servers that talk are not connected.
+        """
+        routes = self._routes(circuits)
+        if routes is None:
+            raise ValueError("two servers that talk are not connected")
+        source, destination = np.nonzero(circuits)
+        busy = np.zeros(circuits.shape)
+        busy[source, destination] = self._link_ms(circuits, routes)
+        return busy
+
+    def _link_ms(self, circuits: Matrix, routes: _Routes) -> FloatArray:
+        split = np.diff(routes.pair_ptr)
+        on_path = np.repeat(self._pair_bytes / np.maximum(split, 1), split)
+        hops = np.diff(routes.path_ptr)
+        capacity = circuits[np.nonzero(circuits)] * bytes_per_ms(self.cluster.port_gbps)
+        carried = np.bincount(routes.path_link, np.repeat(on_path, hops), len(capacity))
+        return np.asarray(carried / capacity, np.float64)
+
+    def _least_times(self) -> tuple[FloatArray, FloatArray]:
+        """Return the least time before each task begins, and from then to the end: all ports of a server for each transfer."""
+        graph, tasks = self.graph, self.tasks
+        speed = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
+        length = np.nan_to_num(tasks.length_ms) + tasks.work_bytes / speed
+        succ_ptr, succ_idx = graph.successors
+        order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+        head = heads(order, graph.pred_ptr, graph.pred_idx, length)
+        return head, tails(order, succ_ptr, succ_idx, length) + length
+
+    def _least_ms(self, circuits: Matrix, routes: _Routes) -> float:
+        """Return a time that the iteration cannot be shorter than: load of a link, after and before what must lie beside it."""
+        link = routes.path_link
+        hops = np.diff(routes.path_ptr)
+        pair = np.repeat(np.repeat(np.arange(len(self.pairs)), np.diff(routes.pair_ptr)), hops)
+        load = self._link_ms(circuits, routes)
+        before, after = np.full(len(load), np.inf), np.full(len(load), np.inf)
+        np.minimum.at(before, link, self._pair_head[pair])
+        np.minimum.at(after, link, self._pair_after[pair])
+        used = load > 0
+        return float((before + load + after)[used].max(initial=0.0))
+
+    def _routes(self, circuits: Matrix) -> _Routes | None:
+        """Return the routes of all pairs; None where one has none."""
+        pairs = self.pairs
+        connected, *rows = shortest_routes(
+            circuits, pairs.source, pairs.destination, self._by_destination
+        )
+        return _Routes(*rows) if connected else None
+
+    def _network(self, circuits: Matrix, routes: _Routes) -> FluidNetwork:
+        source, destination = np.nonzero(circuits)
+        capacity = circuits[source, destination].astype(np.float64)
+        path_ptr, path_link = routes.path_ptr, routes.path_link
+        if self.cluster.duplex == "half":
+            capacity, path_ptr, path_link = half_duplex(
+                self.cluster, circuits, (source, destination), path_ptr, path_link
+            )
+        speed = bytes_per_ms(self.cluster.port_gbps)
+        return FluidNetwork(capacity * speed, path_ptr, path_link, routes.pair_ptr)
+
+
+class _Routes(NamedTuple):
+    """Paths of pairs and links of paths, in compressed rows."""
+
+    pair_ptr: IntArray
+    path_ptr: IntArray
+    path_link: IntArray
+
+
+def _digest(circuits: Matrix) -> bytes:
+    return hashlib.blake2b(circuits.tobytes(), digest_size=16).digest()
+
+
+def half_duplex(
+    cluster: Cluster,
+    circuits: Matrix,
+    ends: tuple[NDArray[np.intp], NDArray[np.intp]],
+    path_ptr: IntArray,
+    path_link: IntArray,
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return capacities in ports and the paths, with what the two directions of a link and a server's ports share."""
+    source, destination = ends
+    n, links = cluster.servers, len(source)
+    number = np.full((n, n), -1, np.int64)
+    number[source, destination] = np.arange(links)
+    back = number[destination, source]
+    first = np.flatnonzero((back >= 0) & (source < destination))
+    both = np.full(links, -1, np.int64)
+    both[first] = both[back[first]] = links + np.arange(len(first))
+    parallel = circuits[source, destination].astype(np.float64)
+    capacity = np.concatenate(
+        [
+            parallel,
+            np.maximum(parallel[first], parallel[back[first]]),
+            np.full(n, float(cluster.ports_per_server)),
+        ]
+    )
+    ports = links + len(first)
+    table = np.stack([np.arange(links), both, ports + source, ports + destination], axis=1)
+    crossed = table[path_link]
+    counts = np.concatenate([[0], np.cumsum((crossed >= 0).sum(axis=1))])
+    return capacity, counts[path_ptr].astype(np.int32), crossed[crossed >= 0].astype(np.int32)

@@ -1,0 +1,445 @@
+"""Regional circuits for experts (after MixNet): a packet switch with some ports, optical switches of regions with the others.
+
+After MixNet (arXiv 2501.03905), built from its abstract and a conference summary. Transfers between
+experts of one region take their circuit while it is up, everything else shares the packet switch;
+circuits follow the bytes of the exchange at hand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, Stopped, check_servers
+from topox_core.fabrics.gating import Gating
+from topox_core.fabrics.kernels.bottleneck import bottleneck_circuits
+from topox_core.fabrics.kernels.whole import advance_to_news, news_of
+from topox_core.fabrics.packet import ideal_bound
+from topox_core.fabrics.regional_options import GIVEN, RegionalOptions
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
+from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import critical_path
+from topox_core.model.csr import flattened
+from topox_core.model.durations import bytes_per_ms
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.runs.stopping import Stop
+from topox_core.topology.greedy import Circuits as Matrix
+
+BATCHES_BETWEEN_STOPS = 2_000
+
+
+@dataclass(frozen=True)
+class RegionalIteration:
+    """One iteration among several: its execution, what was changed in it, and where its bytes went."""
+
+    execution: Execution
+    traffic: Traffic
+    changed: int
+    dark_ms: float
+
+
+def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
+    """Run iterations on a packet switch and regional circuits; return the one nearest to their mean.
+
+    Of a server's ports e are on a packet switch that blocks nobody (e * B out and in; half duplex:
+    together), the others on the optical switch of its region. A circuit goes both ways and takes a
+    port at either end. Rates are max-min fair; a transfer between experts of a region moves to its
+    circuit as soon as it is up and back to the packet switch when it goes.
+
+    Raises
+    ------
+    InputError
+        If an option is out of range, or a transfer has no way to its destination.
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    options = order.options.regional
+    iterations = regional_iterations(order, stop)
+    mean = sum(one.execution.makespan_ms for one in iterations) / len(iterations)
+    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean))
+    execution, exclusive = typical.execution, order.settings.exclusive_devices
+    bound = ideal_bound(replace(order, graph=execution.graph))
+    path = critical_path(execution, exclusive)
+    return FabricRun(
+        fabric="regional",
+        execution=execution,
+        bound_ms=min(bound.ms, execution.makespan_ms),
+        bound_by=bound.text,
+        traffic=typical.traffic,
+        path=path,
+        breakdown=Breakdown.of(execution.graph, path),
+        circuits_changed=typical.changed,
+        dark_ms=typical.dark_ms,
+        message=_words(options, order.cluster, len(iterations), mean),
+    )
+
+
+def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms: float) -> str:
+    packet = options.packet_ports_of(cluster)
+    size = min(options.region_servers or cluster.servers, cluster.servers)
+    when = {
+        "gate": "asked for when the gate is known",
+        "foreseen": "asked for ahead of each exchange",
+        "fixed": "the same for all exchanges",
+    }[options.mode]
+    words = (
+        f"{packet} packet and {cluster.ports_per_server - packet} optical ports a server, "
+        f"regions of {size}, circuits {when}"
+    )
+    if iterations > 1:
+        words += f"; mean of {iterations} iterations {mean_ms:.6g} ms"
+    return words
+
+
+def regional_iterations(order: FabricRequest, stop: Stop) -> list[RegionalIteration]:
+    """Return all iterations in their order; raises as :func:`run_regional`."""
+    options = order.options.regional
+    options.check(order.cluster)
+    check_servers(order.graph, order.cluster)
+    gating = Gating(order.graph, order.cluster, options, order.settings.seed)
+    hybrid = _Hybrid.of(order, gating)
+    controller = _Controller(order, gating, hybrid)
+    return [controller.iteration(number, stop) for number in range(options.iterations)]
+
+
+def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str) -> Matrix:
+    """Return symmetric circuits for a matrix of bytes: to the bottleneck, or to most bytes a circuit.
+
+    Ports are those of every server on the optical switch; a circuit takes one at either end.
+    """
+    if ports == 0 or not wanted.any():
+        return np.zeros(wanted.shape, np.int32)
+    if deal == "bottleneck":
+        dealt: Matrix = bottleneck_circuits(wanted, ports, packet_ports)
+        return dealt
+    both = np.triu(wanted + wanted.T, 1)
+    circuits = np.zeros(wanted.shape, np.int32)
+    left = np.full(len(wanted), ports)
+    while True:
+        each = both / (circuits + 1)
+        each[left == 0] = 0.0
+        each[:, left == 0] = 0.0
+        a, b = np.unravel_index(int(np.argmax(each)), each.shape)
+        if each[a, b] <= 0:
+            return circuits
+        circuits[a, b] += 1
+        circuits[b, a] += 1
+        left[[a, b]] -= 1
+
+
+@dataclass(frozen=True)
+class _Hybrid:
+    """Who may use circuits, and the links for any matrix of them.
+
+    ``pairs`` number transfers between experts of one region apart from all others.
+    """
+
+    cluster: Cluster
+    packet_ports: int
+    pairs: Pairs
+    on_circuits: NDArray[np.bool_]
+    region: IntArray
+
+    @staticmethod
+    def of(order: FabricRequest, gating: Gating) -> _Hybrid:
+        """Return what a request has; refuse transfers that have no way."""
+        graph, cluster, options = order.graph, order.cluster, order.options.regional
+        n = cluster.servers
+        region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
+        expert = np.zeros(len(graph), np.bool_)
+        for one in gating.exchanges:
+            expert[one.nodes] = True
+        transfers = np.flatnonzero(graph.kind == TRANSFER)
+        source, destination = graph.source[transfers], graph.destination[transfers]
+        inside = expert[transfers] & (region[source] == region[destination])
+        packet_ports = options.packet_ports_of(cluster)
+        if packet_ports == 0 and not inside.all():
+            node = int(transfers[np.argmin(inside)])
+            raise InputError(
+                "must be at least 1, because not all transfers are between experts of one region "
+                f"(server {graph.source[node]} sends to server {graph.destination[node]})",
+                file="settings",
+                field="regional_packet_ports",
+            )
+        code = (source.astype(np.int64) * n + destination) * 2 + inside
+        unique, number = np.unique(code, return_inverse=True)
+        of_node = np.full(len(graph), -1, np.int32)
+        of_node[transfers] = number
+        ends = unique // 2
+        pairs = Pairs((ends // n).astype(np.int32), (ends % n).astype(np.int32), of_node)
+        return _Hybrid(cluster, packet_ports, pairs, unique % 2 == 1, region)
+
+    def network(self, up: Matrix) -> FluidNetwork:
+        """Return the links of the packet switch, then a link for each pair of servers that circuits join."""
+        n, pairs = self.cluster.servers, self.pairs
+        half = self.cluster.duplex == "half"
+        hosts = n if half else 2 * n
+        source, destination = np.nonzero(np.triu(up) if half else up)
+        number = np.full((n, n), -1, np.int64)
+        number[source, destination] = hosts + np.arange(len(source))
+        if half:
+            number = np.maximum(number, number.T)
+        speed = bytes_per_ms(self.cluster.port_gbps)
+        # A link of no capacity is on no path.
+        packet = np.full(hosts, max(self.packet_ports, 1) * speed)
+        capacity = np.concatenate([packet, up[source, destination] * speed])
+        joined = self.joined(up)
+        into = pairs.destination + (0 if half else n)
+        paths: list[list[list[int]]] = []
+        for i, (a, b) in enumerate(zip(pairs.source.tolist(), into.tolist(), strict=True)):
+            if joined[i]:
+                paths.append([[int(number[a, pairs.destination[i]])]])
+            else:
+                paths.append([[a, b]] if self.packet_ports else [])
+        return FluidNetwork.of(capacity, paths)
+
+    def joined(self, up: Matrix) -> NDArray[np.bool_]:
+        """Return which pairs have a circuit of their own."""
+        joined: NDArray[np.bool_] = self.on_circuits & (
+            up[self.pairs.source, self.pairs.destination] > 0
+        )
+        return joined
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The part of an exchange inside one region."""
+
+    exchange: int
+    region: int
+    nodes: IntArray
+
+
+@dataclass
+class _Used:
+    """What an iteration did so far."""
+
+    most: Matrix
+    carried: FloatArray
+    packets: FloatArray
+    changed: int = 0
+    dark_ms: float = 0.0
+
+
+@dataclass
+class _Controller:
+    """The controllers of all regions: circuits that are up, those that come, and the clock over all iterations."""
+
+    order: FabricRequest
+    gating: Gating
+    hybrid: _Hybrid
+    since_ms: float = 0.0
+    coming: dict[int, tuple[Matrix, float]] = field(default_factory=dict)
+    dealt: dict[tuple[int, int], Matrix] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        cluster, self.options = self.order.cluster, self.order.options.regional
+        self.blocks = self._blocks()
+        self.of_region: dict[int, list[int]] = {}
+        for k, block in enumerate(self.blocks):
+            self.of_region.setdefault(block.region, []).append(k)
+        self.group_ptr, self.members = flattened(
+            [block.nodes.tolist() for block in self.blocks], np.int32
+        )
+        self.up = np.zeros((cluster.servers, cluster.servers), np.int32)
+        for region, numbers in self.of_region.items():
+            inside = self._inside(region)
+            if self.options.mode == "fixed":
+                wanted = np.sum([self._bytes(k, -1) for k in numbers], axis=0)
+                self.up[inside] = self._deal(wanted)
+            else:
+                self.up[inside] = self._target(numbers[0], 0)
+
+    def _blocks(self) -> list[_Block]:
+        graph, region = self.order.graph, self.hybrid.region
+        blocks: list[_Block] = []
+        for number, one in enumerate(self.gating.exchanges):
+            at = region[graph.source[one.nodes]]
+            inside = at == region[graph.destination[one.nodes]]
+            blocks += [
+                _Block(number, int(r), one.nodes[inside & (at == r)])
+                for r in np.unique(at[inside]).tolist()
+            ]
+        return blocks
+
+    def _inside(self, region: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the index of the circuits of a region."""
+        servers = np.flatnonzero(self.hybrid.region == region)
+        return servers[:, None], servers[None, :]
+
+    def _bytes(self, block: int, iteration: int) -> FloatArray:
+        """Return the bytes of a block in an iteration (-1: as the graph has them), between the servers of its region."""
+        one = self.blocks[block]
+        return self.gating.bytes_of(one.exchange, iteration)[self._inside(one.region)]
+
+    def _deal(self, wanted: FloatArray) -> Matrix:
+        packet_ports = self.hybrid.packet_ports
+        optical = self.order.cluster.ports_per_server - packet_ports
+        return dealt_circuits(wanted, optical, packet_ports, self.options.deal)
+
+    def _target(self, block: int, iteration: int) -> Matrix:
+        """Return the circuits asked for; ahead of a layer's gate they are dealt to the iteration before."""
+        ahead = self.options.mode == "foreseen" and self.options.iterations > 1
+        if ahead and self.gating.is_first(self.blocks[block].exchange):
+            iteration -= 1
+        if self.options.gating == GIVEN:
+            iteration = -1
+        if (block, iteration) not in self.dealt:
+            self.dealt[block, iteration] = self._deal(self._bytes(block, iteration))
+        return self.dealt[block, iteration]
+
+    def _ask(self, block: int, iteration: int, now_ms: float, used: _Used) -> bool:
+        """Ask for the circuits of a block; return whether any go down or come up at once."""
+        region = self.blocks[block].region
+        inside, target = self._inside(region), self._target(block, iteration)
+        up = self.up[inside]
+        before = self.coming.pop(region, None)
+        if before is not None and np.array_equal(before[0], target):
+            self.coming[region] = before
+            return False
+        delay_ms = self.order.cluster.reconfiguration_ms
+        new = int(np.maximum(target - up, 0).sum())
+        used.changed += new
+        used.dark_ms += delay_ms * new
+        stays = target if delay_ms <= 0 else np.minimum(target, up)
+        if not np.array_equal(stays, target):
+            self.coming[region] = (target, self.since_ms + now_ms + delay_ms)
+        self.up[inside] = stays
+        return not np.array_equal(stays, up)
+
+    def iteration(self, number: int, stop: Stop) -> RegionalIteration:
+        """Run one iteration from where the last one left the circuits."""
+        graph, cluster = self.gating.graph_of(number), self.order.cluster
+        n, exclusive = cluster.servers, self.order.settings.exclusive_devices
+        used = _Used(self.up.copy(), np.zeros((n, n)), np.zeros((2, n)))
+        run = Simulation(graph, cluster, self.hybrid.pairs, self.hybrid.network(self.up), exclusive)
+        wired = self.up.copy()
+        known = np.full(len(self.blocks), -1, np.int32)
+        now_open = known.copy()
+        news_of(run.state, self.group_ptr, self.members, now_open)
+        while True:
+            if stop():
+                raise Stopped
+            at_ms = run.now_ms
+            changes = self._listen(number, known, now_open, at_ms, used)
+            known = now_open.copy()
+            if not changes:
+                latest_ms = min((due for _, due in self.coming.values()), default=math.inf)
+                latest_ms -= self.since_ms
+                if self._run_to_news(run, latest_ms, now_open, stop):
+                    continue
+                if run.over:
+                    break
+                if latest_ms == math.inf:
+                    raise _stuck(graph, run)
+                at_ms = max(latest_ms, at_ms)
+                self._bring_up()
+            self._note(used, run, at_ms, wired)
+            run = run.moved_to(self.hybrid.network(self.up), at_ms)
+            wired = self.up.copy()
+            used.most = np.maximum(used.most, self.up)
+        self._note(used, run, run.now_ms, wired)
+        execution = Execution(graph, cluster, run.state.start, run.state.end, Circuits.none())
+        length_ms = execution.makespan_ms
+        self.since_ms += length_ms
+        traffic = self._traffic(used, length_ms)
+        return RegionalIteration(execution, traffic, used.changed, used.dark_ms)
+
+    def _listen(
+        self, number: int, known: IntArray, now_open: IntArray, now_ms: float, used: _Used
+    ) -> bool:
+        """Ask for what the news call for; return whether any circuits change at once."""
+        changes = False
+        if self.options.mode == "gate":
+            for k in np.flatnonzero((known < 0) & (now_open > 0)).tolist():
+                changes |= self._ask(k, number, now_ms, used)
+        elif self.options.mode == "foreseen":
+            ended = np.flatnonzero((known != 0) & (now_open == 0)).tolist()
+            for region in dict.fromkeys(self.blocks[k].region for k in ended):
+                following = [(k, number) for k in self.of_region[region] if now_open[k] != 0]
+                if number + 1 < self.options.iterations:
+                    following.append((self.of_region[region][0], number + 1))
+                if following:
+                    changes |= self._ask(*following[0], now_ms, used)
+        return changes
+
+    def _run_to_news(
+        self, run: Simulation, latest_ms: float, now_open: IntArray, stop: Stop
+    ) -> bool:
+        """Run until a block begins or ends; return whether one did by ``latest_ms``."""
+        while True:
+            if advance_to_news(
+                run.plan,
+                run.state,
+                latest_ms,
+                self.group_ptr,
+                self.members,
+                now_open,
+                BATCHES_BETWEEN_STOPS,
+            ):
+                return True
+            if not run.advance(0, latest_ms):
+                return False
+            if stop():
+                raise Stopped
+
+    def _bring_up(self) -> None:
+        """Let the circuits that come next carry."""
+        due_ms = min(due for _, due in self.coming.values())
+        for region in [r for r, (_, due) in self.coming.items() if due <= due_ms]:
+            self.up[self._inside(region)] = self.coming.pop(region)[0]
+
+    def _note(self, used: _Used, run: Simulation, now_ms: float, wired: Matrix) -> None:
+        """Add what was sent since the links last changed."""
+        node, graph = run.plan.part_node, self.order.graph
+        moved = run.plan.part_bytes - run.unsent(now_ms)
+        source, destination = graph.source[node], graph.destination[node]
+        joined = self.hybrid.joined(wired)[self.hybrid.pairs.of_node[node]]
+        np.add.at(used.carried, (source[joined], destination[joined]), moved[joined])
+        np.add.at(used.packets[0], source[~joined], moved[~joined])
+        np.add.at(used.packets[1], destination[~joined], moved[~joined])
+
+    def _traffic(self, used: _Used, length_ms: float) -> Traffic:
+        """Return where an iteration's bytes went; the speed of circuits is that of most that two servers had."""
+        cluster, packet_ports = self.order.cluster, self.hybrid.packet_ports
+        n, time_ms = cluster.servers, length_ms or 1.0
+        a, b = np.nonzero(used.most)
+        server = np.arange(n if packet_ports else 0, dtype=np.int32)
+        core = np.full(len(server), -1, np.int32)
+        gbps = np.concatenate(
+            [
+                np.full(2 * len(server), packet_ports * cluster.port_gbps),
+                used.most[a, b] * cluster.port_gbps,
+            ]
+        )
+        packets = used.packets.ravel() if packet_ports else np.zeros(0)
+        carried = np.concatenate([packets, used.carried[a, b]])
+        sent = used.packets[0] + used.carried.sum(axis=1)
+        whole = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+        return Traffic(
+            bandwidth_tax=1.0,
+            mean_hops=1.0,
+            longest_hops=1 if sent.any() else 0,
+            link_source=np.concatenate([server, core, a.astype(np.int32)]),
+            link_destination=np.concatenate([core, server, b.astype(np.int32)]),
+            link_gbps=gbps,
+            link_busy=carried / (gbps * bytes_per_ms(1.0) * time_ms),
+            port_busy=sent / (whole * time_ms),
+        )
+
+
+def _stuck(graph: TransferGraph, run: Simulation) -> InputError:
+    """Return the error for a transfer that waits for a circuit that nobody will ask for."""
+    waiting = (run.state.waiting == 0) & ~(run.state.end <= run.now_ms) & (graph.kind == TRANSFER)
+    node = int(np.argmax(waiting))
+    return InputError(
+        "must be at least 1 here: without packet ports server "
+        f"{graph.source[node]} waits for ever for a circuit to server {graph.destination[node]}",
+        file="settings",
+        field="regional_packet_ports",
+    )

@@ -1,0 +1,153 @@
+"""A layout of circuits that stay: TopologyFinder's for a graph, and the links and routes of any."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import FluidNetwork, Pairs
+from topox_core.fabrics.links import LinkRoutes
+from topox_core.model.cluster import Cluster
+from topox_core.model.durations import bytes_per_ms
+from topox_core.model.layout import Layout
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.topology.finder import find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.result import LayoutResult
+from topox_core.topology.traffic import demand_of
+
+_wrong = partial(InputError, file="layout")
+
+
+def static_layout(
+    graph: TransferGraph, cluster: Cluster, variant: str, seed: int
+) -> tuple[LayoutResult, TransferGraph]:
+    """Return TopologyFinder's layout for a graph's own traffic, and the graph with its collectives on those rings.
+
+    The graph stays as it is where the user chose the strides of its rings. ``seed`` decides the
+    ties of the ``released`` variant's routing.
+
+    Raises
+    ------
+    InputError
+        As :func:`~topox_core.topology.finder.find_layout`.
+    """
+    result = find_layout(
+        demand_of(graph, cluster.servers), cluster.ports_per_server, variant, seed=seed
+    )
+    return result, graph if graph.lowering.strides else on_rings(graph, result)
+
+
+def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False) -> LinkRoutes:
+    """Return the links of a layout, and the routes of every pair that talks.
+
+    Parameters
+    ----------
+    partial
+        Whether a pair may have no route: what it sends waits.
+
+    Raises
+    ------
+    InputError
+        As :func:`run_static`.
+    """
+    _check_ports(layout, cluster)
+    source, destination, parallel = layout.links
+    number = {
+        pair: i for i, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
+    }
+    names = [
+        f"link from server {a} to {b}" + (f" ({k} circuits)" if k > 1 else "")
+        for (a, b), k in zip(number, parallel.tolist(), strict=True)
+    ]
+    capacity = [float(k) for k in parallel]
+    shared: list[tuple[int, ...]] = [(i,) for i in range(len(number))]
+    if cluster.duplex == "half":
+        shared = _half_duplex(number, capacity, names, cluster)
+    paths: list[list[list[int]]] = []
+    hops: list[int] = []
+    sender_path: list[int] = []
+    sender: list[int] = []
+    for pair in zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True):
+        of_pair = []
+        for route in layout.routes.get(pair, ()) if partial else routes_of(layout, pair):
+            crossed = [number[hop] for hop in hops_of(route, pair, number)]
+            of_pair.append([resource for link in crossed for resource in shared[link]])
+            sender += route[:-1]
+            sender_path += [len(hops)] * len(crossed)
+            hops.append(len(crossed))
+        paths.append(of_pair)
+    network = FluidNetwork.of(np.array(capacity) * bytes_per_ms(cluster.port_gbps), paths)
+    return LinkRoutes(
+        pairs=pairs,
+        network=network,
+        names=names,
+        source=source,
+        destination=destination,
+        path_hops=np.array(hops, np.int32),
+        path_sender=(np.array(sender_path, np.int32), np.array(sender, np.int32)),
+        port_gbps=cluster.ports_per_server * cluster.port_gbps,
+    )
+
+
+def _check_ports(layout: Layout, cluster: Cluster) -> None:
+    """Refuse a layout with more circuits at a server than it has ports."""
+    beyond = cluster.servers
+    if layout.circuits[beyond:].any() or layout.circuits[:, beyond:].any():
+        raise _wrong(f"joins {layout.servers} servers, but the cluster has {cluster.servers}")
+    for way, counts in (
+        ("out of", layout.circuits.sum(axis=1)),
+        ("into", layout.circuits.sum(axis=0)),
+    ):
+        if len(counts) and counts.max() > cluster.ports_per_server:
+            server = int(np.argmax(counts))
+            raise _wrong(
+                f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports"
+            )
+
+
+def routes_of(layout: Layout, pair: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the routes of a pair that talks; raises InputError if there are none."""
+    routes = layout.routes.get(pair, ())
+    if not routes:
+        raise _wrong(f"server {pair[0]} sends to server {pair[1]}, but no route leads there")
+    return routes
+
+
+def hops_of(
+    route: tuple[int, ...], pair: tuple[int, int], number: dict[tuple[int, int], int]
+) -> list[tuple[int, int]]:
+    """Return the hops of a route, each a circuit that is there."""
+    written = " → ".join(map(str, route))
+    if len(route) < 2 or (route[0], route[-1]) != pair:
+        raise _wrong(f"the route {written} does not lead from server {pair[0]} to server {pair[1]}")
+    hops = list(pairwise(route))
+    for a, b in hops:
+        if (a, b) not in number:
+            raise _wrong(
+                f"the route {written} uses a circuit from server {a} to server {b}, which is not there"
+            )
+    return hops
+
+
+def _half_duplex(
+    number: dict[tuple[int, int], int], capacity: list[float], names: list[str], cluster: Cluster
+) -> list[tuple[int, ...]]:
+    """Add what half duplex shares, and return for each link all that its bytes use."""
+    shared: list[tuple[int, ...]] = []
+    both: dict[tuple[int, int], int] = {}
+    for (a, b), i in number.items():
+        if (a, b) not in both and (b, a) in number:
+            both[a, b] = both[b, a] = len(capacity)
+            capacity.append(max(capacity[i], capacity[number[b, a]]))
+            names.append(f"circuits between servers {a} and {b}, both ways")
+    ports = len(capacity)
+    capacity += [float(cluster.ports_per_server)] * cluster.servers
+    names += [f"ports of server {s}" for s in range(cluster.servers)]
+    for (a, b), i in number.items():
+        pair = (both[a, b],) if (a, b) in both else ()
+        shared.append((i, *pair, ports + a, ports + b))
+    return shared
