@@ -9,7 +9,7 @@ import numpy as np
 from topox_core.fabrics.fluid import Pairs, Simulation
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.links import run_on_links
-from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun
 from topox_core.fabrics.static_layout import hops_of, routes_of, static_layout, wired
 from topox_core.io.ranges import check_one_of
 from topox_core.model.execution import Execution, PathRates
@@ -66,7 +66,11 @@ def run_static_graph(order: FabricRequest, stop: Stop) -> FabricRun:
     if answer.every:
         words += ", all there are"
     words += f"; {answer.circuits} circuits, {answer.given_back} given back"
-    return _run("static_graph", replace(order, graph=laid.graph), laid.layout, words, stop)
+    run = _run("static_graph", replace(order, graph=laid.graph), laid.layout, words, stop)
+    fixed, free = order.runs.get("static"), order.settings.free
+    if fixed is not None and fixed.execution.graph.digest == laid.graph.digest:
+        return replace(run, chosen=fixed.chosen)  # with the algorithms that fixed circuits chose
+    return replace(run, chosen=Chosen(order.settings.lowering, free)) if free else run
 
 
 def laid_by(order: FabricRequest, stop: Stop) -> tuple[Layout, TransferGraph]:
