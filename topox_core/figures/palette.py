@@ -95,8 +95,8 @@ _FABRICS_LIGHT = {
     "ideal": "#B4BDC8",
     "fat_tree": "#2B3440",
     "static": "#DDCC77",
-    "static_graph": "#B8860B",
-    "regional": "#44AA99",
+    "static_graph": "#8C510A",
+    "regional": "#117733",
     "reactive": "#CC6677",
     "provisioned": "#88CCEE",
     "phased": "#44AA99",
@@ -107,8 +107,8 @@ _FABRICS_DARK = {
     "ideal": "#56626F",
     "fat_tree": "#6B7686",
     "static": "#F0E08A",
-    "static_graph": "#C99A2E",
-    "regional": "#55C0AE",
+    "static_graph": "#8C5A2B",
+    "regional": "#5FB35F",
     "reactive": "#E07B5A",
     "provisioned": "#88CCEE",
     "phased": "#4FBBA8",
@@ -120,7 +120,7 @@ FABRIC_DASH = {
     "fat_tree": "dash",
     "static": "2px,3px",
     "static_graph": "4px,2px",
-    "regional": "8px,3px,2px,3px",
+    "regional": "3px,2px,8px,2px",
     "reactive": "solid",
     "provisioned": "6px,3px",
     "phased": "9px,3px,2px,3px",
@@ -130,8 +130,8 @@ FABRIC_DASH = {
 # A fabric without a colour of its own.
 _OTHER_FABRIC = "#999933"
 _WHITE_ON_FABRIC = {
-    "light": ("fat_tree", "in_collective", "scheduled"),
-    "dark": ("ideal", "fat_tree"),
+    "light": ("fat_tree", "static_graph", "regional", "in_collective", "scheduled"),
+    "dark": ("ideal", "fat_tree", "static_graph"),
 }
 
 

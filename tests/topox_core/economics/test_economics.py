@@ -322,7 +322,8 @@ def cluster(gbps: float = 100.0, ports: int = 4) -> Cluster:
 
 
 def test_every_fabric_of_the_comparison_has_a_network_or_none() -> None:
-    assert set(CLUSTER_NETWORKS) <= set(NETWORKS)
+    # Of half packets and half circuits only servers with several ports are made.
+    assert set(CLUSTER_NETWORKS) - {"regional_ocs"} <= set(NETWORKS)
     built_as = {entry.built_as for entry in ENTRIES.values() if entry.built_as}
     assert built_as == set(CLUSTER_NETWORKS)
 
