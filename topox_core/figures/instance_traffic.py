@@ -68,7 +68,7 @@ def layout(asking: Asking) -> list[Picture]:
         shown, note = _all_of(steps), asking.say("layout.note_all", degree=degree)
     else:
         shown, note = steps[min(int(asking.value), len(steps) - 1)], asking.say("layout.note")
-        note = f"{shown.words}; {note}" if shown.words else note
+        note = f"{shown.words} ({note})" if shown.words else note
     if by_degree and not asking.hides("tax", "tax_two"):
         note = asking.say("layout.tax", degree=degree, tax=f"{one.tax(degree):.4g}")
     every = (*shown.laid, *shown.added)

@@ -13,6 +13,7 @@ from topox_core.labs.generators.four_jobs import NAMES
 from topox_core.labs.lab import Lab
 from topox_core.labs.student import AskedQuestion
 from topox_core.model.task_graph import TaskGraph
+from topox_ui.labs.dragging import let_bars_be_dragged
 from topox_ui.labs.kept import Draft, draft
 from topox_ui.labs.matrix_grid import blank, matrix_grid
 from topox_ui.labs.words import as_label, say
@@ -216,6 +217,9 @@ def _schedule(field: Field) -> None:
     starts = field.shown or {}
     for task in field.graph.tasks:
         _start(field, task.id, starts.get(task.id))
+    if not field.locked:
+        tasks = [task.id for task in field.graph.tasks]
+        let_bars_be_dragged(f"lab_drag_{field.name}", tasks, partial(_dragged, field))
 
 
 def _start(field: Field, task: str, start: float | None) -> None:
@@ -252,6 +256,11 @@ def _started(field: Field, task: str, key: str) -> None:
 def _stepped(field: Field, task: str, by: float) -> None:
     before = (field.draft.value or {}).get(task)
     _put_start(field, task, 0.0 if before is None else before + by)
+    draft(field.lab, field.seed, f"{field.name}.{task}").turn += 1
+
+
+def _dragged(field: Field, task: str, start: int) -> None:
+    _put_start(field, task, float(start))
     draft(field.lab, field.seed, f"{field.name}.{task}").turn += 1
 
 

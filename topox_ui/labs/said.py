@@ -131,8 +131,23 @@ def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:
     if question.type != "matrix" or not value:
         return
     matrix = matrix_of(lab, question, seed)
-    columns = {name: [str(row[k]) for row in value] for k, name in enumerate(matrix.columns)}
+    signs = {0: "", 1: "✓"} if matrix.marks else {}
+    columns = {
+        name: [signs.get(row[k], str(row[k])) for row in value]
+        for k, name in enumerate(matrix.columns)
+    }
     frame({"": list(matrix.rows), **columns})
+
+
+def _yours(lab: Lab, question: Question, answer: Any, key: Any, seed: int) -> str:
+    if answer is None:
+        return say_html("revealed.none")
+    if question.type == "matrix":
+        rows = zip(answer, key, strict=True)
+        cells = [pair for mine, true in rows for pair in zip(mine, true, strict=True)]
+        same = sum(mine == true for mine, true in cells)
+        return say_html("revealed.cells", right=same, of=len(cells))
+    return say_html("revealed.yours", answer=words_of(lab, question, answer, seed))
 
 
 def truths(lab: Lab, answers: Answers, at: int) -> None:
@@ -146,16 +161,12 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
             screen = lab.screens[lab.screen_of(name)]
             text = filled(lab, screen, question.text, answers.seed, texts())
             st.html(f'<p class="quiet">{name} · {as_html(_first(text))}</p>')
-            answer = found.answer
-            mine = (
-                say_html("revealed.none")
-                if answer is None
-                else say_html(
-                    "revealed.yours", answer=words_of(lab, question, answer, answers.seed)
-                )
-            )
+            mine = _yours(lab, question, found.answer, found.key, answers.seed)
             key = say_html("revealed.truth", key=words_of(lab, question, found.key, answers.seed))
-            st.html(f'<p class="lab-truth"><b>{key}</b> {mine}</p>')
+            sign = ""
+            if question.stage == "work":  # a prediction is not judged
+                sign = f" {say_html('revealed.same' if found.right else 'revealed.other')}"
+            st.html(f'<p class="lab-truth"><b>{key}</b> {mine}{sign}</p>')
             _grid(lab, question, found.key, answers.seed)
             if found.say:
                 st.html(f'<p class="note">{as_html(found.say)}</p>')
