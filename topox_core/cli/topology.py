@@ -1,23 +1,26 @@
-"""``topology``: TopologyFinder's circuits for some servers or a task graph's traffic."""
+"""``topology``: circuits to fix before a job: TopologyFinder's, by a matrix of bytes, or searched for the task graph."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.options import JSON, Option, add_options, whole
+from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
 from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
 from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
+    from topox_core.fabrics.run import FabricRequest
     from topox_core.topology.result import LayoutResult
     from topox_core.topology.traffic import Demand
 
 SHOWN_LINKS = 16
+LAID_BY = ("topoopt", "matrix", "graph")
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -27,8 +30,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "topology",
         run,
         "find circuits to fix before a job",
-        "Lay out circuits that stay for the whole job (TopologyFinder): for the traffic of "
-        "a task graph, or without one for an all-reduce over all servers.",
+        "Lay out circuits that stay for the whole job: for the traffic of a task graph, or without one for an "
+        "all-reduce over all servers (TopologyFinder); or searched for the iteration time of a task graph.",
     )
     add_options(
         command,
@@ -46,7 +49,31 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
             "the algorithm of the paper (default), or of the code released with it, whose degree is even",
             "published",
         ),
-        Option("--seed N", whole, "seed of the released variant's routing (default 0)", 0),
+        Option(
+            "--seed N",
+            whole,
+            "seed of the released variant's routing and of a search (default 0)",
+            0,
+        ),
+        Option(
+            "--layout-by",
+            LAID_BY,
+            "TopologyFinder's circuits (default), those that the matrix of bytes asks for, or those searched for the "
+            "task graph; the last two need --graph",
+            LAID_BY[0],
+        ),
+        Option(
+            "--layout-steps N",
+            whole,
+            "layouts that a search tries (default: what a first answer has time for)",
+            0,
+        ),
+        Option(
+            "--port-gbps X",
+            number,
+            "speed of a port, of --layout-by matrix and graph (default 100)",
+            100.0,
+        ),
         JSON,
     )
 
@@ -55,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
     """Find the circuits and print them."""
     from topox_core.topology.finder import find_layout
 
+    if options.layout_by != LAID_BY[0]:
+        return _searched(options)
     try:
         demand = _demand(options)
         result = find_layout(demand, options.degree, options.variant, seed=options.seed)
@@ -71,6 +100,94 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(result, record)
     return 0
+
+
+def _searched(options: argparse.Namespace) -> int:
+    """Find the circuits for a task graph by its bytes or by its iteration time, and print them."""
+    from topox_core.cli.interrupt import ctrl_c_stops
+    from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
+
+    order = _request(options)
+    with ctrl_c_stops() as stop:
+        answer = (
+            layout_by_matrix(order)
+            if options.layout_by == "matrix"
+            else layout_by_graph(order, options.layout_steps, stop)
+        )
+    laid = answer.best
+    source, destination, parallel = (ends.tolist() for ends in laid.layout.links)
+    record = {
+        "servers": options.servers,
+        "degree": options.degree,
+        "layout_by": options.layout_by,
+        "iteration_ms": laid.time_ms,
+        "starts_ms": {name: time_ms for name, time_ms in answer.starts if time_ms < math.inf},
+        "layouts_tried": answer.evaluations,
+        "every_layout": answer.every,
+        "circuits": answer.circuits,
+        "given_back": answer.given_back,
+        "links": [
+            {"source": a, "destination": b, "circuits": k}
+            for a, b, k in zip(source, destination, parallel, strict=True)
+        ],
+    }
+    if options.json:
+        as_json(record)
+        return 0
+    table(
+        ("layout", laid.layout.name),
+        ("iteration", figure(laid.time_ms, "ms")),
+        *(
+            (f"start: {name}", figure(time_ms, "ms"))
+            for name, time_ms in record["starts_ms"].items()
+        ),
+        ("tried", f"{answer.evaluations:,} layouts" + (", all there are" if answer.every else "")),
+        (
+            "circuits",
+            f"{answer.circuits} of {options.servers * options.degree}, {answer.given_back} given back at no loss of time",
+        ),
+        ("links", _listed(record["links"])),
+    )
+    return 0
+
+
+def _request(options: argparse.Namespace) -> FabricRequest:
+    """Return the task graph on a cluster of the servers, ports and speed given."""
+    from topox_core.fabrics.run import FabricRequest
+    from topox_core.io.task_graph_file import check_fits, load_graph
+    from topox_core.model.cluster import Cluster
+    from topox_core.model.lowering import lower
+    from topox_core.schedule.settings import Settings
+    from topox_core.topology.traffic import check_servers
+
+    if options.graph is None:
+        raise wrong_option("--layout-by", f"{options.layout_by} needs a task graph: give --graph")
+    check_servers(options.servers)
+    task_graph = load_graph(read(options.graph), options.graph)
+    devices = 1 + max((task.device or 0 for task in task_graph.tasks), default=0)
+    of = Cluster(
+        servers=options.servers,
+        ports_per_server=options.degree,
+        switches=options.degree,
+        ports_per_switch=options.servers,
+        port_gbps=options.port_gbps,
+        devices_per_server=devices,
+    )
+    check_fits(task_graph, of)
+    settings = Settings.of(engine="list", seed=options.seed)
+    return FabricRequest(lower(task_graph), of, settings)
+
+
+def _listed(links: list[dict[str, Any]]) -> str:
+    """Return the first links in words, and how many there are."""
+    words = [
+        f"{one['source']}>{one['destination']}"
+        + (f" x{one['circuits']}" if one["circuits"] > 1 else "")
+        for one in links
+    ]
+    more = and_more(len(words), SHOWN_LINKS)
+    more += " (--json lists all)" if more else ""
+    return f"{len(words):,}: {' '.join(words[:SHOWN_LINKS])}{more}" if words else "none"
 
 
 def _demand(options: argparse.Namespace) -> Demand:
@@ -103,13 +220,6 @@ def _record(result: LayoutResult, demand: Demand) -> dict[str, Any]:
 
 
 def _print(result: LayoutResult, record: dict[str, Any]) -> None:
-    links = [
-        f"{one['source']}>{one['destination']}"
-        + (f" x{one['circuits']}" if one["circuits"] > 1 else "")
-        for one in record["links"]
-    ]
-    more = and_more(len(links), SHOWN_LINKS)
-    more += " (--json lists all)" if more else ""
     both_ways = " both ways" if result.variant == "released" else ""
     rings = [
         (
@@ -130,11 +240,11 @@ def _print(result: LayoutResult, record: dict[str, Any]) -> None:
             f"{result.degree_all_reduce} for rings, {result.degree_model_parallel} for matchings",
         ),
         *rings,
-        ("links", f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none"),
+        ("links", _listed(record["links"])),
         ("diameter", figure(record["diameter"], "hops")),
         ("mean hops", f"{record['mean_hops']:.3f}"),
         *cut,
     )
     print()
-    for number, step in enumerate(result.steps, 1):
-        print(f"{number:>2}. {step.text}")
+    for place, step in enumerate(result.steps, 1):
+        print(f"{place:>2}. {step.text}")

@@ -21,6 +21,7 @@ from topox_ui.state.widgets import pick, slide
 from topox_ui.topology.state import TopologyState
 
 DEGREES = (1, 2, 3, 4, 6, 8)
+LAID_BY = {"topoopt": "TopoOpt", "matrix": "bytes", "graph": "task graph"}
 TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
 
 
@@ -64,6 +65,14 @@ def controls(case: Case) -> None:
             value=degree_of(case),
             help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
             f"{case.cluster.ports_per_server}.",
+        )
+        pick(
+            "Circuits laid by",
+            TopologyState,
+            "layout_by",
+            LAID_BY,
+            help="TopologyFinder; the bytes between servers alone; or a search that simulates the iteration "
+            "of the loaded task graph (after DELTA, built from its abstract).",
         )
         pick(
             "Algorithm",

@@ -11,11 +11,12 @@ COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
 
 
 class TopologyState(PageState):
-    """The degree, whose traffic is served, the step in view, two servers whose routes are drawn, one collective."""
+    """The degree, who lays circuits and for whose traffic, the step in view, two servers with drawn routes, one collective."""
 
     of_graph = True
 
     degree: Index | None = None
+    layout_by: Literal["topoopt", "matrix", "graph"] = "topoopt"
     traffic: Literal["graph", "ring"] = "graph"
     step: Index | None = None
     route_from: Index | None = None

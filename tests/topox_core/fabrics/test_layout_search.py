@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from tests.conftest import ROOT, examples, long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.api import load_cluster, load_graph
+from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.exact_layout import exact_direct_layout
@@ -22,6 +24,7 @@ from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.layout_times import LayoutTimes
 from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
@@ -346,3 +349,19 @@ def test_the_exact_program_says_what_is_too_large() -> None:
         exact_direct_layout(lower(many), cluster(2), 20.0)
     with pytest.raises(InputError, match="field duplex: must be full"):
         exact_direct_layout(lower(many), cluster(2, duplex="half"), 20.0)
+
+
+def test_the_command_prints_the_circuits_and_what_they_take(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    race = str(SAMPLE_FOLDER / "race.taskgraph.json")
+    asked = ["topology", "--servers", "4", "--degree", "1", "--graph", race, "--port-gbps", "40"]
+    assert main([*asked, "--layout-by", "graph", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["iteration_ms"] == pytest.approx(86.192794, abs=1e-6)
+    assert record["every_layout"] and record["circuits"] == 4
+    assert record["starts_ms"]["greedy by bytes"] == pytest.approx(91.110107, abs=1e-6)
+    assert main([*asked, "--layout-by", "matrix"]) == 0
+    assert "91.1101 ms" in capsys.readouterr().out
+    assert main(["topology", "--servers", "4", "--degree", "1", "--layout-by", "matrix"]) == 2
+    assert "--layout-by: matrix needs a task graph" in capsys.readouterr().err

@@ -131,3 +131,21 @@ def test_a_hundred_and_twenty_eight_servers_are_drawn(visit):
     at = visit(TOPOLOGY, sample="llama3-70b")
     assert not at.exception and not at.error
     assert len(chart(at, "hops")["data"]) == 1
+
+
+@pytest.mark.parametrize("by", ["matrix", "graph"])
+def test_circuits_by_bytes_or_graph_are_those_of_compare(visit, by):
+    """Sample race has 53 layouts, of which all are tried; a link restores the choice."""
+    graph, cluster = load_sample("race")
+    settings = Settings.of(engine="list", free=FREE)
+    options = FabricOptions(layout_by=by)
+    name = "static_graph" if by == "graph" else "static"
+    run = compare(graph, cluster, settings, (name,), options)[name]
+    at = visit(TOPOLOGY, sample="race", layout_by=by)
+    assert not at.exception and not at.error
+    assert address(at)["layout_by"] == by
+    assert metric(at, "Iteration time") == time(run.iteration_ms).replace("\u00a0", " ")
+    assert metric(at, "Given back") == "0"
+    assert chart(at, "searched_hops")["data"]
+    if by == "graph":
+        assert "less than TopologyFinder" in words(at) and "abstract of DELTA" in words(at)
