@@ -20,6 +20,7 @@ STUDY = (
 FACES = {
     "Home": ("sample=race", "way=files", "way=generate"),
     "Compare": ("sample=race&lanes=scheduled",),
+    "Topology": ("sample=race&layout_by=graph",),
     "Strategy": ("strategy.model=llama3-8b&strategy.servers=4", "strategy.network=fabric"),
     "A recorded run": ("recorded.example=yes",),
     "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),

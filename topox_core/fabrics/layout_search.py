@@ -163,7 +163,8 @@ def layout_by_graph(order: FabricRequest, steps: int, stop: Stop) -> LayoutAnswe
     if answer is None or (own is not None and own.time_ms < answer.time_ms * (1 - 1e-12)):
         assert own is not None
         answer, given_back = own, 0
-    return LayoutAnswer(answer, tuple(starts), evaluations + len(found), given_back, every)
+    different = tuple(dict.fromkeys(starts))
+    return LayoutAnswer(answer, different, evaluations + len(found), given_back, every)
 
 
 def _over(start: MatrixStart) -> bool:

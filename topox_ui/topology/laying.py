@@ -21,7 +21,7 @@ from topox_ui.state.widgets import pick, slide
 from topox_ui.topology.state import TopologyState
 
 DEGREES = (1, 2, 3, 4, 6, 8)
-LAID_BY = {"topoopt": "TopoOpt", "matrix": "bytes", "graph": "task graph"}
+LAID_BY = {"topoopt": "TopoOpt", "matrix": "bytes", "graph": "graph"}
 TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
 
 

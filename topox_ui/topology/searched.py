@@ -69,7 +69,7 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
     kpis(
         ("Iteration time", time(best.time_ms), "fixed circuits, as on Compare"),
         (
-            "TopologyFinder",
+            "TopoOpt",
             "–" if found.topoopt_ms is None else time(found.topoopt_ms),
             "the same job on its circuits",
         ),
@@ -84,11 +84,11 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
         chart_title("What the search began with", "iteration time of each layout")
         frame(
             {
-                "Layout": [name for name, _ in answer.starts],
                 "Iteration time": [
                     time(value) if value < math.inf else "not connected"
                     for _, value in answer.starts
                 ],
+                "Layout": [name for name, _ in answer.starts],
             }
         )
         if by == "graph":
