@@ -68,7 +68,7 @@ def _characters(lab: Lab, slide: Slide) -> int:
             count += round(1.6 * len(_filled(lab, screen, question.text)))
             count += 52 * len(question.options) if slide.show == "ask" else 60
             count += (
-                85 * len(matrix_of(lab, question, CLASS_SEED).rows)
+                110 * len(matrix_of(lab, question, CLASS_SEED).rows)
                 if question.type == "matrix"
                 else 0
             )

@@ -52,6 +52,7 @@ h1.asked.small {{ font-size: 1.05rem !important; font-weight: 400 !important; }}
 .instance thead th {{ font-weight: 650; }} .instance.square td, .instance.square th {{ text-align: center; min-width: 1.9rem; }}
 .word {{ font-size: 2.6rem; font-weight: 650; letter-spacing: .18em; margin: 0; color: {theme.ink}; }}
 .st-key-clickers {{ display: none; }}
+[data-testid="stExpander"] summary, [data-testid="stExpander"] summary * {{ color: {theme.ink} !important; }}
 .st-key-steps button, .st-key-steps [data-testid="stPopoverButton"] {{ border: 2px solid {theme.ink}; background: {theme.page}; }}
 .st-key-steps button p, .st-key-steps [data-testid="stPopoverButton"] p {{ font-size: 17px; color: {theme.ink}; }}
 .st-key-steps button, .st-key-over button {{ min-height: 44px; padding: 4px 14px; }}
