@@ -75,7 +75,17 @@ MAY_USE = {
     | {"workloads"},
     "rivals": GROUND | {"fabrics", "library", "papers.card", "studies"},
     "papers": GROUND
-    | {"economics", "fabrics", "library", "rails", "schedule", "strategy", "tdm", "topology"}
+    | {
+        "demand",
+        "economics",
+        "fabrics",
+        "library",
+        "rails",
+        "schedule",
+        "strategy",
+        "tdm",
+        "topology",
+    }
     | {"training", "workloads"},
 }
 # Inside ``tdm``: what each part may use besides itself.

@@ -98,14 +98,31 @@ def _covering(
     return weights
 
 
-def shortest_few(demand_ms: FloatArray, stop: Callable[[], bool] = never) -> list[Configuration]:
-    """Return few matchings, extended, for the shortest times that serve the matrix."""
+def shortest_few(
+    demand_ms: FloatArray, stop: Callable[[], bool] = never, programme: bool = True
+) -> list[Configuration]:
+    """Return few matchings, extended, for the shortest times that serve the matrix.
+
+    Without the ``programme`` each in turn stands as long as its largest entry that is not served yet.
+    """
     matchings = extended(demand_ms, few_matchings(demand_ms))
     if not matchings:
         return []
-    weights = least_weights(demand_ms, matchings, stop)
+    if programme:
+        weights = least_weights(demand_ms, matchings, stop)
+    else:
+        weights = _one_after_the_other(demand_ms, matchings)
     pairs = zip(matchings, weights.tolist(), strict=True)
     return [Configuration(matching, weight) for matching, weight in pairs if weight > 0]
+
+
+def _one_after_the_other(demand_ms: FloatArray, matchings: list[tuple[Pair, ...]]) -> FloatArray:
+    left, weights = np.array(demand_ms, np.float64), np.zeros(len(matchings))
+    for m, matching in enumerate(matchings):
+        lines = tuple(np.array(matching).T)
+        weights[m] = left[lines].max()
+        left[lines] = np.maximum(left[lines] - weights[m], 0.0)
+    return weights
 
 
 def evened(demand_ms: FloatArray) -> FloatArray:
@@ -158,6 +175,7 @@ def begun_by_peeling(
     demand_ms: FloatArray,
     first: list[tuple[NDArray[np.int32], float]],
     stop: Callable[[], bool] = never,
+    programme: bool = True,
 ) -> list[Configuration]:
     """Return the first peels of a matrix, and few matchings for what they leave."""
     left, rows = np.array(demand_ms, np.float64), np.arange(len(demand_ms))
@@ -168,7 +186,7 @@ def begun_by_peeling(
         if asked:
             begun.append(Configuration(asked, weight))
     left[left < ROUNDING * 100 * float(demand_ms.max(initial=0.0))] = 0.0
-    rest = shortest_few(left, stop)
+    rest = shortest_few(left, stop, programme)
     served = np.zeros_like(left)
     for one in (*begun, *rest):
         for pair in one.circuits:

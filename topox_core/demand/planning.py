@@ -44,6 +44,7 @@ def plan_demand(
     *,
     first_free: bool = False,
     method: str = "best",
+    programme: bool = True,
     stop: Stop = never,
 ) -> DemandPlan:
     """Return configurations of parallel switches that serve a matrix, each one port of every input and output.
@@ -59,6 +60,9 @@ def plan_demand(
         Whether the first configuration of each switch stands before the beginning.
     method
         One of :data:`METHODS`.
+    programme
+        Whether HiGHS finds the times of few matchings; a process that it must stay out of does
+        without, and its plans are a little longer.
 
     Raises
     ------
@@ -83,17 +87,17 @@ def plan_demand(
         return plan(method, assigned(peeled(demand, stop), switches, times))
     plans = [
         plan(name, equalised(assigned(configurations, switches, times), times))
-        for name, configurations in _decompositions(demand, method, stop)
+        for name, configurations in _decompositions(demand, method, stop, programme)
     ]
     return min(plans, key=lambda one: one.makespan_ms)
 
 
 def _decompositions(
-    demand: FloatArray, method: str, stop: Stop
+    demand: FloatArray, method: str, stop: Stop, programme: bool
 ) -> Iterator[tuple[str, list[Configuration]]]:
     """Yield the decompositions of one method or of all, each with its name."""
     if method in ("few", "best"):
-        yield "few", shortest_few(demand, stop)
+        yield "few", shortest_few(demand, stop, programme)
     if method in ("even", "best"):
         yield "even", peeled(demand, stop)
     if method in ("mixed", "best"):
@@ -101,7 +105,7 @@ def _decompositions(
         entries = demand > 0
         degree = int(max(entries.sum(axis=0).max(), entries.sum(axis=1).max()))
         for count in sorted({math.ceil(degree * share) for share in PEELED}):
-            yield "mixed", begun_by_peeling(demand, first[:count], stop)
+            yield "mixed", begun_by_peeling(demand, first[:count], stop, programme)
 
 
 def checked_matrix(demand_ms: FloatArray) -> FloatArray:

@@ -42,6 +42,8 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "Opus": "Photonic Rails",
         "Time division": "TDM drafts",
         "Lecture": "Lecture",
+        "Spectra": "Spectra",
+        "SWOT": "SWOT",
     }
 )
 

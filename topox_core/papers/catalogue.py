@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown, unknown
-from topox_core.papers import circuits, opus, tdm
+from topox_core.papers import circuits, opus, spectra, swot, tdm
 from topox_core.papers.card import Card
 from topox_core.papers.dedicated import CARD as DEDICATED
 from topox_core.papers.dlrm_batches import ALL_TO_ALL, TAX
@@ -13,7 +13,13 @@ from topox_core.papers.shared_cluster import CARD as SHARED
 from topox_core.papers.table_iii import CARD as TABLE_III
 
 # Cards that compute in this process, most of them in under two seconds.
-DIRECT: tuple[Card, ...] = (*circuits.CARDS, *opus.CARDS, *tdm.CARDS)
+DIRECT: tuple[Card, ...] = (
+    *circuits.CARDS,
+    *opus.CARDS,
+    *tdm.CARDS,
+    spectra.CARD,
+    swot.CARD,
+)
 CARDS: dict[str, Card] = {
     card.name: card
     for card in (TABLE_III, TAX, ALL_TO_ALL, RECONFIGURATION, DEDICATED, SHARED, *DIRECT)

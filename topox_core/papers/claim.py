@@ -45,6 +45,8 @@ class Claim:
         On what condition the first was computed.
     least
         The number is printed as "more than": any larger one keeps it.
+    comparable
+        False where what the number was measured on is not public, so that ours only stands beside.
     """
 
     card: str
@@ -57,10 +59,13 @@ class Claim:
     other_words: str = ""
     condition: str = ""
     least: bool = False
+    comparable: bool = True
 
     def verdict(self, answer: Answer | None) -> Verdict:
         """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
         value = self.reading.value(answer)
+        if not self.comparable:
+            return "not printed"
         if self.printed is None:
             return stated(value)
         if self.least and value >= self.printed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 
-from topox_core.papers import circuits, opus, tdm
+from topox_core.papers import circuits, opus, spectra, swot, tdm
 from topox_core.papers.card import VERDICTS, Answer, Row
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.dedicated import CARD as DEDICATED
@@ -158,6 +158,8 @@ CLAIMS = (
     *circuits.CLAIMS,
     *opus.CLAIMS,
     *tdm.CLAIMS,
+    *spectra.CLAIMS,
+    *swot.CLAIMS,
 )
 
 
@@ -167,8 +169,9 @@ def answer_words(answers: Mapping[str, Answer | None]) -> str:
     largest, answer = CLAIMS[0], answers.get(TABLE_III.name)
     assert largest.other is not None
     count = {word: verdicts.count(word) for word in VERDICTS}
+    comparable = sum(claim.comparable for claim in CLAIMS)
     return (
-        f"Of {len(CLAIMS)} published claims <b>{count['match']} hold</b> here within 10\u00a0%, {count['trend']} roughly, and "
+        f"Of {comparable} published claims <b>{count['match']} hold</b> here within 10\u00a0%, {count['trend']} roughly, and "
         f"<b>{count['differs']} do not</b>. TOPO\u2011X’s speed-up of {largest.printed:.2f}× is "
         f"<b>{largest.reading.value(answer):.2f}×</b> with the all-reduce counted on both networks."
     )
