@@ -82,7 +82,8 @@ def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
     """Return the cells of which a fabric is known, in the order of the studies, the shortest delay first.
 
     A plan for a long delay can be carried out with a shorter one in the same time at most: planned
-    circuits take the best plan of their own and all longer delays, as on the crossover map.
+    circuits take the best plan of their own and all longer delays, as on the crossover map. They stay
+    as the fixed circuits that are searched from the task graph where that is faster, as on Compare.
     """
     times: dict[Place, dict[str, float]] = {}
     dollars: dict[Place, dict[str, float]] = {}
@@ -104,7 +105,8 @@ def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
         Cell(*place, times[place], dollars.get(place, {}), frozenset(unchanged.get(place, ())))
         for place in sorted(times)
     ]
-    return _with_slower_plans(sorted(found, key=lambda one: list(results).index(one.job)))
+    ordered = sorted(found, key=lambda one: list(results).index(one.job))
+    return _with_slower_plans([_may_stay(one) for one in ordered])
 
 
 def _place(job: str, value: Mapping[str, object]) -> Place:
@@ -112,6 +114,15 @@ def _place(job: str, value: Mapping[str, object]) -> Place:
         value[f"cluster.{k}"] for k in ("degree", "port_gbps", "reconfiguration_ms")
     )
     return job, int(ports), float(gbps), float(delay)  # type: ignore[call-overload, arg-type]
+
+
+def _may_stay(one: Cell) -> Cell:
+    """Return a cell in which planned circuits take no longer than those fixed from the task graph."""
+    fixed = one.times_ms.get("static_graph")
+    if fixed is None or PLANNED not in one.times_ms or fixed >= one.times_ms[PLANNED]:
+        return one
+    times = {**one.times_ms, PLANNED: fixed}
+    return replace(one, times_ms=times, unchanged=one.unchanged | {PLANNED})
 
 
 def _with_slower_plans(cells: Sequence[Cell]) -> tuple[Cell, ...]:

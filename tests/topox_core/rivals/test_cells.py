@@ -68,6 +68,13 @@ def test_a_plan_for_a_longer_delay_is_carried_out_at_the_shorter_ones() -> None:
     ]
 
 
+def test_a_plan_may_stay_as_the_circuits_that_are_fixed_from_the_task_graph() -> None:
+    (one,) = cells_of({"dense": result_of({("scheduled", 1.0): 50.0, ("static_graph", 1.0): 45.0})})
+    assert one.times_ms["scheduled"] == 45.0
+    assert one.unchanged == {"scheduled"}
+    assert one.side == "even"
+
+
 def test_a_point_without_changes_is_read_as_unchanged() -> None:
     (one,) = cells_of({"dense": result_of({("scheduled", 1.0): 50.0}, changes=0.0)})
     assert one.unchanged == {"scheduled"}
