@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs
-from topox_core.fabrics.kernels.state import WORK, State, fresh
+from topox_core.fabrics.kernels.state import BATCHES, WORK, State, fresh
 from topox_core.fabrics.kernels.whole import run_until
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
@@ -20,6 +20,9 @@ from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.kernels.routes import shortest_routes
+
+# What an event takes beside new rates, in paths looked at on links (measured on the samples).
+OF_EVENT = 20
 
 
 class LayoutTimes:
@@ -76,7 +79,7 @@ class LayoutTimes:
             if run_until(plan, state, self.tail_ms, latest_ms):
                 time_ms = float(state.end.max(initial=0.0))
                 self._last = key, state
-            self.work += int(state.counts[WORK])
+            self.work += int(state.counts[WORK]) + OF_EVENT * int(state.counts[BATCHES])
         self.work += len(self.graph) + len(self.pairs)
         self._known[key] = -latest_ms if connected and time_ms == math.inf else time_ms
         return time_ms
