@@ -24,6 +24,8 @@ from topox_core.model.task_graph import Task, TaskGraph
 LANE, GAP = 1.0, 0.35
 LANE_PX = 26.0
 LEFT_PX = 96.0
+# Of the bars on a laptop, and of a letter: they decide which words fit.
+PLOT_PX, LETTER_PX = 480.0, 7.0
 
 
 @dataclass(frozen=True)
@@ -126,14 +128,15 @@ def hand_gantt(
     bars = hand_bars(graph, cluster, starts_ms)
     lanes = lane_names(graph, cluster)
     rows = {(server, port): k for k, (server, port, _) in enumerate(lanes)}
+    last = max([until_ms, bound_ms or 0.0, *(bar.end_ms for bar in bars)], default=1.0) or 1.0
+    first = min([0.0, *(bar.start_ms for bar in bars)])
     figure = go.Figure()
     for overlaps in (False, True):
         for category in (FORWARD, UPDATE, SEND):
             here = [b for b in bars if b.overlaps == overlaps and _category(b.task) == category]
             if here:
-                figure.add_trace(_bars(here, rows, category, overlaps, theme))
-    last = max([until_ms, bound_ms or 0.0, *(bar.end_ms for bar in bars)], default=1.0) or 1.0
-    first = min([0.0, *(bar.start_ms for bar in bars)])
+                look = (category, overlaps, PLOT_PX / (last - first))
+                figure.add_trace(_bars(here, rows, look, theme))
     shapes = [
         band(k - 0.5, k + 0.5, theme.band)
         for k, (server, _, _) in enumerate(lanes)
@@ -178,17 +181,18 @@ def _category(task: Task) -> int:
 def _bars(
     bars: Sequence[HandBar],
     rows: Mapping[tuple[int, int], int],
-    category: int,
-    overlaps: bool,
+    look: tuple[int, bool, float],
     theme: Theme,
 ) -> go.Bar:
+    """Return bars of one look: category, whether they overlap, px a ms."""
+    category, overlaps, px = look
     marker = (
         hatched(theme)
         if overlaps
         else {"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)}
     )
     ink = theme.ink if overlaps else CATEGORY_TEXT[category]
-    labels = [f"<b>{'✗ ' if overlaps else ''}{_label(bar)}</b>" for bar in bars]
+    labels = [f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>" for bar in bars]
     return go.Bar(
         orientation="h",
         base=[bar.start_ms for bar in bars],
@@ -205,8 +209,10 @@ def _bars(
     )
 
 
-def _label(bar: HandBar) -> str:
-    task = bar.task
-    if task.duration_ms is None:
-        return f"{task.id} → {task.destination}"
-    return task.id
+def _label(bar: HandBar, px: float) -> str:
+    """Return what fits into a bar: where a transfer leads as well, its name alone, or nothing."""
+    task, room = bar.task, (bar.end_ms - bar.start_ms) * px
+    words = (
+        [task.id] if task.duration_ms is not None else [f"{task.id} → {task.destination}", task.id]
+    )
+    return next((one for one in words if len(one) * LETTER_PX <= room), "")
