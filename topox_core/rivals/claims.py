@@ -304,7 +304,7 @@ CLAIMS: tuple[Claim, ...] = (
             MIXNET,
             f"Regional circuits for experts do more a dollar than packet networks at {gbps:g} Gbit/s.",
             f"mixture of experts at {gbps:g} Gbit/s and delays up to 25 ms: cells with at least {low:g} times the iterations a "
-            "dollar of the fat-tree (less 10 %)",
+            "dollar of the fat-tree of the same cost (less 10 %)",
             "iterations a dollar over the fat-tree's",
             _a_dollar(gbps, low),
             ("regional", "fat_tree"),
