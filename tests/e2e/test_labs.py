@@ -121,8 +121,13 @@ def test_a_lab_from_its_card_to_its_file_by_keyboard_alone(tab: Tab, tmp_path: P
         button = {"predict": "lab_lock", "work": "lab_check", "explain": "lab_save"}
         if screen.stage in button:
             press(tab, button[screen.stage])
+        if screen.stage in ("predict", "work"):  # locked, or right: its button is gone
+            expect(tab.page.locator(f".st-key-{button[screen.stage]}")).to_have_count(0)
         if screen is not SIX.screens[-1]:
             press(tab, "lab_next")
+            at = SIX.screens.index(screen) + 2
+            expect(tab.kicker).to_contain_text(f"screen {at} of {len(SIX.screens)}")
+            tab.still()
     file = load_answers(saved(tab, tmp_path).read_bytes(), "mine.answers.json")
     graded = grade(SIX, file, "mine.answers.json")
     assert graded.remarks == ()
