@@ -202,7 +202,7 @@ def _too_many(
         lambda j: (
             f"server {ends.server[over[j]]}",
             f"{words.format(open_now[j])} at {_setup_ms(held, over[j])}, when "
-            f"{plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} ports",
+            f"{plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} {'port' if limit == 1 else 'ports'}",
         ),
     )
 

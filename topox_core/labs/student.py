@@ -274,14 +274,15 @@ def closed(answers: Answers, question: Question) -> bool:
 def waiting_for(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:
     """Return the questions that must be answered before a screen opens.
 
-    Every prediction before it; before a reveal every worked answer as well.
+    Every prediction before it, and every worked answer before a reveal that it is or that it follows: what
+    comes after a reveal may speak of what was revealed.
     """
-    reveals = lab.screens[at].stage == "reveal"
+    settled = max((k for k in range(at + 1) if lab.screens[k].stage == "reveal"), default=0)
     return tuple(
         question.id
-        for screen in lab.screens[:at]
+        for place, screen in enumerate(lab.screens[:at])
         for question in screen.questions
-        if question.stage == "predict" or (question.stage == "work" and reveals)
+        if question.stage == "predict" or (question.stage == "work" and place < settled)
         if not closed(answers, question)
     )
 

@@ -101,6 +101,7 @@ def _names() -> tuple[str, str]:
 
 
 def _typed(name: str) -> None:
+    LINES.pop()  # what was missing may be there now
     text = str(st.session_state[f"lab_who_{name}"]).strip()
     course, student = _names()
     if name == "seed":

@@ -124,7 +124,8 @@ def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
         question = lab.question(asked.id)
         with st.container(border=True, key=f"lab_question_{asked.id}"):
             facts = {"id": asked.id, "points": points(asked.points)}
-            st.html(f'<p class="quiet">{say_html(f"question.{question.stage}", **facts)}</p>')
+            kind = "fewer" if question.share(1) < 1 and question.stage == "work" else question.stage
+            st.html(f'<p class="quiet">{say_html(f"question.{kind}", **facts)}</p>')
             write_html(f'<p class="lab-question">{as_html(asked.text)}</p>')
             answer_field(field)
             said_to_field(field.name)

@@ -92,7 +92,7 @@ def _shorten(state: LearnState) -> None:
 def _ways_on() -> None:
     """Lead from the last screen to the first lab, to a sample, to the reader's own job."""
     if any(page.title == "Labs" for page in PAGES):
-        page_link("Labs", "Try the first lab")
+        page_link("Labs", "Try the first lab", **{"lab.id": "six-tasks", "lab.seed": "1"})
     sample = {**link_query(), "sample": SAMPLE}
     with st.container(key="see", width="content"):
         st.page_link(page_of("Schedule").path, label="**Open a sample**", query_params=sample)

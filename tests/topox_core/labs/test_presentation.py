@@ -49,11 +49,11 @@ def test_a_slide_is_found_by_its_place() -> None:
 
 
 def test_the_plan_leaves_a_slide_when_its_row_ends() -> None:
-    """The rows of lab 1: P1 and P2 until 8, W1 until 18, W2 until 22, P3 until 26."""
+    """The rows of lab 1: P1 and P2 until 8, W1 and W2 until 20, P3 until 26."""
     every = slides(LAB)
     until = {one.place: planned_until(LAB, one) for one in every}
-    assert (until["P1"], until["P2"], until["W1"], until["W2"], until["P3"]) == (8, 8, 18, 22, 26)
-    assert until["both-orders"] == 18  # nothing names it: it follows W1
+    assert (until["P1"], until["P2"], until["W1"], until["W2"], until["P3"]) == (8, 8, 20, 20, 26)
+    assert until["both-orders"] == 20  # nothing names it: it follows W2
     assert until[START] is None
 
 

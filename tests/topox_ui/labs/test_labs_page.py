@@ -24,7 +24,7 @@ SIX = READY["six-tasks"]
 SCREENS = [(lab.id, k) for lab in READY.values() for k in range(1, len(lab.screens) + 1)]
 # Of a figure, as a class room's network allows (docs/labs.md).
 MOST_BYTES = 60_000
-QUICK = (("six-tasks", 2), ("six-tasks", 3))
+QUICK = (("six-tasks", 2), ("six-tasks", 4))
 Visit = Callable[..., AppTest]
 
 
@@ -134,8 +134,8 @@ def test_where_other_machines_reach_the_server_a_tab_has_answers_of_its_own(
 
 
 def test_a_screen_waits_for_the_predictions_before_it(visit) -> None:
-    at = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "33", "lab.q": "3"})
-    assert "P1, P2, W1" in words(at)
+    at = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "33", "lab.q": "4"})
+    assert "P1, P2, W1, W2" in words(at)
     assert not at.get("plotly_chart")
     press(at, "lab_to_open")
     assert address(at).get("lab.q", "1") == "1"
@@ -183,6 +183,9 @@ def test_the_checker_names_the_equation_of_a_schedule_by_hand(visit) -> None:
     field(at, "number_input", "W1_y_").set_value(best["y"]).run()
     press(at, "lab_check")
     assert "Right: 5 points" in words(at)
+    press(at, "lab_next")
+    field(at, "text_input", "W2").set_value(str(right(SIX, SIX.question("W2"), 1))).run()
+    press(at, "lab_check")
     press(at, "lab_next")
     assert "x first takes 9 ms, y first takes 13 ms" in words(at)
 
@@ -319,7 +322,7 @@ def test_a_practice_begins_again_and_a_student_s_lab_does_not(visit) -> None:
 
 
 def test_after_its_reveal_an_instance_opens_on_the_schedule_page(visit) -> None:
-    at = at_screen(visit, SIX, 3, seed=1, done=2)
+    at = at_screen(visit, SIX, 4, seed=1, done=3)
     at.button(key="lab_see").click().run()
     assert not at.exception
     assert "Six tasks by hand is loaded" in at.info[0].value
