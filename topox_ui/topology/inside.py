@@ -60,8 +60,8 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         one = _collective(case)
     ways = {"together": one.together(), "one_port": one.one_port_a_step(), "split": _split(one)}
     _times(one, ways)
-    pick("Ports", TopologyState, "way", WAYS, label_visibility="collapsed")
-    chosen = state_of(TopologyState).way
+    pick("Ports", TopologyState, "collective_way", WAYS, label_visibility="collapsed")
+    chosen = state_of(TopologyState).collective_way
     way = ways[chosen]
     chart(
         steps_on_ports(one, way, theme),

@@ -25,4 +25,4 @@ class TopologyState(PageState):
     members: Annotated[int, Field(ge=2, le=64)] = 8
     tensor_mb: Annotated[float, Field(gt=0, le=1e6)] = 100.0
     switch_ms: Annotated[float, Field(ge=0, le=3.6e6)] | None = None
-    way: Literal["together", "one_port", "split"] = "split"
+    collective_way: Literal["together", "one_port", "split"] = "split"

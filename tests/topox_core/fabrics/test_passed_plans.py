@@ -82,7 +82,7 @@ def test_the_planned_time_never_grows_on_any_sample_that_chooses(name: str) -> N
 @pytest.mark.parametrize(
     ("seed", "clock"),
     [
-        *((seed, "continuous") for seed in (18, 24, 47, 60, 61, 62)),
+        *((seed, "continuous") for seed in (18, 26, 47, 60, 61, 62)),
         *((seed, "slots") for seed in (37, 57, 71)),
     ],
 )

@@ -27,10 +27,12 @@ def test_every_way_stands_beside_the_others(visit):
 
 
 def test_a_link_brings_the_collective_back_and_rings_win_large_all_reduces(visit):
-    at = visit(TOPOLOGY, sample="moe", collective="all_reduce", members="16", way="one_port")
+    at = visit(
+        TOPOLOGY, sample="moe", collective="all_reduce", members="16", collective_way="one_port"
+    )
     assert not at.exception and not at.error
     assert "Rings on all ports change no circuit and win" in words(at)
-    assert address(at)["way"] == "one_port" and address(at)["members"] == "16"
+    assert address(at)["collective_way"] == "one_port" and address(at)["members"] == "16"
     assert "One row a port: the steps of all-reduce with one port a step" in str(
         at.get("plotly_chart")[-1].proto
     )
