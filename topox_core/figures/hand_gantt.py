@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
@@ -22,6 +22,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 
 LANE, GAP = 1.0, 0.35
+RECEIVES = -2  # in place of a port: the lane of what a server with one port receives
 LANE_PX = 26.0
 LEFT_PX = 96.0
 # Of the bars on a laptop, and of a letter: they decide which words fit.
@@ -125,8 +126,15 @@ def hand_gantt(
     bound_ms
         A lower bound to draw as a dotted line.
     """
-    bars = hand_bars(graph, cluster, starts_ms)
-    lanes = lane_names(graph, cluster)
+    sent = hand_bars(graph, cluster, starts_ms)
+    lanes = _with_receivers(lane_names(graph, cluster), graph, cluster)
+    known = {(server, port) for server, port, _ in lanes}
+    arrivals = [
+        replace(bar, server=int(bar.task.destination or 0), port=RECEIVES)
+        for bar in sent
+        if bar.task.duration_ms is None and (bar.task.destination, RECEIVES) in known
+    ]
+    bars = [*sent, *arrivals]
     rows = {(server, port): k for k, (server, port, _) in enumerate(lanes)}
     last = max([until_ms, bound_ms or 0.0, *(bar.end_ms for bar in bars)], default=1.0) or 1.0
     first = min([0.0, *(bar.start_ms for bar in bars)])
@@ -172,6 +180,17 @@ def hand_gantt(
     )
 
 
+def _with_receivers(
+    lanes: Sequence[tuple[int, int, str]], graph: TaskGraph, cluster: Cluster
+) -> list[tuple[int, int, str]]:
+    """Return the lanes with one more for every server that receives, where each has one port: there too two may meet."""
+    if cluster.ports_per_server > 1:
+        return list(lanes)
+    receives = {int(task.destination or 0) for task in graph.tasks if task.duration_ms is None}
+    more = [(server, RECEIVES, f"S{server} receives") for server in receives]
+    return sorted([*lanes, *more], key=lambda lane: (lane[0], {-1: 0, RECEIVES: 2}.get(lane[1], 1)))
+
+
 def _category(task: Task) -> int:
     if task.duration_ms is None:
         return SEND
@@ -213,6 +232,10 @@ def _label(bar: HandBar, px: float) -> str:
     """Return what fits into a bar: where a transfer leads as well, its name alone, or nothing."""
     task, room = bar.task, (bar.end_ms - bar.start_ms) * px
     words = (
-        [task.id] if task.duration_ms is not None else [f"{task.id} → {task.destination}", task.id]
+        [task.id]
+        if task.duration_ms is not None
+        else [f"{task.id} ← {task.source}", task.id]
+        if bar.port == RECEIVES
+        else [f"{task.id} → {task.destination}", task.id]
     )
     return next((one for one in words if len(one) * LETTER_PX <= room), "")
