@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.library.location import default_path
 from topox_core.library.run_library import RunLibrary
 from topox_ui.runs.limits import server_limits
@@ -63,3 +64,14 @@ def kept_input(library: RunLibrary) -> Callable[[str], bytes | None]:
         return None if found is None else found.content
 
     return content
+
+
+def writable_library() -> RunLibrary | None:
+    """Return the run library where this server keeps runs and it can be written."""
+    if not keeps_runs():
+        return None
+    try:
+        library = open_library()
+    except InputError:
+        return None
+    return None if library.read_only else library

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from topox_core.errors import InputError
-from topox_core.library.run_library import RunLibrary
 from topox_core.rivals.rivals_run import RivalsRun, known_results
-from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.study_run import StudyResult
-from topox_ui.answers.run_library import existing_library, keeps_runs, open_library
-from topox_ui.runs.limits import CORES, server_limits
+from topox_ui.answers.run_library import existing_library, keeps_runs, writable_library
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.workers import shared_workers
 from topox_ui.shell.page import button
 
 Results = Mapping[str, StudyResult]
@@ -25,17 +22,6 @@ ARGUE = RunKind(
 )
 
 
-def _library() -> RunLibrary | None:
-    """Return the run library where this server keeps runs and it can be written."""
-    if not keeps_runs():
-        return None
-    try:
-        library = open_library()
-    except InputError:
-        return None
-    return None if library.read_only else library
-
-
 def _start() -> None:
     owner = run_owner()
 
@@ -44,7 +30,7 @@ def _start() -> None:
         lost = [line for one in results.values() for line in one.lost]
         return f"Cells are missing. {lost[0]}." if lost else ""
 
-    library, workers = _library(), LocalExecutor(min(CORES, server_limits().solver_places))
+    library, workers = writable_library(), shared_workers()
     owner.start(ARGUE, KEY, lambda _slots: RivalsRun(library, workers), keep)
 
 

@@ -6,17 +6,14 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from topox_core.errors import InputError
-from topox_core.library.run_library import RunLibrary
-from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.buying import Question
 from topox_core.studies.buying_run import Answer, BuyingRun
 from topox_core.studies.study_run import PointRow
-from topox_ui.answers.run_library import keeps_runs, open_library
+from topox_ui.answers.run_library import writable_library
 from topox_ui.buying.question import key_of
-from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.workers import shared_workers
 from topox_ui.shell.page import button
 
 # Larger graphs are worked out at a click.
@@ -32,26 +29,9 @@ MOST_POINTS = 5_000
 
 
 @st.cache_resource(show_spinner=False)
-def buying_workers() -> LocalExecutor:
-    """Return the worker processes of all sessions' answers; they end when there is nothing to do."""
-    return LocalExecutor(min(CORES, server_limits().solver_places))
-
-
-@st.cache_resource(show_spinner=False)
 def known_points() -> Kept[PointRow]:
     """Return the points that were computed, for all sessions: a key says all that a point hangs on."""
     return Kept(MOST_POINTS)
-
-
-def _library() -> RunLibrary | None:
-    """Return the run library where this server keeps runs and it can be written."""
-    if not keeps_runs():
-        return None
-    try:
-        library = open_library()
-    except InputError:
-        return None
-    return None if library.read_only else library
 
 
 def _start(question: Question) -> None:
@@ -61,7 +41,7 @@ def _start(question: Question) -> None:
         owner.results(BUY)[key] = answer
         return f"Points are missing. {answer.lost[0]}." if answer.lost else ""
 
-    library, known, workers = _library(), known_points(), buying_workers()
+    library, known, workers = writable_library(), known_points(), shared_workers()
     owner.start(BUY, key, lambda _slots: BuyingRun(question, library, workers, known), keep)
 
 

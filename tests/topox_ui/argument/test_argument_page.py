@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.library.run_library import RunLibrary
 from topox_core.rivals.claims import CLAIMS
 from topox_core.rivals.jobs import JOBS, study_of_job
+from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.point import run_cell
 from topox_core.studies.study_run import plan_of
 
@@ -60,8 +62,17 @@ def test_a_link_with_nonsense_is_one_line(visit: Any) -> None:
     assert at.warning or at.error
 
 
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One worker process for this file, which the server would share among all sessions."""
+    executor = LocalExecutor(1)
+    monkeypatch.setattr("topox_ui.argument.running.shared_workers", lambda: executor)
+    yield
+    executor.kill()
+
+
 @pytest.mark.long
-def test_a_run_is_computed_beside_the_page_and_can_be_stopped(visit: Any) -> None:
+def test_a_run_is_computed_beside_the_page_and_can_be_stopped(visit: Any, beside: None) -> None:
     at = visit(PAGE)
     at.button(key="argue").click().run()
     assert not at.exception
