@@ -19,6 +19,7 @@ def matrix(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.long
 def test_a_matrix_is_planned_checked_and_set_beside_its_bound(
     matrix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

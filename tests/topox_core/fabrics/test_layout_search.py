@@ -331,6 +331,7 @@ def test_no_direct_layout_beats_the_exact_program(seed: int) -> None:
 # --- what can be asked, and what not
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_layout_and_strides_of_the_user_stay() -> None:
     task_graph, of = load_past("moe")
     order = request(task_graph, of, layout_steps=30)

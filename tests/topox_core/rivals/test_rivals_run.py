@@ -19,6 +19,7 @@ from topox_core.studies.study_run import StudyRun, plan_of
 DOCUMENT = Path(__file__).parents[3] / "docs" / "who-is-right.md"
 
 
+@pytest.mark.long
 def test_a_cancelled_run_keeps_what_it_has(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
     run = RivalsRun(library, 1, ("serving", "pipeline"))

@@ -120,6 +120,7 @@ def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
     assert field(second, "text_input", "P1").disabled, "in another tab of this machine"
 
 
+@pytest.mark.long
 def test_where_other_machines_reach_the_server_a_tab_has_answers_of_its_own(
     visit, monkeypatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_vote_is_locked_once_more_and_both_are_kept(visit) -> None:
     assert "after the discussion" in words(at)
 
 
+@pytest.mark.long
 def test_wrong_answers_get_their_sentence_and_the_key_comes_last(visit) -> None:
     lab = READY["what-binds"]
     at = at_screen(visit, lab, 1, seed=1)
@@ -171,6 +173,7 @@ def test_wrong_answers_get_their_sentence_and_the_key_comes_last(visit) -> None:
     assert field(at, "text_input", "W2").disabled
 
 
+@pytest.mark.long
 def test_the_checker_names_the_equation_of_a_schedule_by_hand(visit) -> None:
     at = at_screen(visit, SIX, 2, seed=1, done=1)
     best = right(SIX, SIX.question("W1"), 1)
@@ -190,6 +193,7 @@ def test_the_checker_names_the_equation_of_a_schedule_by_hand(visit) -> None:
     assert "x first takes 9 ms, y first takes 13 ms" in words(at)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["choice", "multi", "grouping", "text"])
 def test_every_other_field_hands_in_what_was_chosen(visit, kind: str) -> None:
     name, number, question = {
@@ -228,6 +232,7 @@ def test_every_other_field_hands_in_what_was_chosen(visit, kind: str) -> None:
         assert now.worked(question).attempts[-1].points == lab.question(question).points
 
 
+@pytest.mark.long
 def test_nothing_that_is_sent_before_its_lock_has_the_key_and_after_it_does(visit) -> None:
     """The bandwidth tax of seed 2 is 1.2283 with three ports and 1.5748 with two: numbers that nothing else has."""
     lab = READY["bandwidth-tax"]
@@ -309,6 +314,7 @@ def test_a_link_to_a_lab_that_is_not_here_says_so(visit) -> None:
     assert "nobody-has-it" in at.error[0].value
 
 
+@pytest.mark.long
 def test_a_practice_begins_again_and_a_student_s_lab_does_not(visit) -> None:
     at = at_screen(visit, SIX, 1, seed=35, done=1)
     press(at, "lab_anew")
