@@ -13,6 +13,7 @@ from topox_core.cli.main import main
 ASKED = ["collective", "--delay-ms", "2", "--size-bytes", "1e8"]  # 8 ms on a port of 100 Gbit/s
 
 
+@pytest.mark.long
 def test_the_ways_stand_beside_rings_that_never_change(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

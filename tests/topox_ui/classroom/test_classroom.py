@@ -84,6 +84,7 @@ def test_a_link_loads_nothing_before_its_page_is_open(visit, student, monkeypatc
     assert not joined(page).exception
 
 
+@pytest.mark.long
 def test_the_lecturer_at_the_machine_sees_everything_and_the_word(visit, held) -> None:
     page = visit(PRESENT)
     assert "Class NET-401: the word is abcdef" in words(page)
@@ -92,6 +93,7 @@ def test_the_lecturer_at_the_machine_sees_everything_and_the_word(visit, held) -
     assert not visit("pages/8_Cost.py").exception
 
 
+@pytest.mark.long
 def test_the_tally_counts_what_is_in_the_class_folder(visit, held) -> None:
     for k in range(6):
         answers = lock(LAB, begin(LAB, "NET-401", f"s{k}", at(0)), "P1", 9, at(1))

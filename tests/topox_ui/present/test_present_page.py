@@ -110,6 +110,7 @@ def test_no_slide_says_a_key_before_its_reveal(visit, lab) -> None:
             assert [name for name, text in hidden.items() if f" {text}" in said] == [], slide
 
 
+@pytest.mark.long
 def test_votes_counted_by_hand_are_charted_and_the_truth_comes_last(visit) -> None:
     page = on(visit, "six-tasks", "P2", "tally")
     assert "No answers yet" in words(page)
@@ -137,6 +138,7 @@ def test_while_neighbours_are_to_discuss_the_spread_stays_hidden(visit) -> None:
     assert page.get("plotly_chart")
 
 
+@pytest.mark.long
 def test_numbers_called_out_are_dots_while_they_are_few(visit) -> None:
     page = on(visit, "six-tasks", "P1", "tally")
     control(page, "present_source").set_value("hands").run()
