@@ -26,6 +26,7 @@ FOLLOWING = {
     "from_ms",
     "lanes_from_ms",
     "map_point",
+    "switch_ms",  # of one collective: the cluster's delay
 }
 CONTROLS = """() => Object.fromEntries([...document.querySelectorAll('[class*="st-key-w_"]')].map(box => {
   const field = box.className.match(/st-key-w_[0-9a-f]*_(\\S+)-\\d+/)[1];
