@@ -65,14 +65,22 @@ def run_reevaluated(order: FabricRequest, stop: Stop) -> FabricRun:
     """
     iterations = reevaluated(order, stop)
     mean = mean_ms(iterations)
-    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean))
+    count, options = sum(one.times for one in iterations), order.options
+    how = "servers forward" if options.forwarding else "nothing is forwarded"
+    message = f"re-evaluated every {options.reevaluate_ms:g} ms, {how}; mean of {count} iterations {mean:.6g} ms"
+    return typical_run("reevaluated", order, iterations, mean, message)
+
+
+def typical_run(
+    fabric: str, order: FabricRequest, iterations: Sequence[Iteration], mean_ms: float, message: str
+) -> FabricRun:
+    """Return the iteration nearest to a mean as the run of a fabric whose iterations differ."""
+    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean_ms))
     execution, exclusive = typical.execution, order.settings.exclusive_devices
     bound = ideal_bound(replace(order, graph=execution.graph))
     path = critical_path(execution, exclusive)
-    count, options = sum(one.times for one in iterations), order.options
-    how = "servers forward" if options.forwarding else "nothing is forwarded"
     return FabricRun(
-        fabric="reevaluated",
+        fabric=fabric,
         execution=execution,
         bound_ms=min(bound.ms, execution.makespan_ms),
         bound_by=bound.text,
@@ -81,7 +89,7 @@ def run_reevaluated(order: FabricRequest, stop: Stop) -> FabricRun:
         breakdown=Breakdown.of(execution.graph, path),
         circuits_changed=typical.changed,
         dark_ms=typical.dark_ms,
-        message=f"re-evaluated every {options.reevaluate_ms:g} ms, {how}; mean of {count} iterations {mean:.6g} ms",
+        message=message,
     )
 
 

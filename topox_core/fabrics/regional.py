@@ -8,7 +8,7 @@ circuits follow the bytes of the exchange at hand.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,10 @@ from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, Stopped, c
 from topox_core.fabrics.gating import Gating
 from topox_core.fabrics.kernels.bottleneck import bottleneck_circuits
 from topox_core.fabrics.kernels.whole import advance_to_news, news_of
-from topox_core.fabrics.packet import ideal_bound
+from topox_core.fabrics.reevaluated import Iteration, typical_run
 from topox_core.fabrics.regional_options import GIVEN, RegionalOptions
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
+from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import flattened
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
@@ -31,16 +30,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 
 BATCHES_BETWEEN_STOPS = 2_000
-
-
-@dataclass(frozen=True)
-class RegionalIteration:
-    """One iteration among several: its execution, what was changed in it, and where its bytes went."""
-
-    execution: Execution
-    traffic: Traffic
-    changed: int
-    dark_ms: float
 
 
 def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -61,22 +50,8 @@ def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
     options = order.options.regional
     iterations = regional_iterations(order, stop)
     mean = sum(one.execution.makespan_ms for one in iterations) / len(iterations)
-    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean))
-    execution, exclusive = typical.execution, order.settings.exclusive_devices
-    bound = ideal_bound(replace(order, graph=execution.graph))
-    path = critical_path(execution, exclusive)
-    return FabricRun(
-        fabric="regional",
-        execution=execution,
-        bound_ms=min(bound.ms, execution.makespan_ms),
-        bound_by=bound.text,
-        traffic=typical.traffic,
-        path=path,
-        breakdown=Breakdown.of(execution.graph, path),
-        circuits_changed=typical.changed,
-        dark_ms=typical.dark_ms,
-        message=_words(options, order.cluster, len(iterations), mean),
-    )
+    message = _words(options, order.cluster, len(iterations), mean)
+    return typical_run("regional", order, iterations, mean, message)
 
 
 def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms: float) -> str:
@@ -96,7 +71,7 @@ def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms:
     return words
 
 
-def regional_iterations(order: FabricRequest, stop: Stop) -> list[RegionalIteration]:
+def regional_iterations(order: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return all iterations in their order; raises as :func:`run_regional`."""
     options = order.options.regional
     options.check(order.cluster)
@@ -312,7 +287,7 @@ class _Controller:
         self.up[inside] = stays
         return not np.array_equal(stays, up)
 
-    def iteration(self, number: int, stop: Stop) -> RegionalIteration:
+    def iteration(self, number: int, stop: Stop) -> Iteration:
         """Run one iteration from where the last one left the circuits."""
         graph, cluster = self.gating.graph_of(number), self.order.cluster
         n, exclusive = cluster.servers, self.order.settings.exclusive_devices
@@ -348,7 +323,7 @@ class _Controller:
         length_ms = execution.makespan_ms
         self.since_ms += length_ms
         traffic = self._traffic(used, length_ms)
-        return RegionalIteration(execution, traffic, used.changed, used.dark_ms)
+        return Iteration(execution, traffic, used.changed, used.dark_ms)
 
     def _listen(
         self, number: int, known: IntArray, now_open: IntArray, now_ms: float, used: _Used
