@@ -110,15 +110,7 @@ class Visitor:
     async def open(self) -> float:
         """Connect and wait for the page; return how long it took in s."""
         began = time.monotonic()
-        self.socket = await websockets.connect(
-            f"ws://127.0.0.1:{self.port}/_stcore/stream",
-            subprotocols=["streamlit"],
-            origin=f"http://127.0.0.1:{self.port}",
-            max_size=None,
-            ping_interval=None,
-        )
-        self._listener = asyncio.create_task(self._listen())
-        await self._rerun()
+        await self.connect()
         while True:
             _, at_s, _ = await self.next_run()
             if self.sliders:
@@ -126,6 +118,18 @@ class Visitor:
                     if one.options:
                         self.of_file[label] = one.options[int(one.default[0])]
                 return at_s - began
+
+    async def connect(self, address: str = "127.0.0.1") -> None:
+        """Connect, and ask for the page."""
+        self.socket = await websockets.connect(
+            f"ws://{address}:{self.port}/_stcore/stream",
+            subprotocols=["streamlit"],
+            origin=f"http://{address}:{self.port}",
+            max_size=None,
+            ping_interval=None,
+        )
+        self._listener = asyncio.create_task(self._listen())
+        await self._rerun()
 
     async def close(self) -> None:
         for timer in self._timers.values():

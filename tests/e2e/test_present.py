@@ -92,7 +92,7 @@ def test_the_way_through_a_question_by_keys_with_the_answers_of_a_class(
     pressed("ArrowRight", f"{on}P2&present.show=tally")
     assert "✓" not in tab.page.locator("body").inner_text()
     pressed("ArrowRight", f"{on}P2&present.show=reveal")
-    expect(tab.page.locator(".truth")).to_contain_text("Right: y")
+    expect(tab.page.locator(".truth")).to_contain_text("Right for the class instance: y")
     pressed("PageDown", f"{on}W1")
     pressed("PageUp", f"{on}P2&present.show=reveal")
     pressed("ArrowLeft", f"{on}P2&present.show=tally")

@@ -16,7 +16,7 @@ from topox_core.fabrics.map_words import (
     outcome_words,
     winner_words,
 )
-from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
+from topox_core.fabrics.registry import FABRICS, LETTERS, PAYS_DELAY
 from topox_core.fabrics.sweep import Point
 from topox_core.fabrics.winner import EQUAL
 from topox_core.figures.marks import (
@@ -35,6 +35,14 @@ from topox_core.text.numbers import delay_label, short
 # A line that leaves the fastest this far behind leaves the picture.
 CUT_AT = 5.0
 CUT_HEIGHT = 300
+_SIGNS = {
+    "reactive": "circle",
+    "provisioned": "diamond",
+    "phased": "triangle-up",
+    "in_collective": "triangle-down",
+    "reevaluated": "x",
+    "regional": "cross",
+}
 
 
 def place(values: Sequence[float], value: float) -> float:
@@ -107,14 +115,14 @@ def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
     winners = picture.winners.values()
     shown = [point.winner for point in picture.points]
     keys = [
-        (theme.fabric_colour(name), picture.labels[name])
+        (theme.fabric_colour(name), f"{LETTERS[name]} {picture.labels[name]}")
         for name in FABRICS
         if any(one.fabric == name for one in winners)
     ]
     if any(not one.fabric for one in winners):
-        keys.append((theme.grid, f"equal (within {100 * EQUAL:.0f} %)"))
+        keys.append((theme.grid, f"= equal (within {100 * EQUAL:.0f} %)"))
     if any(one.fabric and not one.lead and one.next for one in shown):
-        keys.append(("", "= another one is as fast"))
+        keys.append(("", "a letter with =: another one is as fast"))
     keys += [
         ("", words) for doubt, words in OPEN_WORDS.items() if any(w.doubt == doubt for w in shown)
     ]
@@ -207,9 +215,7 @@ def cut(
                 3 if name == "scheduled" else 2,
                 FABRIC_DASH.get(name, "longdash"),
             ),
-            marker=opaque(
-                7, symbol={"reactive": "circle", "provisioned": "diamond"}.get(name, "square")
-            ),
+            marker=opaque(7, symbol=_SIGNS.get(name, "square")),
             customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
         )

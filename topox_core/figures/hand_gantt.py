@@ -27,6 +27,7 @@ LANE_PX = 26.0
 LEFT_PX = 96.0
 # Of the bars on a laptop, and of a letter: they decide which words fit.
 PLOT_PX, LETTER_PX = 480.0, 7.0
+BAR = 0.78  # of a lane; two that meet share it
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ def hand_gantt(
 ) -> go.Figure:
     """Return the tasks that have a start as bars, by server; what overlaps is hatched and has a cross.
 
+    Bars that meet on a lane are half as high, one above the other, so that none hides another.
+
     Parameters
     ----------
     until_ms
@@ -136,6 +139,7 @@ def hand_gantt(
     ]
     bars = [*sent, *arrivals]
     rows = {(server, port): k for k, (server, port, _) in enumerate(lanes)}
+    halves = _halves(bars)
     last = max([until_ms, bound_ms or 0.0, *(bar.end_ms for bar in bars)], default=1.0) or 1.0
     first = min([0.0, *(bar.start_ms for bar in bars)])
     figure = go.Figure()
@@ -144,7 +148,7 @@ def hand_gantt(
             here = [b for b in bars if b.overlaps == overlaps and _category(b.task) == category]
             if here:
                 look = (category, overlaps, PLOT_PX / (last - first))
-                figure.add_trace(_bars(here, rows, look, theme))
+                figure.add_trace(_bars(here, rows, halves, look, theme))
     shapes = [
         band(k - 0.5, k + 0.5, theme.band)
         for k, (server, _, _) in enumerate(lanes)
@@ -191,6 +195,26 @@ def _with_receivers(
     return sorted([*lanes, *more], key=lambda lane: (lane[0], {-1: 0, RECEIVES: 2}.get(lane[1], 1)))
 
 
+def _halves(bars: Sequence[HandBar]) -> dict[HandBar, int]:
+    """Return for every bar that meets another on its lane its half: -1 above, 1 below, in turn by start."""
+    lanes: dict[tuple[int, int], list[HandBar]] = {}
+    for bar in bars:
+        lanes.setdefault((bar.server, bar.port), []).append(bar)
+    halves: dict[HandBar, int] = {}
+    for here in lanes.values():
+        meeting = [
+            one
+            for one in here
+            if any(
+                one is not other and one.start_ms < other.end_ms and other.start_ms < one.end_ms
+                for other in here
+            )
+        ]
+        meeting.sort(key=lambda bar: bar.start_ms)
+        halves |= {bar: (-1, 1)[k % 2] for k, bar in enumerate(meeting)}
+    return halves
+
+
 def _category(task: Task) -> int:
     if task.duration_ms is None:
         return SEND
@@ -200,6 +224,7 @@ def _category(task: Task) -> int:
 def _bars(
     bars: Sequence[HandBar],
     rows: Mapping[tuple[int, int], int],
+    halves: Mapping[HandBar, int],
     look: tuple[int, bool, float],
     theme: Theme,
 ) -> go.Bar:
@@ -216,12 +241,15 @@ def _bars(
         orientation="h",
         base=[bar.start_ms for bar in bars],
         x=[bar.end_ms - bar.start_ms for bar in bars],
-        y=[rows[bar.server, bar.port] for bar in bars],
-        width=0.78,
+        y=[rows[bar.server, bar.port] + BAR / 4 * halves.get(bar, 0) for bar in bars],
+        width=[BAR / (2 if bar in halves else 1) for bar in bars],
         marker=marker,
         opacity=0.85 if overlaps else 1.0,
         text=labels,
-        textfont={"color": ink, "size": 12 * theme.scale},
+        textfont={
+            "color": ink,
+            "size": [(10 if bar in halves else 12) * theme.scale for bar in bars],
+        },
         customdata=[[bar.task.id, f"{bar.start_ms:g}", f"{bar.end_ms:g}"] for bar in bars],
         hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<extra></extra>",
         **INSIDE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from topox_core.figures.gantt import gantt as gantt_of
 from topox_core.figures.hand_gantt import HandBar, hand_bars, hand_gantt, lane_names
 from topox_core.figures.lanes import bars_of, lanes_of
@@ -17,6 +19,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.task_graph import TaskGraph
 
+# Of a figure, as a class room's network allows (docs/labs.md).
+MOST_BARS = 400
 # Values that a lower bound, or what binds, would tell.
 _BOUND = ("path", "load", "reached", "binds", "proof")
 # Values that a schedule with some ports tells.
@@ -74,7 +78,7 @@ def plans(asking: Asking, bound_too: bool = False) -> list[Picture]:
         return []
     told = hand_plans(asking.instance, ports, gbps)
     if not told:
-        return [_planned(asking, asking.instance.graph(), asking.instance.cluster())]
+        return _planned(asking, asking.instance.graph(), asking.instance.cluster())
     bound_ms, binds = (None, "")
     if bound_too and not (asking.screen.stage != "reveal" and asking.hides(*_BOUND)):
         bound_ms, binds = bound_of(told[0].graph, told[0].cluster)
@@ -110,20 +114,30 @@ def _told(
     )
     if bound_ms is not None:
         note = asking.say("plan.bound", end=end, bound=f"{bound_ms:g}")
+        alt = f"{alt} {asking.say('plan.bound_alt', bound=f'{bound_ms:g}')}"
     if bound_ms is not None and binds:
-        words = asking.say("binds", bound=f"{bound_ms:g}", binds=binds)
+        words = asking.say("binds", binds=binds)
         note, alt = f"{note}. {words}", f"{alt} {words}"
     name = asking.say(f"plans.{plan.name}")
     return Picture(f"plan_{plan.name}", name, note, figure, alt, _table(asking, bars, lanes))
 
 
-def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> Picture:
-    """Return the list schedule of an instance without closed forms, such as one from files."""
+def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture]:
+    """Return the list schedule of an instance without closed forms, such as one from files.
+
+    Only as many servers as have :data:`MOST_BARS` together; none where the first alone has more.
+    """
     execution = planned(graph, cluster)
     lanes = lanes_of(execution)
+    bars = bars_of(execution, lanes)
+    fit = np.flatnonzero(np.bincount(bars.server, minlength=lanes.servers).cumsum() <= MOST_BARS)
+    if not len(fit):
+        return []
+    last = int(fit[-1])
     path = critical_path(execution, LESSON_SETTINGS.exclusive_devices)
     window = (0.0, execution.makespan_ms)
-    figure = gantt_of(execution, bars_of(execution, lanes), lanes, window, path, asking.theme)
+    shown = lanes.showing(0, last)
+    figure = gantt_of(execution, bars, shown, window, path, asking.theme)
     rows = tuple(
         tuple("" if cell is None else str(cell) for cell in row)
         for row in task_rows(execution, path)
@@ -131,7 +145,9 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> Picture:
     end = f"{execution.makespan_ms:g}"
     alt = asking.say("plan.alt", tasks=len(rows), end=end, bars="")
     title, note = asking.say("plans.planned"), asking.say("plan.note", end=end)
-    return Picture("planned", title, note, figure, alt, GivenTable(tuple(TASK_COLUMNS), rows))
+    if last + 1 < lanes.servers:
+        note = asking.say("plan.part", end=end, drawn=last + 1, servers=lanes.servers)
+    return [Picture("planned", title, note, figure, alt, GivenTable(tuple(TASK_COLUMNS), rows))]
 
 
 Lanes = Sequence[tuple[int, int, str]]

@@ -95,24 +95,26 @@ _FABRICS_LIGHT = {
     "ideal": "#B4BDC8",
     "fat_tree": "#2B3440",
     "static": "#DDCC77",
-    "static_graph": "#8C510A",
-    "regional": "#117733",
+    "static_graph": "#664400",
+    "reevaluated": "#BB8855",
+    "regional": "#005533",
     "reactive": "#CC6677",
     "provisioned": "#88CCEE",
-    "phased": "#44AA99",
-    "in_collective": "#AA4499",
+    "phased": "#2288AA",
+    "in_collective": "#BB88EE",
     "scheduled": "#4B3FA8",
 }
 _FABRICS_DARK = {
     "ideal": "#56626F",
     "fat_tree": "#6B7686",
     "static": "#F0E08A",
-    "static_graph": "#8C5A2B",
-    "regional": "#5FB35F",
+    "static_graph": "#994433",
+    "reevaluated": "#FFBB00",
+    "regional": "#AACC99",
     "reactive": "#E07B5A",
     "provisioned": "#88CCEE",
-    "phased": "#4FBBA8",
-    "in_collective": "#D97FC6",
+    "phased": "#00FFDD",
+    "in_collective": "#883399",
     "scheduled": "#8F86E8",
 }
 FABRIC_DASH = {
@@ -120,6 +122,7 @@ FABRIC_DASH = {
     "fat_tree": "dash",
     "static": "2px,3px",
     "static_graph": "4px,2px",
+    "reevaluated": "10px,2px,2px,2px,2px,2px",
     "regional": "3px,2px,8px,2px",
     "reactive": "solid",
     "provisioned": "6px,3px",
@@ -130,8 +133,8 @@ FABRIC_DASH = {
 # A fabric without a colour of its own.
 _OTHER_FABRIC = "#999933"
 _WHITE_ON_FABRIC = {
-    "light": ("fat_tree", "static_graph", "regional", "in_collective", "scheduled"),
-    "dark": ("ideal", "fat_tree", "static_graph"),
+    "light": ("fat_tree", "static_graph", "regional", "scheduled"),
+    "dark": ("ideal", "fat_tree", "static_graph", "in_collective"),
 }
 
 

@@ -38,21 +38,25 @@ def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> g
         z[y, x] = _SIDES.index(one.side)
         text.append(note(_cell(one), x, y, 12 * theme.scale, _ink(one.side, theme)))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(_AS_FABRIC[s]) for s in _SIDES[2:])]
-    figure = go.Figure(image(z, colours, xgap=2, ygap=2))
-    longest = max((len(title) for title in jobs.values()), default=0)
+    figure = go.Figure(image(z, colours, xgap=2, ygap=24 * theme.scale))
+    # Above its row, so that a narrow window keeps its width for the cells.
+    titles = [
+        note(title, -0.5, y - 0.48, 12.5 * theme.scale, theme.ink, xanchor="left", yanchor="middle")
+        for y, title in enumerate(jobs.values())
+    ]
     return frame(
         figure,
         theme,
-        (40 * len(rows) + 64) * theme.scale,
-        annotations=text,
-        margin=margins((20 + 6.6 * longest) * theme.scale, 8, 8, 44),
+        (58 * len(rows) + 84) * theme.scale,
+        annotations=[*text, *titles],
+        margin=margins(8, 8, 20 * theme.scale, 60 * theme.scale),
         xaxis=named_axis(
             theme,
-            [delay_label(delay) for delay in delays],
+            [delay_label(delay).replace(" ", "<br>") for delay in delays],
             range=[-0.5, len(delays) - 0.5],
             title="reconfiguration delay",
         ),
-        yaxis=named_axis(theme, list(jobs.values()), size=12.5, range=[len(rows) - 0.5, -0.5]),
+        yaxis=named_axis(theme, [""] * len(rows), range=[len(rows) - 0.5, -0.5]),
     )
 
 
@@ -67,7 +71,7 @@ def sides_legend(theme: Theme) -> list[tuple[str, str]]:
 
 def _cell(one: Cell) -> str:
     letter = LETTERS[one.side]
-    return f"{letter} {short(100 * one.lead)}" if one.side in _AS_FABRIC else letter
+    return f"{letter} {short(round(100 * one.lead))}" if one.side in _AS_FABRIC else letter
 
 
 def _ink(side: Side, theme: Theme) -> str:

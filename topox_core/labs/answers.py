@@ -9,6 +9,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.labs.draws import seed_of
 
 UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)
 _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
@@ -72,6 +73,11 @@ class Answers:
     started: str
     finished: str = ""
     given: Mapping[str, Given] = field(default_factory=dict)
+
+    @property
+    def is_practice(self) -> bool:
+        """Whether the seed is another than that of course and student."""
+        return self.seed != seed_of(self.course, self.student)
 
     def prediction(self, question: str) -> Prediction | None:
         """Return the prediction of a question, None before it is locked."""

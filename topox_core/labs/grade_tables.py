@@ -80,6 +80,26 @@ def load_roster(data: bytes, file: str) -> Roster:
     return Roster(columns, tuple((*row, *[""] * (width - len(row))) for row in rows[1:]))
 
 
+def load_students(data: bytes, file: str) -> Roster:
+    """Read a roster whose first column names the students, below a heading.
+
+    Raises
+    ------
+    InputError
+        As :func:`load_roster`; if semicolons separate the columns; or if the first row is no heading
+        but a student: an id has a digit, and that student would get no sheet.
+    """
+    roster = load_roster(data, file)
+    first = roster.columns[0].strip()
+    if len(roster.columns) == 1 and ";" in first:
+        problem = f"must separate columns by commas (got {shown(first)})"
+        raise InputError(problem, file=file, item="row 1")
+    if any(letter.isdigit() for letter in first):
+        problem = f"must name the columns, such as student (got {shown(first)})"
+        raise InputError(problem, file=file, item="row 1")
+    return roster
+
+
 def plain_table(graded: GradedFolder, labs: Mapping[str, Lab]) -> GradeTable:
     """Return one row a student and lab, then one a file that could not be graded."""
     used = sorted({one.lab for one in graded.grades})

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers, Attempt, Prediction, Worked, read_clock
 from topox_core.labs.answers_file import AnswersFile, is_signed
-from topox_core.labs.draws import seed_of
-from topox_core.labs.keys import depends_on_student
+from topox_core.labs.keys import depends_on_student, key_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.student import points_of
 
+# Of one file, once its keys are there.
+MOST_S = 5.0
 # Points of explanations, given by a person: by student as written in the file, and question.
 Explanations = Mapping[tuple[str, str], float]
 
@@ -92,8 +95,9 @@ def grade(
     name: str,
     explanations: Explanations | None = None,
     secret: bytes | None = None,
+    clock: Callable[[], float] = monotonic,
 ) -> Grade:
-    """Grade one file.
+    """Grade one file, in at most :data:`MOST_S` and one question: no file holds up a folder.
 
     Parameters
     ----------
@@ -103,12 +107,24 @@ def grade(
         Points of explanations.
     secret
         Of the lecturer's machine, where answers were given on it.
+    clock
+        Seconds.
+
+    Raises
+    ------
+    InputError
+        If it takes longer.
     """
     answers = file.answers
     remarks = _remarks(lab, file, secret)
-    graded = tuple(
-        _graded(lab, answers, question, explanations or {}, remarks) for question in lab.questions
-    )
+    _compute_keys(lab, answers.seed)
+    until_s = clock() + MOST_S
+    graded: list[QuestionGrade] = []
+    for question in lab.questions:
+        if clock() > until_s:
+            problem = f"takes longer to grade than the {MOST_S:g} s that a file may"
+            raise InputError(problem, file=name, item=f"question {question.id}")
+        graded.append(_graded(lab, answers, question, explanations or {}, remarks))
     known = {question.id for question in lab.questions}
     remarks += [f"no question {one[:20]}" for one in answers.given if one not in known]
     predictions, worked = _sum(lab, graded, "predict"), _sum(lab, graded, "work")
@@ -127,9 +143,17 @@ def grade(
         lab.points,
         _minutes(answers),
         tuple(remarks),
-        graded,
+        tuple(graded),
         answers.finished,
     )
+
+
+def _compute_keys(lab: Lab, seed: int) -> None:
+    """Compute all keys of a seed: their time is the lab's, not that of a file."""
+    for question in lab.questions:
+        if question.key is not None:
+            with suppress(InputError):  # told of the question, in its turn
+                key_of(lab, question, seed)
 
 
 def _remarks(lab: Lab, file: AnswersFile, secret: bytes | None) -> list[str]:
@@ -143,7 +167,7 @@ def _remarks(lab: Lab, file: AnswersFile, secret: bytes | None) -> list[str]:
     if dict(answers.versions) != lab.generator_versions:
         remarks.append("older generator")
     drawn = any(depends_on_student(lab, question) for question in lab.questions)
-    if drawn and answers.seed != seed_of(answers.course, answers.student):
+    if drawn and answers.is_practice:
         remarks.append("other seed")
     if not _in_order(answers):
         remarks.append("clock")

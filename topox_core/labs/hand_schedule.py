@@ -32,9 +32,11 @@ class HandVerdict:
         Whether every constraint holds.
     makespan_ms
         When the last task ends.
-    equation, line, more
-        Of the first constraint that is broken, as the checker calls it: its equation, what it says,
-        and how many violations there are besides; empty if all hold.
+    equation, constraint, where, more
+        Of the first constraint that is broken, as the checker calls it: its equation, its name, what
+        breaks it, and how many violations there are besides; empty if all hold.
+    line
+        The same as the checker writes it.
     """
 
     feasible: bool
@@ -42,6 +44,8 @@ class HandVerdict:
     equation: str = ""
     line: str = ""
     more: int = 0
+    constraint: str = ""
+    where: str = ""
 
 
 def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) -> HandVerdict:
@@ -65,7 +69,13 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
         return HandVerdict(True, record["makespan_ms"])
     first = _first(report.violations)
     return HandVerdict(
-        False, record["makespan_ms"], first.equation, str(first), report.violated - 1
+        False,
+        record["makespan_ms"],
+        first.equation,
+        str(first),
+        report.violated - 1,
+        first.constraint,
+        f"{first.item}: {first.message}",
     )
 
 

@@ -248,7 +248,9 @@ def _check_value(name: str, source: Source, file: str, item: str) -> None:
         raise InputError(problem, file=file, item=item, field="value")
     one = generator(source.generator)
     if name not in one.values:
-        problem = f"{unknown(name, one.values, 'value')} of generator {one.name}"
+        problem = (
+            f"{unknown(name, one.values, 'value')} of generator {one.name} (got {shown(name)})"
+        )
         raise InputError(problem, file=file, item=item, field="value")
 
 

@@ -202,6 +202,8 @@ def _instance(lab: Lab, question: Question, seed: int) -> Any:
 def _number(asked: _Asked, given: Any) -> float:
     if isinstance(given, str):
         text = given.strip().replace("\u00a0", "")
+        if unit := asked.question.unit:  # the field names it, so people write it as well
+            text = text.casefold().removesuffix(unit.casefold()).rstrip()
         if text.count(",") == 1 and "." not in text:
             text = text.replace(",", ".")
         try:

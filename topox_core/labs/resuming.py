@@ -27,7 +27,10 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         problem = f"must be {lab.id!r} (got {shown(answers.lab)})"
         raise InputError(problem, file=file, field="lab")
     if answers.digest != lab.digest or dict(answers.versions) != lab.generator_versions:
-        raise InputError("was answered with another version of this lab", file=file)
+        raise InputError(
+            "was answered with another version of this lab: hand it in as it is, or begin anew",
+            file=file,
+        )
     check_seed(answers.seed)
     known = {question.id: question for question in lab.questions}
     given: dict[str, Given] = {}

@@ -16,6 +16,7 @@ from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
 from topox_core.labs.keys import depends_on_student, key_of
 from topox_core.labs.lab import Lab, Question
+from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.texts_in import texts_in
 from topox_core.text.numbers import NBSP, short
@@ -47,7 +48,8 @@ class QuestionStatistics:
     count
         Answers.
     relative
-        Whether numbers are divided by the truth, because seeds differ.
+        Whether answers are to other numbers than those of the class instance: numbers are divided by
+        the truth of their seed.
     values
         Numbers, ascending; ``bins`` is empty where they are too few.
     options
@@ -56,6 +58,9 @@ class QuestionStatistics:
         Share that is right at the first and at the second lock; None without answers.
     mistakes
         The most frequent misconceptions: what is said to them, and to how many.
+    one_truth
+        Of a choice: whether what is right in the class instance is right in every instance that was
+        answered; else no option is right for all.
     """
 
     question: str
@@ -68,6 +73,7 @@ class QuestionStatistics:
     right: float | None
     right_again: float | None
     mistakes: tuple[tuple[str, int], ...]
+    one_truth: bool
 
     def advice(self, language: str = "en") -> str:
         """Return what a lecturer may do now, by the share that is right."""
@@ -130,7 +136,7 @@ def question_statistics(
         for value, seed in seconds
         if (marked := _marked(lab, question, value, seed)) is not None
     ]
-    relative = depends_on_student(lab, question) and len({seed for _, seed, _ in read}) > 1
+    relative = depends_on_student(lab, question) and any(seed != CLASS_SEED for _, seed, _ in read)
     values = _numbers(lab, question, [(value, seed) for value, seed, _ in read], relative)
     chosen = Counter(
         option
@@ -150,7 +156,12 @@ def question_statistics(
         _share([marked for _, _, marked in read]),
         _share(again),
         tuple(said.most_common(MOST_MISTAKES)),
+        all(_key(lab, question, seed) == _key(lab, question, CLASS_SEED) for _, seed, _ in read),
     )
+
+
+def _key(lab: Lab, question: Question, seed: int) -> Any:
+    return key_of(lab, question, seed) if question.type in ("choice", "multi") else None
 
 
 def histogram(values: Sequence[float]) -> tuple[Bin, ...]:

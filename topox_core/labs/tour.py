@@ -207,16 +207,18 @@ def _with_ports(ports: float) -> Line:
 def _with_window_delay(delay_ms: float) -> Line:
     delays = rail_picture().delays
     row = next(row for row in delays.rows if row.delay_ms == delay_ms)
-    shares = {
-        "provisioned": percent(delays.overhead(row.provisioned_ms) / 100),
-        "on_demand": percent(delays.overhead(row.on_demand_ms) / 100),
-    }
-    return "", {"delay": time(delay_ms), **shares}
+    facts = {"delay": time(delay_ms), "base": time(delays.base_ms)}
+    for name in ("provisioned", "on_demand"):
+        iteration_ms = getattr(row, f"{name}_ms")
+        facts[name] = percent(delays.overhead(iteration_ms) / 100)
+        facts[f"{name}_ms"] = time(iteration_ms - delays.base_ms)
+    return "", facts
 
 
-def _of_rounds(_: float) -> Line:
+def _of_rounds(value: float) -> Line:
     together, in_turns = (seconds(round_of(one).round_s or 0.0) for one in (TOGETHER, IN_TURNS))
-    return "", {"together": together, "in_turns": in_turns}
+    kind = "together" if value == TOGETHER else "in_turns"
+    return kind, {"together": together, "in_turns": in_turns}
 
 
 _LIVE: dict[str, Callable[[float], Line]] = {

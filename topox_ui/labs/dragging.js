@@ -6,7 +6,7 @@ export default function ({ data, setTriggerValue }) {
   const barAt = (chart, x, y) => {
     for (const trace of chart.data) {
       const k = trace.y.findIndex(
-        (row, i) => Math.abs(row - y) < 0.4 && trace.base[i] <= x && x <= trace.base[i] + trace.x[i],
+        (row, i) => Math.abs(row - y) <= trace.width[i] / 2 && trace.base[i] <= x && x <= trace.base[i] + trace.x[i],
       );
       if (k >= 0) return { task: trace.customdata[k][0], start: trace.base[k], length: trace.x[k] };
     }

@@ -153,7 +153,7 @@ def _order(field: Field) -> None:
     ids = field.shown or [*words]
     for place, one in enumerate(ids):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"{place + 1}. {words.get(one, one)}", width=220)
+            st.markdown(f"{place + 1}. {words.get(one, one)}", width=120)
             for step, name, icon in ((-1, "up", "arrow_upward"), (1, "down", "arrow_downward")):
                 st.button(
                     say(f"field.{name}", option=words.get(one, one)),

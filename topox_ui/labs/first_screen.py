@@ -15,6 +15,7 @@ from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
 from topox_ui.classroom.door import shows
 from topox_ui.classroom.profile import class_profile
+from topox_ui.labs.arriving import begin_at_top
 from topox_ui.labs.kept import (
     LINES,
     OWN_LAB,
@@ -43,6 +44,7 @@ _TAKEN = Passing[set[str]]("labs_taken")
 def first_screen() -> None:
     """Draw the cards, who works on them, and the boxes for files."""
     headline(say("kicker"), say("headline"))
+    begin_at_top("cards")
     if state_of(LabsState).id:
         line("cards", "error", say("own.unknown_lab", lab=state_of(LabsState).id))
     _language()
@@ -87,7 +89,8 @@ def _who() -> None:
     if problem:
         quiet(f'<span class="bad" role="status">✗ {as_html(problem)}</span>')
     elif seed is None:
-        quiet(say("who.missing"))
+        if not (LINES.get() or {}).get("cards"):  # after a click on a card it stands there
+            quiet(say("who.missing"))
     else:
         key = "who.practice" if _SEED.get() else "who.yours"
         quiet(f'<span role="status">{say_html(key, seed=seed)}</span>')
@@ -136,7 +139,7 @@ def _card(lab: Lab) -> None:
             on_click=_open,
             args=(lab,),
         )
-        needs = ", ".join(map(texts().resolved, lab.needs)) or say("needs_nothing")
+        needs = ", ".join(map(_needed, lab.needs)) or say("needs_nothing")
         facts = {"minutes": lab.minutes, "points": f"{lab.points:g}", "needs": needs}
         surprise = (
             say(f"surprise.{lab.id}")
@@ -151,6 +154,12 @@ def _card(lab: Lab) -> None:
             st.html(
                 f'<p class="quiet">{say_html("go_on", answered=done, questions=len(every))}</p>'
             )
+
+
+def _needed(name: str) -> str:
+    """Return what a lab needs in words: of another lab its title."""
+    other = labs().get(name)
+    return texts().resolved(name) if other is None else title_of(other)
 
 
 def _open(lab: Lab) -> None:

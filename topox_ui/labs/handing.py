@@ -86,9 +86,14 @@ def save_all(lab: Lab, fields: Sequence[Field]) -> None:
     """Save the explanations of a screen."""
     LINES.pop()
     for field in fields:
-        text = handed_in(field) or ""
+        name, text = field.asked.id, handed_in(field) or ""
+        try:
+            read_answer(lab, lab.question(name), text, field.seed)
+        except InputError as error:
+            line(field.name, "error", f"{name}: {error.problem}")
+            continue
 
-        def saved(answers: Answers, name: str = field.asked.id, text: str = text) -> Answers:
+        def saved(answers: Answers, name: str = name, text: str = text) -> Answers:
             return explain(lab, answers, name, text, now())
 
         _changed(lab, saved, field.name)

@@ -16,7 +16,7 @@ from topox_core.labs.answers import Answers
 from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.keys import instance_of
-from topox_core.labs.lab import Lab
+from topox_core.labs.lab import Lab, Question
 from topox_core.labs.student import (
     AskedQuestion,
     ShownScreen,
@@ -28,19 +28,21 @@ from topox_core.labs.student import (
     still_asked,
 )
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.labs.fields import Field, answer_field
+from topox_ui.labs.arriving import begin_at_top
+from topox_ui.labs.fields import Field, answer_field, handed_in
 from topox_ui.labs.handing import check_all, go, lock_all, save_all, show_answers
 from topox_ui.labs.handing_in import your_answers
 from topox_ui.labs.said import said_to_field, said_to_question, status, truths
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.strip import state_of_screen, strip
-from topox_ui.labs.ways_on import see_instance
+from topox_ui.labs.ways_on import look_on, see_instance
 from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import button, chart_title, headline, write_html
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import slide
 
+SHARED_RUBRIC = "@lab.rubric.four"  # of the labs that ship; a lecturer's own is not told
 SHEET = "sheet"  # start times that are tried and not handed in
 
 
@@ -53,17 +55,19 @@ def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
     kicker = say("screen", lab=title, at=at + 1, count=len(lab.screens))
     first, rest = _first_sentence(shown.text or title_of(lab))
     headline(f"{say('kicker')} · {kicker}", as_html(first))
+    begin_at_top(f"{lab.id} {answers.seed} {at}")
     if not shown.open:
-        _waits(lab, shown)
-        _buttons(lab, answers, at, [])
+        _waits(lab, shown, at)
         your_answers(lab, answers)
         return
     if rest:
         write_html(f'<div class="lesson lab-text"><p>{as_html(rest)}</p></div>')
     fields = [_field(lab, answers, one) for one in shown.questions]
     _both_sides(lab, answers, shown, fields, at, theme)
+    look_on(lab, answers, at)
     _buttons(lab, answers, at, fields)
-    your_answers(lab, answers)
+    last = at + 1 == len(lab.screens) and state_of_screen(lab, answers, at) == "done"
+    your_answers(lab, answers, to_hand_in=last and not _unsaved(answers, fields))
 
 
 def _both_sides(
@@ -92,12 +96,15 @@ def _first_sentence(text: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (text, "")
 
 
-def _waits(lab: Lab, shown: ShownScreen) -> None:
+def _waits(lab: Lab, shown: ShownScreen, at: int) -> None:
     names = ", ".join(shown.waits_for)
     write_html(f'<p class="lesson">{say_html("waits", questions=names)}</p>')
     first = shown.waits_for[0]
     place = lab.screen_of(first) + 1
-    button(say("waits_link", question=first), "lab_to_open", "arrow_forward", go, place)
+    with st.container(horizontal=True, key="lab_buttons"):
+        button(say("back"), "lab_back", "arrow_back", go, at)
+        label = say("waits_link", question=first)
+        button(label, "lab_to_open", "arrow_forward", go, place, primary=True)
 
 
 def _field(lab: Lab, answers: Answers, asked: AskedQuestion) -> Field:
@@ -124,13 +131,27 @@ def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
         question = lab.question(asked.id)
         with st.container(border=True, key=f"lab_question_{asked.id}"):
             facts = {"id": asked.id, "points": points(asked.points)}
-            kind = "fewer" if question.share(1) < 1 and question.stage == "work" else question.stage
-            st.html(f'<p class="quiet">{say_html(f"question.{kind}", **facts)}</p>')
+            st.html(f'<p class="quiet">{say_html(f"question.{_worth(question)}", **facts)}</p>')
             write_html(f'<p class="lab-question">{as_html(asked.text)}</p>')
             answer_field(field)
             said_to_field(field.name)
             said_to_question(lab, answers, question)
             _once_more(lab, answers, field)
+
+
+def _worth(question: Question) -> str:
+    """Return which sentence says what a question is worth."""
+    if question.stage == "work" and question.attempts == 1:
+        return "once"
+    if SHARED_RUBRIC in question.rubric:
+        return "explain_rubric"
+    return "fewer" if question.stage == "work" and question.share(1) < 1 else question.stage
+
+
+def _unsaved(answers: Answers, fields: Sequence[Field]) -> bool:
+    """Return whether an explanation is missing, or differs from what was saved of it."""
+    texts_of = [field for field in fields if field.asked.type == "text"]
+    return any((handed_in(one) or None) != answers.explained(one.asked.id) for one in texts_of)
 
 
 def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
@@ -141,7 +162,9 @@ def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
         return
     if revealed_at(lab, answers, asked.id):
         return
-    with st.expander(say("discussed", id=asked.id), key=f"lab_again_{asked.id}"):
+    # Who practises has nobody to discuss with.
+    label = say("alone" if answers.is_practice else "discussed", id=asked.id)
+    with st.expander(label, key=f"lab_again_{asked.id}"):
         again = Field(lab, field.seed, asked, f"{asked.id}_again", False)
         answer_field(again)
         said_to_field(again.name)
@@ -278,7 +301,8 @@ def _buttons(lab: Lab, answers: Answers, at: int, fields: Sequence[Field]) -> No
             button(say("check"), "lab_check", "check", check_all, lab, open_ones, primary=True)
             _stop(lab, answers, open_ones)
         elif screen.stage == "explain":
-            button(say("save"), "lab_save", "save", save_all, lab, fields, primary=True)
+            new = _unsaved(answers, fields)
+            button(say("save"), "lab_save", "save", save_all, lab, fields, primary=new)
         if at + 1 < len(lab.screens):
             reveals = lab.screens[at + 1].stage == "reveal"
             done = all(closed(answers, q) for q in screen.questions)

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from topox_core.check.report import equation_words
 from topox_core.labs.answers import Answers
 from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, matrix_of, written
@@ -69,7 +70,7 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
     given = answers.worked(question.id)
     best = max((one.points for one in given.attempts), default=0.0)
     if reply.right:
-        status(say_html("right", points=points(best)), "good")
+        status(f"{say_html('right', points=points(best))} {_takes(reply)}", "good")
         return
     if given.given_up:
         status(say_html("given_up", points=points(best)))
@@ -78,7 +79,7 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
     else:
         kind = "partly" if best else "wrong"
         words = plural_of(kind, reply.attempts_left, "left", points=points(best))
-        status(as_html(words), "" if best else "bad")
+        status(f"{as_html(words)} {_takes(reply)}", "" if best else "bad")
     if reply.say and not given.given_up:
         st.html(f'<p class="note">{as_html(reply.say)}</p>')
     if reply.verdict is not None and not reply.verdict.feasible:
@@ -87,12 +88,22 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
         _truth(lab, question, reply.key, answers.seed)
 
 
+def _takes(reply: AttemptReply) -> str:
+    """Return how long a feasible schedule by hand is; nothing of any other answer."""
+    verdict = reply.verdict
+    if verdict is None or not verdict.feasible:
+        return ""
+    return say_html("takes", ms=f"{verdict.makespan_ms:g}")
+
+
 def _checker(reply: AttemptReply) -> None:
     verdict = reply.verdict
     assert verdict is not None
-    said = say_html("checker", line=verdict.line)
+    rule = say(f"rule.{verdict.constraint}")
+    said = say_html("checker", rule=rule, equation=equation_words(verdict.equation))
     more = f", {plural_of('more_broken', verdict.more)}" if verdict.more else ""
-    st.html(f'<p class="quiet">{said}{more}. {say_html("equations")}</p>')
+    where = say_html("broken_by", where=verdict.where)
+    st.html(f'<p class="quiet">{said} {where}{more}.</p>')
 
 
 def _truth(lab: Lab, question: Question, key: Value, seed: int) -> None:

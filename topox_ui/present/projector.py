@@ -9,6 +9,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking, Picture
 from topox_core.labs.generators.generator import GivenTable, Matrix
 from topox_core.labs.keys import (
+    depends_on_student,
     filled,
     given_table,
     instance_of,
@@ -22,6 +23,7 @@ from topox_core.labs.presentation import START, Slide, key_words
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.clock import clock
+from topox_ui.present.fitting import fit_slide
 from topox_ui.present.state import chosen_slide, go, leave, words
 from topox_ui.present.style import projected, projector_css, share_of_type
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
@@ -51,6 +53,7 @@ def projector(lab: Lab, theme: Theme) -> None:
         clock(lab, slide, theme)
     _draw(lab, slide, theme)
     _steps(lab, every, at)
+    fit_slide(f"{slide.place} {slide.show}")
 
 
 def _title(lab: Lab) -> str:
@@ -178,7 +181,8 @@ def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> Non
     key = key_of(lab, question, CLASS_SEED)
     text = key_words(lab, question, key, CLASS_SEED, own)
     if text:
-        st.html(f'<p class="truth">{say("present.right")}: {escape(text)}</p>')
+        label = "right_here" if depends_on_student(lab, question) else "right"
+        st.html(f'<p class="truth">{say(f"present.{label}")}: {escape(text)}</p>')
     elif question.type == "matrix":
         _square(matrix_of(lab, question, CLASS_SEED), key)
     if not spread(lab, question, theme, key, text):

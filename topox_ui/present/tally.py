@@ -102,7 +102,8 @@ def _advice(question: Question, one: QuestionStatistics) -> str:
     """Return the share that is right, what may be done now where it was a vote, and how many answered."""
     right = "–" if one.right is None else share_words(one.right)
     line = one.advice() if question.vote else words().say("present.alone_right", share=right)
-    return f'<p class="advice" role="status">{line} <span>· {count_words(one.count)}</span></p>'
+    count = count_words(one.count) + (words().say("present.own_numbers") if one.relative else "")
+    return f'<p class="advice" role="status">{line} <span>· {count}</span></p>'
 
 
 def spread(lab: Lab, question: Question, theme: Theme, key: Any, key_text: str) -> bool:
@@ -148,7 +149,7 @@ def figure_of(
         named = [(texts[name], count) for name, count in one.options]
         again = second_votes(lab, question)
         true = key if isinstance(key, tuple) else (key,)
-        right = [at for at, (name, _) in enumerate(one.options) if name in true]
+        right = [at for at, (name, _) in enumerate(one.options) if name in true and one.one_truth]
         votes = (say("present.first"), say("present.second"))
         table: dict[str, list[Any]] = {
             say("present.chart.options"): [text for text, _ in named],

@@ -11,6 +11,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from tests.conftest import some
 from topox_core.errors import InputError
 from topox_core.labs import answers_file
 from topox_core.labs.answers import Answers
@@ -184,6 +185,14 @@ def test_attempts_cost_a_share_and_end_with_the_key() -> None:
     assert closed(again, lab.question("W2"))
 
 
+@pytest.mark.parametrize("typed", ["19 ms", "19ms", " 19 MS", "19,0 ms", "19"])
+def test_a_number_may_come_with_the_unit_that_is_asked_for(typed: str) -> None:
+    lab = LABS["what-binds"]
+    assert read_answer(lab, lab.question("W2"), typed, 1) == 19
+    with pytest.raises(InputError, match="must be a number"):
+        read_answer(lab, lab.question("W2"), "19 s", 1)
+
+
 def test_a_worked_answer_waits_for_the_predictions_before_it() -> None:
     lab = LABS["six-tasks"]
     answers = begin(lab, "c", "s", at(0))
@@ -320,6 +329,24 @@ def test_every_edit_is_found_and_an_edited_file_is_graded_by_its_attempts() -> N
         assert "edited" in graded.remarks and graded.worked == 0
 
 
+@pytest.mark.sampled
+def test_no_byte_of_a_file_is_changed_unseen() -> None:
+    lab = LABS["crossover"]
+    data = written(lab, solved(lab))
+    unseen = []
+    for at_byte in some(sorted(range(len(data)), key=lambda k: k * 7_919 % len(data)), quick=150):
+        changed = bytearray(data)
+        changed[at_byte] ^= 1
+        try:
+            file = load_answers(bytes(changed), "x")
+        except InputError as error:
+            assert "\n" not in str(error)
+            continue
+        if not file.edited and file.answers != load_answers(data, "x").answers:
+            unseen.append(at_byte)
+    assert unseen == []
+
+
 def test_a_signature_holds_only_for_its_machine() -> None:
     lab = LABS["crossover"]
     data = written(lab, solved(lab), secret=b"here")
@@ -398,6 +425,14 @@ def test_one_bad_file_never_touches_another_student_s_row(tmp_path) -> None:
     rows = rows_of(plain_table(graded, LABS).content)
     assert len(rows) == 9 and rows[0]["total"] == "16" and rows[0]["E1"] == ""
     assert rows[-1]["remarks"].startswith("unreadable: other.answers.json")
+
+
+def test_a_file_that_takes_too_long_is_a_row_and_holds_nobody_up() -> None:
+    lab, ticks = LABS["crossover"], iter(range(100))
+    file = read(lab, solved(lab))
+    assert grade(lab, file, "x", clock=lambda: 0.5 * next(ticks)).total == 16
+    with pytest.raises(InputError, match=r"question .*takes longer to grade than the 5 s"):
+        grade(lab, file, "x", clock=lambda: 3.0 * next(ticks))
 
 
 def test_an_empty_folder_is_one_line(tmp_path) -> None:
@@ -501,6 +536,9 @@ def test_canvas_gets_one_column_and_keeps_the_students_of_its_own(tmp_path) -> N
     assert [row[column] for row in rows] == ["20", "16", ""]
     assert rows[1]["Student"] == "Lovelace, Ada" and rows[1]["Section"] == "A, morning"
     assert rows[2]["Student"] == "=Bob"
+    copied = (line.rsplit(",", 2)[0] for line in CANVAS.splitlines()[1:])  # without the other marks
+    for line, before in zip(table.content.decode().splitlines()[1:], copied, strict=True):
+        assert line.rpartition(",")[0] == before
     assert [note.split()[0] for note in table.notes] == ["column", "zoe"]
     with pytest.raises(InputError, match="export the course's gradebook"):
         canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(b"Name\r\nx\r\n", "r"))

@@ -53,7 +53,12 @@ def test_numbers_of_several_seeds_are_times_the_truth() -> None:
     truths = [key_of(LAB, LAB.question("P1"), seed_of("c", f"s{k}")) for k in range(7)]
     assert one.relative
     assert one.values == pytest.approx(sorted((9 + k) / t for k, t in enumerate(truths)))
-    same = lab_statistics(LAB, [predicted(f"s{k}", "x", 9 + k) for k in range(7)])[0]
+    other = lab_statistics(LAB, [predicted("s1", "x", 9)])[0]
+    assert other.relative, "the class instance has another truth"
+    of_class = [
+        lock(LAB, begin(LAB, "c", f"s{k}", at(0), seed=0), "P1", 9 + k, at(1)) for k in range(7)
+    ]
+    same = lab_statistics(LAB, of_class)[0]
     assert not same.relative and same.values == tuple(range(9, 16))
 
 
@@ -181,6 +186,13 @@ def test_sheets_and_keys_of_a_course_are_files(tmp_path, capsys) -> None:
     assert "58157343" in sheet.read_text()
     ran(capsys, "key", "windows", *course, "--output", str(keys))
     assert [one["seed"] for one in json.loads(keys.read_text())["seeds"]] == [58157343, 13495181]
+    for text, said in (
+        ("s1234567\ns1234568\n", "row 1: must name the columns, such as student (got 's1234567')"),
+        ("id;name\ns1234567;Ann\n", "row 1: must separate columns by commas (got 'id;name')"),
+    ):  # else the first student would have no sheet, or all would have a wrong seed
+        students.write_text(text)
+        _, err = ran(capsys, "key", "windows", *course, status=2)
+        assert said in err
     _, err = ran(capsys, "key", "windows", "--students", str(students), status=2)
     assert "--course" in err
     _, err = ran(capsys, "worksheet", "windows", "--seeds", "a", "--output", str(sheet), status=2)

@@ -113,6 +113,36 @@ def test_no_file_that_ships_holds_a_key() -> None:
     assert found == []
 
 
+# Numbers that a text needs, the same for every seed, and that happen to be a key of one.
+CONSTANTS = {
+    "what-binds": {"16"},  # Gbit/s of a port of double speed
+    "bandwidth-tax": {"2"},  # ports instead of 3; a stride
+    "all-to-all": {"12"},  # servers that the generator avoids; a published figure
+    "crossover": {"10"},  # ms of the delay that W4 gives
+    "price-tag": {"4"},  # transceivers a GPU; points
+}
+NUMBER = re.compile(r"(?<![\w.{-])\d[\d,]*(?:\.\d+)?(?![\w}])")
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.id)
+def test_no_text_of_a_lab_says_a_number_that_is_a_key(lab) -> None:
+    """Any number of the check tables, seeds 0 to 3, however short."""
+    keys_of = {
+        round(float(key_of(lab, question, seed)), question.digits)
+        for question in lab.questions
+        if question.type == "number"
+        for seed in range(4)
+    }
+    said = {
+        number.rstrip(",")
+        for key, text in texts_in(BASE).flat.items()
+        if key.startswith(f"lab.{lab.id}.")
+        for number in NUMBER.findall(text)
+    }
+    found = {one for one in said if float(one.replace(",", "")) in keys_of}
+    assert found == CONSTANTS.get(lab.id, set())
+
+
 # -- one text file a language -----------------------------------------------------------------------
 
 

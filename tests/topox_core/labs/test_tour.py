@@ -11,6 +11,7 @@ from topox_core.labs.tour import (
     CLASS_SEED,
     IN_TURNS,
     SCREENS,
+    TOGETHER,
     circuits_run,
     live_line,
     notice,
@@ -22,6 +23,8 @@ from topox_core.labs.tour import (
     times_at,
 )
 from topox_core.text.glossary import occurrences
+
+AT_LEAST = "the iteration takes 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"
 
 
 def plain(html: str) -> str:
@@ -84,9 +87,9 @@ def test_the_delay_decides_who_wins(delay_ms, reactive_ms, provisioned_ms) -> No
 @pytest.mark.parametrize(
     ("ports", "line"),
     [
-        (1, "1 port: 15 ms. What binds: out-ports of server 0"),
-        (2, "2 ports: 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"),
-        (3, "3 ports: 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"),
+        (1, "With 1 port the iteration takes 15 ms. What binds: out-ports of server 0"),
+        (2, f"With 2 ports {AT_LEAST}"),
+        (3, f"With 3 ports {AT_LEAST}"),
     ],
 )
 def test_the_third_port_buys_nothing(ports: int, line: str) -> None:
@@ -104,6 +107,8 @@ def test_a_slow_switch_hardly_slows_the_rail(delay_ms, ahead_ms, on_demand_ms) -
     assert (row.provisioned_ms, row.on_demand_ms) == pytest.approx(
         (ahead_ms, on_demand_ms), abs=0.1
     )
+    line = plain(live_line("windows", float(delay_ms)))
+    assert f"the iteration of 10.2 s takes {ahead_ms - 10_200:.3g} ms more" in line
 
 
 def test_most_windows_of_the_rail_last_more_than_a_second() -> None:
@@ -112,6 +117,8 @@ def test_most_windows_of_the_rail_last_more_than_a_second() -> None:
 
 
 def test_two_jobs_in_turns_reach_the_bound() -> None:
-    assert plain(live_line("sharing", IN_TURNS)) == "Together: 60 s a round. In turns: 40 s."
+    assert plain(live_line("sharing", TOGETHER)) == "Together, a round takes 60 s."
+    in_turns = "In turns, a round takes 40 s in place of 60 s."
+    assert plain(live_line("sharing", IN_TURNS)) == in_turns
     assert round_of(IN_TURNS).round_s == round_of(IN_TURNS).bound_s == 40
     assert "shorter than 40 s" in plain(notice("sharing"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -14,9 +15,11 @@ from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.draws import seed_of
 from topox_core.labs.grading import grade, score
+from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.ready_labs import ready_labs
 from topox_ui.labs import kept
+from topox_ui.shell.pages import page_of
 
 LABS = "pages/16_Labs.py"
 READY = ready_labs()
@@ -138,6 +141,9 @@ def test_a_screen_waits_for_the_predictions_before_it(visit) -> None:
     at = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "33", "lab.q": "4"})
     assert "P1, P2, W1, W2" in words(at)
     assert not at.get("plotly_chart")
+    assert not [one for one in at.button if one.key == "lab_next"], (
+        "behind it all is closed as well"
+    )
     press(at, "lab_to_open")
     assert address(at).get("lab.q", "1") == "1"
 
@@ -148,7 +154,7 @@ def test_a_vote_is_locked_once_more_and_both_are_kept(visit) -> None:
     press(at, "lab_lock_again_P2")
     found = kept._kept().of[kept.Whose.of(answered(SIX, 34, 0))].prediction("P2")
     assert found.second is not None and found.second[1] == "either"
-    assert "after the discussion" in words(at)
+    assert "and once more at" in words(at)
 
 
 @pytest.mark.long
@@ -181,11 +187,14 @@ def test_the_checker_names_the_equation_of_a_schedule_by_hand(visit) -> None:
         field(at, "number_input", f"W1_{task}_").set_value(start).run()
     press(at, "lab_check")
     assert "One port, one circuit at a time" in words(at)
-    assert "eq. 8" in words(at)
+    assert "sends on no more circuits than it has ports, and receives on no more (eq. 8)" in words(
+        at
+    )
+    assert "Your schedule takes" not in words(at), "of what cannot be carried out"
     at.button(key="lab_six-tasks_1_W1_y_later-0").click().run()
     field(at, "number_input", "W1_y_").set_value(best["y"]).run()
     press(at, "lab_check")
-    assert "Right: 5 points" in words(at)
+    assert "Right: 5 points. Your schedule takes 9 ms." in words(at)
     press(at, "lab_next")
     field(at, "text_input", "W2").set_value(str(right(SIX, SIX.question("W2"), 1))).run()
     press(at, "lab_check")
@@ -220,7 +229,15 @@ def test_every_other_field_hands_in_what_was_chosen(visit, kind: str) -> None:
     else:
         field(at, "text_area", question).set_value("too short").run()
         press(at, "lab_save")
-        assert "must be 40 to 600 characters" in at.error[0].value
+        assert at.error[0].value.startswith("E1: must be 40 to 600 characters")
+        assert at.button(key="lab_save").proto.type == "primary"
+        field(at, "text_area", question).set_value(EXPLANATION).run()
+        press(at, "lab_save")
+        assert at.button(key="lab_save").proto.type == "secondary", "only the file is left to save"
+        assert at.get("download_button")[0].proto.type == "primary"
+        field(at, "text_area", question).set_value(f"{EXPLANATION} More.").run()
+        assert at.button(key="lab_save").proto.type == "primary"
+        press(at, "lab_save")
         field(at, "text_area", question).set_value(EXPLANATION).run()
         press(at, "lab_save")
     now = kept._kept().of[kept.Whose.of(answered(lab, 2, 0))]
@@ -247,7 +264,6 @@ def test_nothing_that_is_sent_before_its_lock_has_the_key_and_after_it_does(visi
 @pytest.mark.long
 @pytest.mark.parametrize("lab", READY.values(), ids=list(READY))
 def test_no_screen_sends_an_unusual_key_before_its_reveal(visit, lab: Lab) -> None:
-    from topox_core.labs.keys import key_of
     from topox_core.labs.student import revealed_at
 
     for number in range(1, len(lab.screens) + 1):
@@ -271,7 +287,7 @@ def test_the_file_that_is_saved_grades_as_the_page_says(visit, downloads) -> Non
     at = visit(LABS)
     at.file_uploader(key="lab_file_answers").upload("s1.answers.json", upload).run()
     assert not at.exception
-    assert "16 of 20 points so far" in words(at)
+    assert "16 of 16 points so far; up to 4 more" in words(at)
     data = downloads["Save my answers"]()
     file = load_answers(data, "s1.answers.json")
     graded = grade(lab, file, "s1.answers.json")
@@ -332,3 +348,39 @@ def test_after_its_reveal_an_instance_opens_on_the_schedule_page(visit) -> None:
     at.button(key="lab_see").click().run()
     assert not at.exception
     assert "Six tasks by hand is loaded" in at.info[0].value
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "page"), [("windows", "Rails"), ("time-division", "Jobs"), ("price-tag", "Cost")]
+)
+def test_after_its_last_key_a_lab_leads_to_the_page_that_goes_on(
+    visit, name: str, page: str
+) -> None:
+    lab, seed = READY[name], 3
+    last = len(lab.screens)
+
+    def links(at: AppTest) -> list:
+        return [one.proto for one in at.main.get("page_link") if one.proto.label.startswith("Look")]
+
+    before = at_screen(visit, lab, last - 1, seed, done=last - 3)
+    assert links(before) == [], "its page would say what is still asked"
+    (link,) = links(at_screen(visit, lab, last, seed, done=last))
+    query = dict(parse_qsl(link.query_string))
+    there = visit(page_of(page).path, **query)
+    assert not there.exception and not there.warning and not there.error
+    assert query.items() <= address(there).items() | query.items()
+    if name == "price-tag":
+        saving = float(key_of(lab, lab.question("P1"), seed))
+        assert f"{saving:.3g} %" in words(there)
+
+
+def test_who_practises_is_not_sent_into_a_discussion(visit) -> None:
+    alone = at_screen(visit, SIX, 1, seed=36, done=1)
+    assert next(box.proto.label for box in alone.get("expander")).endswith("before you go on")
+    seed = seed_of("NET-401", "s36")
+    given = answered(SIX, seed, 1, "NET-401", "s36")
+    at = visit(LABS)
+    data = dump_answers(given, {})
+    at.file_uploader(key="lab_file_answers").upload("a.answers.json", data).run()
+    assert next(box.proto.label for box in at.get("expander")).endswith("has discussed it")

@@ -92,6 +92,35 @@ def test_every_text_of_the_page_is_used_and_every_one_used_is_there() -> None:
     assert [key for key in keys if not is_used(key)] == []
 
 
+OTHERS = [
+    path
+    for folder in ("topox_ui/present", "topox_ui/classroom", "topox_core/labs")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+] + [
+    ROOT / "topox_ui/shell/class_door.py",
+    ROOT / "topox_core/cli/lab.py",
+    *sorted((ROOT / "topox_core/figures").glob("*.py")),
+]
+
+
+def test_every_text_beside_the_page_s_is_used() -> None:
+    """Projector, statistics, leaderboards, the door of a class, sheets, answers and commands."""
+    used = {text for path in OTHERS for text in map(literal, constants(path)) if text}
+    patterns = [
+        re.compile(re.escape(text).replace(r"\{\}", "[^.]*") + r"(\.(one|many))?")
+        for text in used
+        if "." in text and not text.startswith("{}.{}")
+    ]
+    unused = []
+    for key in texts_in(BASE).flat:
+        section, _, rest = key.partition(".")
+        if section in ("page", "lab", "tour"):
+            continue
+        if not any(one.fullmatch(name) for one in patterns for name in (key, rest)):
+            unused.append(key)
+    assert unused == []
+
+
 def test_sentences_of_the_page_are_short() -> None:
     for key, text in texts_in(BASE).flat.items():
         if key.startswith("page."):

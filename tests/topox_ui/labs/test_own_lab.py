@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.labs_answered import answered
 from tests.topox_ui.conftest import address, words
 from tests.topox_ui.labs.test_labs_page import LABS, SIX, field, press
@@ -97,6 +99,7 @@ def test_a_lab_of_one_s_own_may_not_take_the_place_of_one_that_ships(visit) -> N
     assert "Rings" not in words(at)
 
 
+@pytest.mark.long
 def test_in_a_class_answers_go_to_its_folder_and_practice_does_not(
     visit, monkeypatch, tmp_path
 ) -> None:

@@ -25,8 +25,8 @@ def on(visit, lab: str, place: str, show: str = "ask"):
     return visit(PRESENT, **{"present.lab": lab, "present.q": place, "present.show": show})
 
 
-def voted(student: str, first: str, second: str | None = None):
-    answers = lock(LAB, begin(LAB, "NET-401", student, at(0), 0), "P1", 10, at(1))
+def voted(student: str, first: str, second: str | None = None, seed: int = 0):
+    answers = lock(LAB, begin(LAB, "NET-401", student, at(0), seed), "P1", 10, at(1))
     answers = lock(LAB, answers, "P2", first, at(1))
     return answers if second is None else lock(LAB, answers, "P2", second, at(3))
 
@@ -55,7 +55,7 @@ def test_the_page_lists_the_labs_and_begins_one(visit) -> None:
 
 def test_next_goes_from_a_question_to_its_tally_then_to_its_reveal(visit) -> None:
     page = on(visit, "six-tasks", "P2")
-    key = "Right: y"
+    key = "Right for the class instance: y"
     assert "Which one goes first" in words(page) and key not in words(page)
     page.button(key="step_next").click().run()
     assert address(page)["present.show"] == "tally" and key not in words(page)
@@ -127,6 +127,18 @@ def test_votes_counted_by_hand_are_charted_and_the_truth_comes_last(visit) -> No
     assert "✓ y" in json.dumps(chart(page, "class_answers"), ensure_ascii=False)
 
 
+def test_no_option_is_marked_as_right_for_students_with_other_numbers(visit) -> None:
+    vote = LAB.question("P2")
+    seed = next(n for n in range(1, 99) if key_of(LAB, vote, n) != key_of(LAB, vote, 0))
+    page = on(visit, "six-tasks", "P2", "reveal")
+    control(page, "present_source").set_value("files").run()
+    hand_in(page, "up_answers", files(voted("s1", key_of(LAB, vote, seed), seed=seed)))
+    said = words(page)
+    assert f"Right for the class instance: {key_of(LAB, vote, 0)}" in said
+    assert "100 % right" in said and "1 answer, each marked on its own numbers" in said
+    assert "✓" not in json.dumps(chart(page, "class_answers"), ensure_ascii=False)
+
+
 def test_while_neighbours_are_to_discuss_the_spread_stays_hidden(visit) -> None:
     page = on(visit, "six-tasks", "P2", "tally")
     control(page, "present_source").set_value("hands").run()
@@ -174,6 +186,8 @@ def test_statistics_are_those_of_the_command_and_name_nobody(visit, downloads) -
     assert "<script" not in html and "student1" not in html and "100\u00a0% right" in html
     assert chart(page, "class_spread")["data"]
     page.selectbox(key="statistics_question").set_value("P2").run()
+    assert "✓" not in json.dumps(chart(page, "class_spread"), ensure_ascii=False), "x or y, by seed"
+    page.selectbox(key="statistics_question").set_value("W4").run()
     assert "✓" in json.dumps(chart(page, "class_spread"), ensure_ascii=False)
 
 

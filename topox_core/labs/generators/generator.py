@@ -150,4 +150,4 @@ def task_table(graph: TaskGraph) -> GivenTable:
         where = f"server {task.server}" if computes else f"{task.source} → {task.destination}"
         long = f"{task.duration_ms:g} ms" if computes else f"{(task.size_bytes or 0) / 1e6:g} MB"
         rows.append((task.id, where, long, ", ".join(task.dependencies) or "–"))
-    return GivenTable(("task", "where", "how long", "waits for"), tuple(rows))
+    return GivenTable(("task", "where", "how much", "waits for"), tuple(rows))

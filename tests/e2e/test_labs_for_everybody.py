@@ -1,0 +1,201 @@
+"""Labs read aloud, at 200 %, and in a language that is 40 % longer: everything has a name, nothing is cut."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, TimeoutError, expect
+
+from tests.e2e.conftest import ROOT, NewTab, free_port, wait_until_it_answers
+from tests.e2e.longer_words import longer_texts
+from tests.e2e.tab import LAPTOP, Tab
+from tests.e2e.test_accessibility import findings
+from tests.e2e.test_labs import LABS, go_on_from, open_lab
+from tests.e2e.test_narrow import CUT
+from tests.e2e.test_present import BEYOND, PROJECTOR, address
+from topox_core.labs.lab import Lab
+from topox_core.labs.presentation import slides
+from topox_core.labs.texts_in import BASE, texts_in
+from topox_core.labs.tour import SCREENS
+
+pytestmark = [pytest.mark.long, pytest.mark.browser]
+# A laptop's window when everything is twice as large.
+ZOOMED = {"width": LAPTOP["width"] // 2, "height": LAPTOP["height"] // 2}
+# How a reader finds the field of each type of question.
+ROLES = {
+    "number": "textbox",
+    "choice": "radiogroup",
+    "multi": "checkbox",
+    "matrix": "table",
+    "grouping": "radiogroup",
+    "schedule": "spinbutton",
+    "text": "textbox",
+}
+# Of the page, without the menu: what can be used and what is drawn must have a name. The layers of a
+# chart have none of their own: they lie within its figure, which has.
+NAMELESS = re.compile(
+    r"^\s*- (button|link|textbox|spinbutton|checkbox|radio|slider|figure|table)\s*(\[[^\]]*\]\s*)*:?$"
+)
+
+
+def aloud(tab: Tab) -> str:
+    """Return the page as a screen reader has it, without the menu."""
+    return str(tab.page.get_by_test_id("stMain").aria_snapshot())
+
+
+def cut(tab: Tab) -> list[str]:
+    """Return what is cut or covered, once charts have found their width."""
+    wrong: list[str] = []
+    for _ in range(20):
+        wrong = tab.page.evaluate(CUT)
+        if not wrong:
+            break
+        tab.page.wait_for_timeout(250)
+    return wrong
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
+def test_the_first_screen_of_a_lab_is_read_aloud_whole(tab: Tab, lab: Lab) -> None:
+    """What a person who does not see the page is told: where they are, what is given, what is asked, what became of it."""
+    open_lab(tab, lab, 7_020)
+    said = aloud(tab)
+    assert [line for line in said.splitlines() if NAMELESS.match(line)] == [], said
+    stage = texts_in(BASE).say(f"page.stage.{lab.screens[0].stage}")
+    assert f"Screen 1 of {len(lab.screens)}: {stage}, not done, you are here" in said
+    expect(tab.page.get_by_role("heading", level=1)).to_have_count(1)
+    main = tab.page.get_by_test_id("stMain")
+    for question in lab.screens[0].questions:
+        named = re.compile(rf"\b{question.id}\b") if question.type in ("number", "choice") else None
+        field = main.get_by_role(ROLES[question.type], name=named)  # type: ignore[arg-type]
+        expect(field.first).to_be_visible()
+    charts = tab.page.locator(".js-plotly-plot")
+    assert main.get_by_role("figure").filter(has=charts).count() == charts.count()
+    assert charts.count() or main.get_by_role("table").count(), "what is given is neither"
+    predicts = lab.screens[0].stage == "predict"
+    tab.button("Lock my prediction" if predicts else "Check").click()
+    expect(main.get_by_role("alert")).to_contain_text("first")  # and at once
+    assert findings(tab.still()) == []
+    open_lab(tab.in_window(LAPTOP["width"], "dark"), lab, 7_020)
+    assert findings(tab) == []
+
+
+def test_what_became_of_an_answer_is_told_at_once(tab: Tab) -> None:
+    open_lab(tab, LABS["crossover"], 7_021)
+    status = tab.page.get_by_test_id("stMain").get_by_role("status")
+    for field in tab.page.get_by_role("textbox", name=re.compile("Your answer to W")).all():
+        field.fill("1")
+        field.press("Tab")
+        tab.still()
+    tab.button("Check").click()
+    expect(status.filter(has_text="✗ Not right, 2 attempts left.")).to_have_count(2)
+    tab.button("Next").click()
+    tab.page.get_by_role("textbox", name="Your answer to P1, ms").fill("4.5")
+    tab.page.keyboard.press("Tab")
+    tab.still()
+    tab.button("Lock my prediction").click()
+    expect(status.filter(has_text="Locked at")).to_have_count(1)
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
+def test_at_200_percent_no_screen_of_a_lab_is_cut(
+    new_tab: NewTab, tmp_path: Path, lab: Lab
+) -> None:
+    tab = new_tab()
+    tab.page.set_viewport_size(ZOOMED)
+    go_on_from(tab, lab, 7_022, len(lab.screens), tmp_path)
+    wrong = {}
+    for at in range(1, len(lab.screens) + 1):
+        expect(tab.kicker).to_contain_text(f"screen {at} of")
+        if found := cut(tab.still()):
+            wrong[at] = found
+        if at < len(lab.screens):
+            tab.page.locator(".st-key-lab_next button").click()
+    assert wrong == {}
+
+
+MOVING = "() => document.getAnimations().filter((one) => one.playState === 'running').map((one) => String(one.animationName))"
+
+
+def test_whoever_wants_no_motion_sees_none_in_the_tour(tab: Tab) -> None:
+    tab.page.emulate_media(reduced_motion="reduce")
+    for step in range(1, len(SCREENS) + 1):
+        tab.open(f"/Learn?learn.step={step}")
+        tab.page.wait_for_function(f"({MOVING})().length === 0")
+
+
+def test_beside_a_lab_stand_no_values_of_another(tab: Tab) -> None:
+    """The menu's line on the job is the only place beside a lab for such values."""
+    open_lab(tab, LABS["six-tasks"], seed=1)
+    beside = tab.page.get_by_test_id("stSidebar").inner_text()
+    open_lab(tab, LABS["price-tag"], seed=2)
+    assert tab.page.get_by_test_id("stSidebar").inner_text() == beside
+
+
+# -- a language that is 40 % longer ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def longer(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a workbench in the made-up language."""
+    log, port = tmp_path_factory.mktemp("longer") / "server.log", free_port()
+    base = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "tests.e2e.longer_words", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    library = {"TOPOX_LIBRARY": str(log.with_name("runs.sqlite"))}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | library, stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        wait_until_it_answers(process, base, log)
+        yield base
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_the_made_up_language_is_40_percent_longer() -> None:
+    english = texts_in(BASE).flat
+    words = [text for text in english.values() if "{" not in text and "<" not in text]
+    assert sum(map(len, map(longer_texts, words))) >= 1.4 * sum(map(len, words))
+
+
+PAGES = ["/Labs", *(f"/Labs?lab.id={name}&lab.seed=1" for name in LABS)]
+PAGES += [f"/Learn?learn.step={step}" for step in range(1, len(SCREENS) + 1)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_longer_words_are_not_cut_in_labs_and_tour(
+    chromium: Browser, longer: str, page: str
+) -> None:
+    tab = Tab(chromium.new_context(viewport=LAPTOP), longer)
+    wrong = {}
+    for width in (1366, 390):
+        tab.in_window(width).open(page)
+        assert "oo" in tab.headline.inner_text() or "ee" in tab.headline.inner_text()
+        if found := cut(tab):
+            wrong[width] = found
+    tab.context.close()
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
+def test_longer_words_need_no_scroll_bar_on_a_slide(
+    chromium: Browser, longer: str, lab: Lab
+) -> None:
+    tab = Tab(chromium.new_context(viewport=PROJECTOR), longer)
+    wrong = {}
+    for slide in slides(lab):
+        tab.open(address(lab.id, slide.place, slide.show))
+        try:  # its type is made smaller once it is there
+            tab.page.wait_for_function(f"Math.max(...({BEYOND})()) <= 0", timeout=5_000)
+        except TimeoutError:
+            wrong[slide.place, slide.show] = tab.page.evaluate(BEYOND)
+    tab.context.close()
+    assert wrong == {}
