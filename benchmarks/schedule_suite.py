@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 
 from benchmarks.side_by_side.goals import Run, goals
 from benchmarks.side_by_side.instances import Instance, instances
@@ -88,7 +89,8 @@ def solves(one: Instance, options: argparse.Namespace) -> Iterator[Solve]:
     """Yield every solve of one instance."""
     for engine in options.engine:
         for seconds in options.seconds:
-            yield ours(one, engine, seconds, options.cores)
+            for seed in range(options.seeds):
+                yield ours(one, engine, seconds, options.cores, seed)
     for name in options.peers:
         if name != "printed" or one.size == "tiny":
             yield peer(one, name, options.peer_seconds, options.cores)
@@ -118,6 +120,29 @@ def ratios(run: Run, options: argparse.Namespace) -> Iterator[str]:
                         f"{engine} at {seconds:g} s over {name} at {options.peer_seconds:g} s: {counts}; "
                         f"ratio {min(values):.3f} to {worst:.3f} ({name_worst})"
                     )
+
+
+def over_seeds(run: Run, options: argparse.Namespace) -> Iterator[str]:
+    """Yield median and worst of our makespans over the seeds, with what a peer reached in the same run."""
+    for engine in options.engine:
+        for seconds in options.seconds:
+            yield f"{engine} at {seconds:g} s over {options.seeds} seeds, median and worst in slots:"
+            for one in run.instances:
+                found = [
+                    solve.makespan
+                    for solve in run.solves
+                    if (solve.instance, solve.who, solve.seconds) == (one.name, engine, seconds)
+                    and solve.makespan is not None
+                ]
+                theirs = [
+                    f"{name} {solve.makespan}"
+                    for name in options.peers
+                    for other, solve in run.of(name, options.peer_seconds)
+                    if other is one
+                ]
+                if found:
+                    figures = f"{median(found):8g} {max(found):6}"
+                    yield f"  {one.name:30} {figures}  {', '.join(theirs)}".rstrip()
 
 
 def read_options() -> argparse.Namespace:
@@ -162,6 +187,13 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--cores", type=int, default=2, metavar="N", help="cores of every solve (default 2)"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="our solves with seeds 0 to N - 1 (default 1)",
     )
     parser.add_argument(
         "--csv", type=Path, metavar="FILE", help="also write a row for each solve, as it ends"
@@ -213,6 +245,9 @@ def main() -> int:
         if table is not None:
             table.close()
     run = Run(chosen, done)
+    if options.seeds > 1:
+        for summary in over_seeds(run, options):
+            print(summary)
     for summary in ratios(run, options):
         print(summary)
     print("goals (10 s means --seconds 10, 60 s --seconds 60, highs --engine highs):")

@@ -1,4 +1,4 @@
-"""A solve in a process of its own: ``python -m topox_core.worker``.
+"""A solve in a process of its own: ``python -m topox_core.worker [ENGINE]``; an engine that is named is loaded at once.
 
 One request as a JSON line on standard input; events (ready, incumbent, bound, done, failed) as JSON
 lines on standard output. A further line may tell a better schedule; any other, or the end of input
@@ -15,14 +15,18 @@ import threading
 import time
 from typing import BinaryIO
 
+import numpy as np
+
 from topox_core.runs.cores import lower_priority
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import wire
-from topox_core.schedule.engines.engine import Engine, Progress
+from topox_core.schedule.engines.engine import Engine, Limits, Progress
+from topox_core.schedule.problem import Problem
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
 # ends.
 GRACE_S = 3.0
+LOADING_S = 1.0  # for the solve that loads an engine
 
 
 def engine(name: str) -> Engine:
@@ -46,6 +50,32 @@ def engine(name: str) -> Engine:
 
         return solve_printed
     raise ValueError(f"unknown engine {name!r} (expected highs, cpsat or printed)")
+
+
+def load(name: str) -> None:
+    """Load an engine and the compiled code that it calls, by a solve of three tasks, two at a time."""
+    none, rows = np.zeros(0, np.int32), np.zeros(4, np.int32)
+    three = Problem(
+        duration=np.array([2, 2, 3], np.int64),
+        on_grid=np.ones(3, np.bool_),
+        device=np.full(3, -1, np.int32),
+        capacity=np.array([2], np.int32),
+        demand_ptr=np.arange(4, dtype=np.int32),
+        demand_resource=np.zeros(3, np.int32),
+        demand_amount=np.ones(3, np.int32),
+        server_ports=np.zeros(1, np.bool_),
+        pair=np.full(3, -1, np.int32),
+        pred_ptr=rows,
+        pred_idx=none,
+        succ_ptr=rows,
+        succ_idx=none,
+        ticks_per_slot=1,
+        tick_ms=1.0,
+        device_names=(),
+        resource_names=("two at a time",),
+        task_names=("a", "b", "c"),
+    )
+    engine(name)(three, Limits(LOADING_S))
 
 
 def _events() -> BinaryIO:
@@ -72,7 +102,6 @@ def main() -> int:
     # The parent decides about an interrupt from the terminal, and about SIGTERM to its whole group.
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, signal.SIG_IGN)
-    lower_priority()
     out = _events()
     stopped = threading.Event()
     inbox: queue.SimpleQueue[Solution] = queue.SimpleQueue()
@@ -93,6 +122,10 @@ def main() -> int:
         tell(wire.progress_event(progress))
 
     try:
+        for named in sys.argv[1:]:
+            load(named)
+            tell(wire.line({"event": "loaded"}))
+        lower_priority()
         name, problem, limits = wire.read_request(sys.stdin.buffer.readline())
         solve = engine(name)
         threading.Thread(target=_listen, args=(stopped, inbox), daemon=True).start()

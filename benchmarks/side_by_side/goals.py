@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from benchmarks.side_by_side.instances import HALF, TOTAL, Instance
 from benchmarks.side_by_side.solves import Solve
@@ -38,12 +39,13 @@ class Run:
     solves: list[Solve]
 
     def of(self, who: str, seconds: float) -> list[tuple[Instance, Solve]]:
-        """Return the instances with what one solver made of them within a time limit."""
-        found = {
-            solve.instance: solve
-            for solve in self.solves
-            if (solve.who, solve.seconds) == (who, seconds)
-        }
+        """Return the instances with what one solver made of them within a time limit, of several seeds the worst."""
+        found: dict[str, Solve] = {}
+        for solve in self.solves:
+            known = found.get(solve.instance)
+            worse = known is None or (solve.makespan or inf) > (known.makespan or inf)
+            if (solve.who, solve.seconds) == (who, seconds) and worse:
+                found[solve.instance] = solve
         return [(one, found[one.name]) for one in self.instances if one.name in found]
 
     def pairs(self, seconds: float) -> list[tuple[Instance, Solve, Solve]]:

@@ -47,8 +47,8 @@ class Solve:
         }
 
 
-def ours(instance: Instance, engine: str, seconds: float, cores: int) -> Solve:
-    """Return a whole solve of our command, its compiled code loaded."""
+def ours(instance: Instance, engine: str, seconds: float, cores: int, seed: int = 0) -> Solve:
+    """Return a whole solve of our command, its compiled code and its engine loaded."""
     command = [
         "-m",
         "benchmarks.side_by_side.warm_command",
@@ -65,6 +65,8 @@ def ours(instance: Instance, engine: str, seconds: float, cores: int) -> Solve:
         f"{seconds:g}",
         "--threads",
         str(cores),
+        "--seed",
+        str(seed),
         "--json",
     ]
     out, err, took, memory = _run(command, seconds, cores)

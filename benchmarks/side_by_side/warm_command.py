@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 
 from topox_core.cli.main import main
+from topox_core.schedule.engines.waiting_workers import LOADED, expect_request, wait_until_loaded
+from topox_core.schedule.proof import LOADING_S
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.warm_up import warm_up
@@ -16,9 +18,11 @@ from topox_core.workloads.samples import load_sample
 
 
 def load_code() -> None:
-    """Call every kernel once, on inputs that have nothing to do with the instance."""
+    """Call every kernel once, on inputs that have nothing to do with the instance, and load the engines."""
     warm_up()
     solve(*load_sample("patience"), Settings.of(circuits="per-slot", tick="slot", time_limit_s=0.5))
+    expect_request(LOADED)
+    wait_until_loaded(LOADED, LOADING_S)
 
 
 if __name__ == "__main__":

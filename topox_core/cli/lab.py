@@ -441,13 +441,13 @@ def run_worksheet(options: argparse.Namespace) -> int:
 def _seeds(options: argparse.Namespace) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
     from topox_core.labs.draws import seed_of
-    from topox_core.labs.grade_tables import load_roster
+    from topox_core.labs.grade_tables import load_students
     from topox_core.labs.keys import check_seed
 
     if options.students is not None:
         if not options.course:
             raise wrong_option("--course", "must be given with --students")
-        roster = load_roster(read(options.students), options.students)
+        roster = load_students(read(options.students), options.students)
         names = [row[0].strip() for row in roster.rows if row[0].strip()]
         if not names:
             raise InputError("names no student below its first row", file=options.students)

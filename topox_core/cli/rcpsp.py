@@ -37,11 +37,13 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve the instance and print what was found; 1 without a schedule."""
+    from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
     from topox_core.schedule.psplib import read_psplib
     from topox_core.schedule.solve import solve_problem
     from topox_core.warm_up import get_ready
 
     settings = given.settings(options)
+    expect_request([exact_engine(settings.engine)])
     problem = read_psplib(read(options.file), options.file)
     if settings.engine != "list":
         get_ready()

@@ -53,10 +53,12 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.check.checker import check
     from topox_core.fabrics.run import FabricOptions
     from topox_core.fabrics.scheduled import schedule
+    from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
 
     settings = given.settings(options)
+    expect_request([exact_engine(settings.engine)])
     if options.output:
         must_be_writable(options.output, (options.graph, options.cluster))
     check_figure(options)

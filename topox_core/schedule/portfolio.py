@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
-from topox_core.runs.cores import give_way
-from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
-from topox_core.schedule.bounds.best_bound import Bound, best_bound
+from topox_core.runs.cores import give_way, lower_priority
+from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, WhenSet
+from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.cpsat_size import WHOLE_TASKS
 from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
@@ -22,18 +23,19 @@ from topox_core.schedule.engines.step_set_ups import MOST_COLUMNS, columns_with_
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
-from topox_core.schedule.search.local_search import LocalSearch, Pace
+from topox_core.schedule.root_phase import ROOT_TASKS
+from topox_core.schedule.search.local_search import Pace
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 
-OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
+OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
+# Seconds a task without gain (and at least so many), after which the search gives way to exact engines; how much.
+IDLE_A_TASK_S, IDLE_S, LOWEST = 0.01, 0.3, 19
 SAVING_S = 1.0  # what saving circuit changes may take once the makespan is proved
-ROOT_TASKS = (
-    600  # up to so many tasks a solve begins with propagation, before any process is started
-)
-ROOT_S, ROOT_SEARCH_S = 0.8, 0.05
+# Beside the engines goes first the search, after so long more bounds, for at most a share of the time.
+BOUNDS_AFTER_S, BOUNDS_SHARE = 1.0, 0.25
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
 
@@ -65,51 +67,14 @@ class Team:
             return Team((*exact, "highs") if threads > 2 and exact != ("highs",) else exact, True)
         return Team((engine,), threads > 1 and engine != "printed")
 
+    def threads_of(self, engine: str, problem: Problem, threads: int) -> int:
+        """Return on how many cores an engine works: on all where CP-SAT has the whole problem as one model.
 
-@dataclass(frozen=True)
-class RootPhase:
-    """What is known before any engine runs; ``search_planner`` has the heads and tails of ancestors (None: not made yet)."""
-
-    plan: SchedulePlan
-    bound: int
-    bound_by: str
-    bound_source: TraceSource
-    search_planner: Planner | None
-
-
-def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits) -> RootPhase:
-    """Return what a short local search and, for small problems, bounds without a search tree give: most solves end here."""
-    search_planner, bound, source = None, planner.bound, LOADS
-    counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
-    if plan.makespan > planner.bound and (planner.problem.n <= ROOT_TASKS or counts_dark):
-        search_planner, better = planner.with_ancestor_tails()
-        if better is not None:
-            bound, bound_by, source = better.ticks, better.text, HEADS_AND_TAILS
-    stop = AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s))
-    search = LocalSearch(search_planner or planner, plan, limits.seed)
-    pace = Pace(ROOT_SEARCH_S / 5)
-    while not stop() and not search.finished:
-        pace.timed(search.go_on)
-    if search.cost < (
-        plan.makespan if planner.ports is not None else plan.reduced_makespan,
-        plan.changes,
-    ):
-        searched_plan = search.best_plan()
-        plan = keeping_reduced(searched_plan, plan) if searched_plan.cost < plan.cost else plan
-    if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= bound:
-        return RootPhase(plan, bound, bound_by, source, search_planner)
-    known = initially_known(
-        planner.problem,
-        Limits(min(ROOT_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
-    )
-    raise_bounds(planner.problem, 1, known, AfterSeconds(min(ROOT_S, limits.time_limit_s)))
-    return RootPhase(
-        plan,
-        max(bound, known.bound),
-        known.bound_by or bound_by,
-        known.bound_source or source,
-        search_planner,
-    )
+        The local search is through with so small a problem sooner, and then gives way.
+        """
+        if engine == "cpsat" and problem.n <= WHOLE_TASKS:
+            return threads
+        return max(1, threads - self.search - len(self.engines) + 1)
 
 
 @dataclass(frozen=True)
@@ -162,7 +127,7 @@ class Portfolio:
         self._given = RaisedBound(self.bound, self.bound_by, self.bound_source, True)
         self._cancelled, self._enough = threading.Event(), threading.Event()
         self._plans: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
-        self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
+        self._bounds: queue.SimpleQueue[RaisedBound] = queue.SimpleQueue()
         self._better: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._processes: dict[str, SolverProcess] = {}
         self._answers: dict[str, Answer] = {}
@@ -178,11 +143,7 @@ class Portfolio:
             self._ended = self.began
             return
         if not self._closed():
-            threads = max(1, self.limits.threads - team.search - len(team.engines) + 1)
-            self._processes = {
-                name: self._process(name, replace(self.limits, threads=threads))
-                for name in team.engines
-            }
+            self._processes = {name: self._process(name, team) for name in team.engines}
         if (team.search and not self._closed()) or self._changes_to_save():
             self._search()
 
@@ -288,13 +249,15 @@ class Portfolio:
         """Whether ports are dark for a time before a circuit that they did not hold."""
         return self.planner.ports is not None and self.planner.ports.ports.dark > 0
 
-    def _process(self, engine: str, limits: Limits) -> SolverProcess:
+    def _process(self, engine: str, team: Team) -> SolverProcess:
         """Start an engine on the problem that it has a model of, from what is known of just that one.
 
         Without set-ups schedules may be shorter than any plan, and bounds that count them do not
         hold.
         """
         problem, plan = self.planner.problem, self.plan
+        threads = team.threads_of(engine, problem, self.limits.threads)
+        limits = replace(self.limits, threads=threads)
         if (
             self._dark
             and plan.booking is not None
@@ -349,7 +312,7 @@ class Portfolio:
             self._offer(self._plans.get())
         while not self._bounds.empty():
             bound = self._bounds.get()
-            self._raise(bound.ticks, HEADS_AND_TAILS, bound.text, counts_dark=True)
+            self._raise(bound.ticks, bound.source, bound.words, bound.counts_dark)
 
     def _search(self) -> None:
         self._thread = threading.Thread(target=self._searching, daemon=True, name="local search")
@@ -363,11 +326,21 @@ class Portfolio:
         planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
+        gave_way, gained_s = False, time.monotonic()
+        patience_s = max(IDLE_S, IDLE_A_TASK_S * planner.problem.n)
+        bounds_open = bool(self._processes) and planner.problem.n <= ROOT_TASKS
         while not stop() and not search.finished:
             while not self._better.empty():
                 search.take_up(self._better.get())
                 published = min(published, search.cost)
-            pace.timed(search.go_on)
+            if pace.timed(search.go_on):
+                gained_s = time.monotonic()
+            if bounds_open and self.elapsed_s > BOUNDS_AFTER_S:
+                bounds_open = False
+                self._raise_by_propagation(AnyOf((stop, AfterSeconds(BOUNDS_SHARE * left))))
+            if self._processes and not gave_way and time.monotonic() - gained_s > patience_s:
+                gave_way = True
+                lower_priority(LOWEST)
             if search.cost < published and time.monotonic() - published_s > PUBLISH_S:
                 published, published_s = search.cost, time.monotonic()
                 self._plans.put(search.best_plan())
@@ -378,8 +351,23 @@ class Portfolio:
         """Return the planner with the heads and tails of ancestors; publish the bound that they give."""
         search_planner, better = self.planner.with_ancestor_tails()
         if better is not None:
-            self._bounds.put(better)
+            self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
         return search_planner
+
+    def _raise_by_propagation(self, stop: Stop) -> None:
+        """Go on where the root phase had to stop, with bounds of schedules without set-ups."""
+        if self._reduced <= self.bound:
+            return
+
+        def tell(progress: Progress) -> None:
+            if progress.start is None:
+                bound = RaisedBound(progress.bound, progress.words, progress.source, False)
+                self._bounds.put(bound)
+
+        left_s = self.limits.time_limit_s - self.elapsed_s
+        limits = Limits(max(0.0, left_s), bound=self.bound, start=self.plan.reduced_start)
+        problem = self.planner.problem
+        raise_bounds(problem, 1, initially_known(problem, limits, tell), stop)
 
     def _take(self, progress: Progress, counts_dark: bool) -> None:
         if progress.start is not None:

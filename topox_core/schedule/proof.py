@@ -14,17 +14,20 @@ from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
+from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.fine_clock_solve import FineClockSolve
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
-from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, RootPhase, Team, root_phase
+from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.root_phase import RootPhase, root_phase
 from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
+LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s
 PROVED = 1e-9  # of the makespan: so close to a bound on continuous time it is met
 # Of the time limit, for the folded problem where the whole can be searched as well: at most, and
 # without a better plan.
@@ -43,7 +46,8 @@ class Proof:
     Where ``on_time`` is given every better plan is replayed on continuous time, and times and
     bounds are those of the replays. CP-SAT then solves on a clock without slots, if the problem is
     small enough, and the race on slots is left to the search. ``beside`` makes the final result of
-    it, with what competes with schedules that switch.
+    it, with what competes with schedules that switch. Who waits for the result anyway ``blocks`` until
+    the exact engine has loaded, before the clock of the race begins.
     """
 
     prepared: Prepared
@@ -52,6 +56,7 @@ class Proof:
     trace: list[TracePoint] = field(default_factory=list)
     on_time: ContinuousPlans | None = None
     beside: Callable[[Result], Result] | None = None
+    blocks: bool = False
 
     def __post_init__(self) -> None:
         self._stopped = self._done = False
@@ -99,6 +104,8 @@ class Proof:
         alone = self.prepared.planner.too_large
         limits = self._limits(1.0 if alone else FOLDED_SHARE)
         words = self.prepared.reduction.bound.text
+        if plan.makespan > folded.planner.bound:
+            self._wait_once(Team.of(settings.engine, folded.planner.problem, settings.threads))
         race = FoldedRace(folded.planner, plan, settings.engine, limits, words)
         race.patience_s = math.inf if alone else self._left_s * FOLDED_PATIENCE
         return race
@@ -109,12 +116,16 @@ class Proof:
         engine = self.prepared.settings.engine
         known = RootPhase(self.plan, bound.ticks, bound.text, LOADS, None)
         changing = planner.ports is not None and self.plan.changes > 0
+        team = Team.of(engine, planner.problem, self.prepared.settings.threads)
         if engine != "printed" and (self.plan.makespan > known.bound or changing):
             began = time.monotonic()
+            if self._left_s > 0:
+                expect_request(team.engines)
             known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
+            if known.plan.makespan > known.bound:
+                self._wait_once(team)
         limits = replace(self._limits(), bound=known.bound)
-        team = Team.of(engine, planner.problem, limits.threads)
         self._exact = self._exact_on_time(max(1, limits.threads - team.search))
         return Portfolio(
             planner,
@@ -126,6 +137,13 @@ class Proof:
             known.search_planner,
             replace(team, engines=()) if self._exact is not None else team,
         )
+
+    def _wait_once(self, team: Team) -> None:
+        """Let the engines load before the first stage; in a second one there is a search that can go on meanwhile."""
+        if self.blocks:
+            expect_request(team.engines)
+            wait_until_loaded(team.engines, LOADING_S)
+            self.blocks = False
 
     def _exact_on_time(self, threads: int) -> FineClockSolve | None:
         """Begin an exact solve on continuous time, where there is such a thing and something to find."""

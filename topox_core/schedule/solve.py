@@ -122,7 +122,7 @@ def _solve(
     prepared, plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
     spent_s = working_s() - began
     if prepared.settings.engine != "list" and not stop():
-        return Proof(prepared, plan, spent_s, trace).finish(stop, on_point)
+        return Proof(prepared, plan, spent_s, trace, blocks=True).finish(stop, on_point)
     bound = prepared.reduction.bound
     stopped_by: StoppedBy = "heuristic" if prepared.settings.engine == "list" else "cancelled"
     if plan.makespan <= bound.ticks:
@@ -143,10 +143,12 @@ def _solve_continuously(
     if listed or plans.solved or stop():
         stopped_by: StoppedBy = "heuristic" if listed else "cancelled"
         return to_continuous_result(plans, stopped_by, tuple(trace), spent_s)
-    return _continuous_proof(plans, spent_s, trace).finish(stop, on_point)
+    return _continuous_proof(plans, spent_s, trace, blocks=True).finish(stop, on_point)
 
 
-def _continuous_proof(plans: ContinuousPlans, spent_s: float, trace: list[TracePoint]) -> Proof:
+def _continuous_proof(
+    plans: ContinuousPlans, spent_s: float, trace: list[TracePoint], blocks: bool = False
+) -> Proof:
     """Return a search on the slots whose plans were the best once replayed."""
     assert plans.planned_on is not None
     assert plans.plan_to_improve is not None
@@ -154,7 +156,7 @@ def _continuous_proof(plans: ContinuousPlans, spent_s: float, trace: list[TraceP
     if settings.switching == "provisioned":
         settings = replace(settings, time_limit_s=0.0)  # its order is known: nothing to search for
     prepared = replace(plans.planned_on, settings=settings)
-    return Proof(prepared, plans.plan_to_improve, spent_s, trace, plans)
+    return Proof(prepared, plans.plan_to_improve, spent_s, trace, plans, blocks=blocks)
 
 
 def _best_replay(

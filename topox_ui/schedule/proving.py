@@ -17,6 +17,7 @@ from topox_core.figures.trace import (
     proof_of,
     summary_sentence,
 )
+from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
@@ -66,6 +67,7 @@ def _offer(case: Case, result: Result) -> None:
         else "Start the exact engine in a process of its own; sliders stay live.",
     )
     if not proved:
+        expect_request([exact_engine(case.settings.engine)])
         quiet(
             "Looks for a shorter schedule, or for a proof that there is none, for at most "
             f"{seconds(case.settings.time_limit_s)}."

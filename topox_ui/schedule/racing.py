@@ -12,7 +12,12 @@ from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.race import ENGINE_WORDS, ENGINES, Contestant
 from topox_core.runs.run import FunctionRun, RunProgress, finish
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.proof import Proof
+from topox_core.schedule.engines.waiting_workers import (
+    exact_engine,
+    expect_request,
+    wait_until_loaded,
+)
+from topox_core.schedule.proof import LOADING_S, Proof
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import seconds
 from topox_ui.answers.case import Case
@@ -114,6 +119,9 @@ def _solved(
             on_step(EngineStart(race, engine))
             result: Result | None = schedule(*arguments, stop)
         else:
+            loaded = [exact_engine(engine)]
+            expect_request(loaded)
+            wait_until_loaded(loaded, LOADING_S)
             proof = prove(*arguments)
             on_step(EngineStart(race, engine, proof))
             result = finish(proof, stop)

@@ -22,8 +22,9 @@ from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner, SchedulePlan
-from topox_core.schedule.portfolio import Portfolio, Team, root_phase
+from topox_core.schedule.portfolio import Portfolio, Team
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.root_phase import root_phase
 from topox_core.schedule.source import TraceSource
 
 READY = '{"event":"ready"}'
@@ -228,6 +229,7 @@ def test_cancel_ends_a_race_whose_child_does_not_listen(engine):
 
 
 @pytest.mark.parametrize("engine", long_after(1, ["cpsat", "highs"]))
+@pytest.mark.long
 def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     problem = random_problem(
         0, Fabric(servers=5, half_duplex=True), tasks=50, longest=9, density=0.04
@@ -377,6 +379,7 @@ def test_a_gap_that_is_wide_enough_starts_nobody():
 
 
 @pytest.mark.sampled
+@pytest.mark.long
 def test_a_refusal_by_the_only_engine_leaves_the_plan_and_says_why():
     shared = random_problem(0, Fabric(servers=4, shares=True), tasks=60, longest=9, density=0.02)
     planner = planner_of(shared)

@@ -97,6 +97,7 @@ def test_the_parts_of_a_split_transfer_have_rates_that_add_up() -> None:
     ("engine", "effort"),
     long_after(2, [("list", "first"), ("auto", "search"), ("cpsat", "prove")]),
 )
+@pytest.mark.long
 def test_the_engine_says_the_effort(engine: str, effort: str) -> None:
     _, _, result = written("patience", engine=engine, time_limit_s=5.0)
     assert to_record(result)["effort"] == effort

@@ -161,6 +161,7 @@ def test_plans_on_ports_are_schedules_with_set_ups():
         assert plan.makespan >= optimum(problem)
 
 
+@pytest.mark.long
 def test_a_race_ends_with_the_plan_that_cpsat_proved_and_calls_nobody_a_liar():
     graph, cluster = load_sample("race")
     settings = Settings.of(clock="slots", engine="cpsat", threads=1, time_limit_s=60.0)

@@ -59,6 +59,7 @@ def heard_from(process: SolverProcess) -> list[Progress]:
 
 
 @pytest.mark.parametrize(("engine", "solve"), [("highs", solve_highs), ("printed", solve_printed)])
+@pytest.mark.long
 def test_a_process_finds_what_the_engine_finds(engine, solve):
     problem = easy_problem()
     with SolverProcess(engine, problem, Limits(time_limit_s=60)) as process:
@@ -75,6 +76,7 @@ def test_a_process_finds_what_the_engine_finds(engine, solve):
     assert heard[-1].incumbent == heard[-1].bound == answer.bound
 
 
+@pytest.mark.long
 def test_a_process_finds_what_cp_sat_finds():
     problem = easy_problem()
     with SolverProcess("cpsat", problem, Limits(time_limit_s=60)) as process:
@@ -134,6 +136,7 @@ def test_a_request_survives_the_journey():
     )
 
 
+@pytest.mark.long
 def test_polling_never_waits_and_tells_each_piece_once():
     problem = long_problem()
     with SolverProcess("highs", problem, Limits(time_limit_s=60)) as process:
@@ -159,6 +162,7 @@ def test_cancelling_keeps_the_schedule_and_the_bound(engine):
     assert answer.bound <= makespan(problem, answer.start)
 
 
+@pytest.mark.long
 def test_a_solve_in_a_process_is_cancelled():
     problem = long_problem()
     with SolverProcess("highs", problem, Limits(time_limit_s=60)) as process:
@@ -170,6 +174,7 @@ def test_a_solve_in_a_process_is_cancelled():
 
 
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
+@pytest.mark.long
 def test_the_time_limit_ends_the_process(engine):
     problem = long_problem()
     with SolverProcess(engine, problem, Limits(time_limit_s=1.0)) as process:
@@ -313,6 +318,7 @@ def test_closing_ends_the_child():
     assert finished(process).stopped_by == "cancelled"
 
 
+@pytest.mark.long
 def test_the_child_ends_when_its_parent_dies():
     parent = subprocess.Popen(
         [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.root_bounds import (
     PROPAGATION_BY,
@@ -13,6 +16,7 @@ from topox_core.schedule.bounds.windows import Windows, coarsened, windows
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
+from topox_core.schedule.engines.cpsat_size import WHOLE_TASKS
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -33,10 +37,10 @@ from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 SOURCE = ENGINES["cpsat"]
 NEIGHBOURHOODS = TraceSource("neighbourhoods", "CP-SAT neighbourhoods")
 BOUND_BY = "constraint search (CP-SAT)"
-WHOLE_TASKS = 600  # up to here the whole problem is one model
 CLOSE = 0.005  # relative gap below which a larger one is tried as a whole, once
 WHOLE_SHARE = 0.3
-FIRST_SHARE = 0.3  # of the time, for a small problem as it is
+# A model that is no older, or older than so much (twice as much each time), is begun anew for a shorter schedule.
+YOUNG_S, PATIENCE_S = 0.3, 2.0
 FREE_TASKS = 300  # of the first neighbourhood
 
 
@@ -49,9 +53,8 @@ def solve_cpsat(
 ) -> Answer:
     """Solve the reduced problem with CP-SAT, or one that counts set-ups.
 
-    Up to 600 tasks are one model of all schedules shorter than the best known, first in the windows
-    of plain propagation, then in those that bounds and shaving leave
-    (:mod:`topox_core.schedule.bounds.root_bounds`), and anew whenever a schedule is found elsewhere. For
+    Up to 600 tasks are one model of all schedules shorter than the best known, in the windows of
+    plain propagation; a schedule found elsewhere begins it anew only where little is lost by that. For
     more, bounds and then large neighbourhoods.
 
     Raises
@@ -71,20 +74,10 @@ def solve_cpsat(
     small = coarse.n <= WHOLE_TASKS
     if small:  # most are decided at once, sooner than shaving would be through
         step = step_of(coarse, windows(coarse, known.makespan // tick))
-        _whole(
-            coarse,
-            tick,
-            step,
-            known,
-            known.elapsed_s + FIRST_SHARE * known.left_s,
-            stop,
-            news,
-            thorough=False,
-        )
+        _whole(coarse, tick, step, known, limits.time_limit_s, stop, news, thorough=False)
+        return known.answer("cancelled" if stop() else ended)
     step = raise_bounds(coarse, tick, known, stop)
-    if small:
-        _whole(coarse, tick, step, known, limits.time_limit_s, stop, news)
-    elif known.makespan - known.bound <= CLOSE * known.makespan:
+    if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0 and not small:
         solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
@@ -106,6 +99,7 @@ def _whole(
 
     ``thorough`` narrows the windows by shaving first.
     """
+    patience = (PATIENCE_S * 2**again for again in itertools.count())
     while not known.close_enough and known.elapsed_s < until_s and not stop():
         horizon = known.makespan // tick - step
         given = narrow_windows(coarse, horizon, known, stop, thorough)
@@ -113,11 +107,13 @@ def _whole(
             known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
             return
         model = Model(coarse, given, -(-known.bound // tick), horizon, minimise=True)
-        shortest = known.makespan
+        shortest, began, patience_s = known.makespan, time.monotonic(), next(patience)
 
         def better_elsewhere() -> bool:
             known.take_news(news)
-            return stop() or known.close_enough or known.makespan < shortest  # noqa: B023 - called within this round only
+            age_s = time.monotonic() - began  # noqa: B023 - called within this round only
+            anew = known.makespan < shortest and not YOUNG_S < age_s < patience_s  # noqa: B023
+            return stop() or known.close_enough or anew
 
         run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
         outcome = model.solve(

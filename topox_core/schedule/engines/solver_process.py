@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import IO
 
 from topox_core.errors import InputError
-from topox_core.runs.cores import on_all_cores
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import (
@@ -24,10 +18,10 @@ from topox_core.schedule.engines.engine import (
     Progress,
     StoppedBy,
 )
+from topox_core.schedule.engines.waiting_workers import close_pipe, start_worker, worker_of
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 
-WORKER = (sys.executable, "-m", "topox_core.worker")
 # Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
 # not listen for seconds, and killing it loses nothing, because all it found has been told.
 GRACE_S = 0.8
@@ -50,7 +44,11 @@ class SolverProcess:
     """
 
     def __init__(
-        self, engine: str, problem: Problem, limits: Limits, command: Sequence[str] = WORKER
+        self,
+        engine: str,
+        problem: Problem,
+        limits: Limits,
+        command: Sequence[str] | None = None,
     ) -> None:
         self._problem = problem
         self._events: queue.SimpleQueue[Progress] = queue.SimpleQueue()
@@ -64,14 +62,7 @@ class SolverProcess:
         self._ended_by: StoppedBy | None = None
         self._limits = limits
         self._writing = threading.Lock()
-        with on_all_cores():
-            self._process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=_environment(),
-            )
+        self._process = worker_of(engine) if command is None else start_worker(command)
         self._killers = [self._kill_after(START_S + limits.time_limit_s + GRACE_S, "time_limit")]
         self._reader = threading.Thread(
             target=self._serve, args=(wire.request(engine, problem, limits),), daemon=True
@@ -211,6 +202,8 @@ class SolverProcess:
             self._answer = replace(answer, start=start, ports=ports, bound=self._bound)
         elif kind == "failed":
             self._fail(event)
+        elif kind == "loaded":
+            return
         else:
             raise ValueError(f"unknown event {kind!r}")
 
@@ -272,8 +265,7 @@ class SolverProcess:
         for timer in self._killers:
             timer.cancel()
         for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                _close(pipe)
+            close_pipe(pipe)
         if not self.running:
             return
         if wrong:
@@ -285,16 +277,3 @@ class SolverProcess:
             self._answer = self._kept(
                 "failed", f"the solver process ended ({how}) before it was done"
             )
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment in which a child finds this package wherever the parent was started."""
-    package = str(Path(__file__).resolve().parents[3])
-    known = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": package if not known else package + os.pathsep + known}
-
-
-def _close(pipe: IO[bytes]) -> None:
-    # What was still to be written has no reader any more.
-    with contextlib.suppress(OSError):
-        pipe.close()
