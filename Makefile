@@ -45,10 +45,10 @@ run: setup
 	@TOPOX_ADDRESS=127.0.0.1 TOPOX_PORT=$(PORT) exec $(PY) -m topox_ui.serve
 
 serve: setup
-	@TOPOX_RUN_LIBRARY="$${TOPOX_RUN_LIBRARY:-no}" exec $(PY) -m topox_ui.serve
+	@TOPOX_PORT=$(PORT) TOPOX_RUN_LIBRARY="$${TOPOX_RUN_LIBRARY:-no}" exec $(PY) -m topox_ui.serve
 
 class: setup
-	@exec $(PY) -m topox_ui.classroom.serve --course "$(COURSE)" --folder "$(or $(FOLDER),class)" $(if $(YES),--yes)
+	@TOPOX_PORT=$(PORT) exec $(PY) -m topox_ui.classroom.serve --course "$(COURSE)" --folder "$(or $(FOLDER),class)" $(if $(YES),--yes)
 
 class-clean: setup
 	@exec $(PY) -m topox_ui.classroom.serve --clean --folder "$(or $(FOLDER),class)" $(if $(YES),--yes)

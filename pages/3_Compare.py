@@ -9,6 +9,7 @@ from topox_ui.answers.running import run_all
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
 from topox_ui.compare.first_screen import cannot_run, compare_headline, main_figures
+from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover, turn
 from topox_ui.shell.charts import show_input_errors
@@ -33,6 +34,7 @@ with left:
     main_figures(contest, runs, theme)
 place_of_cut = st.container()
 lanes(contest, runs, theme)
+changing_gating(case, theme)
 failures(case, contest, runs, theme)
 with st.container(horizontal=True, key="take_away"):
     link_menu(graph_kept_here())

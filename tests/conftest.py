@@ -79,6 +79,17 @@ def as_values(case: Any) -> tuple[Any, ...]:
     return case if isinstance(case, tuple) else (case,)
 
 
+SUITE = ROOT.parent / "shared" / "bench" / "instances"
+
+
+def suite_instance(name: str) -> tuple[Path, Path]:
+    """Return graph and cluster file of an instance of the suite; the test is skipped where that is not there."""
+    found = sorted(SUITE.glob(f"{name}.taskgraph.json*"))
+    if not found:
+        pytest.skip("needs the folder of real inputs beside the checkout (../shared)")
+    return found[0], SUITE / f"{name}.cluster.json"
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real inputs and benchmark instances beside the checkout."""

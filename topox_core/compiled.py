@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba.core import bytecode, event
@@ -79,8 +79,22 @@ def forget_old_code() -> None:
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with numba; the machine code is cached on disk, so that only the first call on a machine takes long."""
-    dispatcher = numba.njit(nogil=True)(function)
-    dispatcher._cache = KernelCache(function)  # type: ignore[attr-defined]
+    return _compiled(function)
+
+
+def compiled_in_place(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel that makes no array of its own, and counts no references to those that it is given.
+
+    Whoever calls it holds them. A record of many arrays costs two counts an array whenever it is
+    passed on, which took most of the time of short kernels. One that does make an array is refused
+    when it is compiled.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    dispatcher = numba.njit(nogil=True, **options)(function)
+    dispatcher._cache = KernelCache(function)
     return cast("Callable[P, R]", dispatcher)
 
 

@@ -14,6 +14,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, R
 # take for ever.
 PATIENCE_MS = 180_000
 LAPTOP = {"width": 1366, "height": 768}
+MOST_STOPS = 160
 
 # The page is still when the script has ended, nothing is greyed out or in waiting, and every chart
 # has been drawn.
@@ -155,6 +156,14 @@ class Tab:
 
     def button(self, words: str) -> Locator:
         return self.page.get_by_role("button", name=words)
+
+    def reach(self, where: Locator) -> None:
+        """Press Tab until something has the focus: by keyboard alone, as far as it takes."""
+        for _ in range(MOST_STOPS):
+            if where.evaluate("one => one === document.activeElement"):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"the keyboard does not reach {where}")
 
     def prove(self) -> None:
         """Press the button that starts the exact engine."""

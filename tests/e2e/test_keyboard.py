@@ -52,6 +52,7 @@ def skip_menu(tab: Tab) -> None:
     assert tab.page.evaluate("document.activeElement.id") == "stMain"
 
 
+@pytest.mark.long
 def test_the_keyboard_leads_from_home_to_a_proved_schedule(tab: Tab) -> None:
     tab.open()
     skip_menu(tab)

@@ -91,6 +91,7 @@ def test_ten_walks_of_fifty_page_changes_show_every_choice_as_it_was_made(
     walk(tab, 50, seed)
 
 
+@pytest.mark.long
 def test_back_and_forward_undo_and_redo_a_choice(tab: Tab) -> None:
     tab.open("/Schedule?sample=blackboard&port_gbps=400")
     tab.push("port_gbps")

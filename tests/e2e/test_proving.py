@@ -84,6 +84,7 @@ def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> Non
     expect(other.seal).to_contain_text("Feasible: at most")
 
 
+@pytest.mark.long
 def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(
     tab: Tab, server: Server, only_new: set[int]
 ) -> None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.browser
 ID = "sessionStorage.getItem('topox-tab')"
 
 
+@pytest.mark.long
 def test_own_files_survive_a_reload_on_every_page_and_leave_no_trace_in_the_address(
     tab: Tab, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_tab_made_by_duplicating_another_has_a_session_of_its_own(
     other.close()
 
 
+@pytest.mark.long
 def test_a_page_follows_a_theme_that_is_switched_while_it_is_open(tab: Tab) -> None:
     tab.in_window(1366, "light").open("/Schedule?sample=patience")
     ink = "document.querySelector('.st-key-gantt .js-plotly-plot')?.layout?.font?.color"

@@ -7,6 +7,9 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
+from tests.e2e.test_accessibility import at_rest
+from tests.e2e.views import address
+from tests.topox_ui.shell.test_words_covered import NEEDED
 from topox_core.labs.tour import SCREENS, live_line, screen
 from topox_core.text.glossary import entry_of
 
@@ -79,8 +82,9 @@ def test_the_tour_is_walked_to_its_end_and_back_and_reload_keep_the_screen(tab: 
         tab.still()
         steps = tab.page.locator(".st-key-tour_steps").bounding_box()
         assert steps is not None and steps["y"] + steps["height"] <= 768
-        if number < len(SCREENS):
-            tab.button("Next").click()
+        if number < len(SCREENS):  # by keyboard alone: the slider was too
+            tab.reach(tab.button("Next"))
+            tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_role("link", name="Bring your own job")).to_be_visible()
 
     tab.button("Back").click()
@@ -101,6 +105,26 @@ def test_the_tour_is_walked_to_its_end_and_back_and_reload_keep_the_screen(tab: 
     expect(tab.headline).to_contain_text("words of the field")
     assert f"learn.step={len(SCREENS)}" in tab.page.url
     expect(tab.page.locator("#entry-ocs")).to_contain_text(entry_of("ocs").text)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", [*NEEDED, "Learn", "Labs", "Glossary"])
+def test_every_term_of_a_page_opens_with_the_focus_and_closes_with_escape(
+    tab: Tab, page: str
+) -> None:
+    at_rest(tab.open(address(page, "lab.id=windows&lab.seed=1" if page == "Labs" else "")))
+    terms = tab.page.get_by_test_id("stMain").locator("button.term:visible")
+    first = terms.evaluate_all(
+        """all => Object.values(Object.fromEntries(all.map((one, at) => [one.getAttribute("aria-describedby"), at]).reverse()))"""
+    )
+    assert first
+    for at in first:
+        one = terms.nth(at)
+        one.focus()
+        name = (one.get_attribute("aria-describedby") or "").removeprefix("term-")
+        expect(box(tab)).to_have_text(entry_of(name).text)
+        tab.page.keyboard.press("Escape")
+        expect(box(tab)).to_be_hidden()
 
 
 def said(name: str, value: float) -> str:

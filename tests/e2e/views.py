@@ -19,7 +19,10 @@ STUDY = (
 # Further faces of a page, as its link names them.
 FACES = {
     "Home": ("sample=race", "way=files", "way=generate"),
-    "Compare": ("sample=race&lanes=scheduled",),
+    "Compare": (
+        "sample=race&lanes=scheduled",
+        "sample=moe&fabrics=static&gated=yes&gating_iterations=2",
+    ),
     "Topology": ("sample=race&layout_by=graph",),
     "Strategy": ("strategy.model=llama3-8b&strategy.servers=4", "strategy.network=fabric"),
     "A recorded run": ("recorded.example=yes",),

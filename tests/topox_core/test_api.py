@@ -75,6 +75,7 @@ def test_mistakes_are_one_line_that_names_the_place(tmp_path: Path) -> None:
         topox_core.schedule_iteration(graph, cluster, engine="oracle")
 
 
+@pytest.mark.long
 def test_a_study_is_one_call(tmp_path: Path) -> None:
     question = {
         "subject": {"kind": "sample", "name": "blackboard"},

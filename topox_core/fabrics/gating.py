@@ -7,6 +7,7 @@ import math
 import random
 import re
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,6 +109,13 @@ class Gating:
         self._moved = work_bytes(graph, cluster)
         self._shares = list(self._drawn(random.Random(seed)))
         self._graphs: dict[int, TransferGraph] = {}
+
+    def on(self, graph: TransferGraph) -> Gating:
+        """Return the same gating of a graph whose other collectives run on other rings."""
+        other = copy(self)
+        other.graph, other.exchanges = graph, exchanges(graph, self.cluster)
+        other._moved, other._graphs = work_bytes(graph, self.cluster), {}
+        return other
 
     def is_first(self, number: int) -> bool:
         """Return whether an exchange is the first of its layer and microbatch, whose gate is known last."""

@@ -18,6 +18,8 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.layout_descent import kicked_on
+from topox_core.fabrics.layout_effort import DRAWS, FIRST_STEPS, Effort
 from topox_core.fabrics.layout_starts import (
     LaidCircuits,
     MatrixStart,
@@ -27,6 +29,7 @@ from topox_core.fabrics.layout_starts import (
     ring_graphs,
 )
 from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.critical_path import critical_path
 from topox_core.model.transfer_graph import TRANSFER
@@ -34,8 +37,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.traffic import Pair
 
-# Of a first answer: layouts tried, and what simulating them may take, in paths looked at on links.
-FIRST_STEPS, FIRST_WORK = 4_000, 1_500_000
 MAX_STEPS = 1_000_000
 # Layouts are all tried instead where there are no more of them than steps, and this many at most.
 MAX_EVERY = 20_000
@@ -44,10 +45,11 @@ SLACK_MS = 1e-9
 ONE_MORE, EXCHANGE = 0.55, 0.90
 OF_CHAIN, BY_BYTES = 0.25, 0.7
 WARMTH = 0.01
-# So many draws of layouts that were looked at before count as one that is tried.
-DRAWS = 10
 # Starts that are annealed, and the share of the effort for going on from the best of them.
 MOST_BEGUN, AGAIN = 4, 0.5
+# Of a search whose steps are given: the share of annealing, in runs of so many steps (one that cools
+# down more slowly ends no better), then that of kicks from the best start and from the best found.
+ANNEALED, KICKED, RUN_STEPS = 0.4, 0.3, 4_000
 # Effort for giving circuits back, over that for the search.
 RELEASING = 0.5
 
@@ -79,30 +81,6 @@ class LayoutAnswer:
     def circuits(self) -> int:
         """Circuits laid."""
         return int(self.best.layout.circuits.sum())
-
-
-@dataclass
-class Effort:
-    """How far a search may go: layouts tried, and the work of simulating them, counted alike on every machine."""
-
-    steps: int
-    work: float = math.inf
-    tried: float = 0.0
-    worked: int = 0
-
-    @staticmethod
-    def of(steps: int) -> Effort:
-        """Return the effort of so many layouts; of a first answer for 0."""
-        return Effort(steps) if steps else Effort(FIRST_STEPS, FIRST_WORK)
-
-    @property
-    def spent(self) -> float:
-        """Share that is used up; 1 and more is the end."""
-        return max(self.tried / self.steps, self.worked / self.work) if self.steps else 1.0
-
-    def part(self, share: float) -> Effort:
-        """Return a share of the effort, nothing of it spent."""
-        return Effort(round(self.steps * share), self.work * share)
 
 
 def layout_by_matrix(order: FabricRequest) -> LayoutAnswer:
@@ -218,17 +196,41 @@ def _search(
                 if time_ms < best.time_ms:
                     best = MatrixStart(times, circuits, time_ms, "every layout")
         return True, best
-    # The best start of each graph, whose rings differ; then on from the best of what they became.
+    # The best start of each graph, whose rings differ.
     of_graph: dict[str, MatrixStart] = {}
     for one in starts:
         if _over(one):
             of_graph.setdefault(one.times.graph.digest, one)
-    rng = random.Random(order.settings.seed)
     begin = list(of_graph.values())[:MOST_BEGUN]
+    bounds_ms = [ideal_bound(replace(order, graph=one.times.graph)).ms for one in begin]
+    if first.time_ms <= min(bounds_ms) * (1 + 1e-9):
+        return False, first
+    rng = random.Random(order.settings.seed)
+    if effort.work < math.inf:
+        return False, _annealed_twice(begin, effort, rng, stop)
+    # First what a first answer does, draw by draw, so that no search of as many steps is behind one.
+    enough = effort.steps >= FIRST_STEPS
+    found = [_annealed_twice(begin, Effort.of(0), rng, stop)] if enough else []
+    for_annealing = effort.part(ANNEALED)
+    runs = max(1, round(for_annealing.steps / RUN_STEPS))
+    part = for_annealing.part(1 / runs)
+    found += [_annealed_twice(begin, part, rng, stop) for _ in range(runs)]
+    found.append(kicked_on(begin[0], effort.part(KICKED), rng, stop))
+    found.append(kicked_on(_fastest(found), effort.part(KICKED), rng, stop))
+    return False, _fastest(found)
+
+
+def _annealed_twice(
+    begin: Sequence[MatrixStart], effort: Effort, rng: random.Random, stop: Stop
+) -> MatrixStart:
+    """Return the best layout annealed from each start, then on from the best of what they became."""
     part = effort.part((1 - AGAIN) / len(begin))
-    found = [annealed(one, replace(part), rng, stop) for one in begin]
-    best = min(found, key=lambda one: one.time_ms)
-    return False, annealed(best, effort.part(AGAIN), rng, stop)
+    best = _fastest([annealed(one, replace(part), rng, stop) for one in begin])
+    return annealed(best, effort.part(AGAIN), rng, stop)
+
+
+def _fastest(found: Sequence[MatrixStart]) -> MatrixStart:
+    return min(found, key=lambda one: one.time_ms)
 
 
 def _is_few(talking: int, ports: int, most: int) -> bool:

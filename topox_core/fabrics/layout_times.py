@@ -21,8 +21,9 @@ from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.kernels.routes import shortest_routes
 
-# What an event takes beside new rates, in paths looked at on links (measured on the samples).
-OF_EVENT = 20
+# What an event takes beside new rates, and a layout beside its events, in paths looked at on links
+# (measured on the samples).
+OF_EVENT, OF_LAYOUT = 20, 1_000
 
 
 class LayoutTimes:
@@ -80,7 +81,7 @@ class LayoutTimes:
                 time_ms = float(state.end.max(initial=0.0))
                 self._last = key, state
             self.work += int(state.counts[WORK]) + OF_EVENT * int(state.counts[BATCHES])
-        self.work += len(self.graph) + len(self.pairs)
+        self.work += OF_LAYOUT + len(self.graph) + len(self.pairs)
         self._known[key] = -latest_ms if connected and time_ms == math.inf else time_ms
         return time_ms
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, LETTERS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import EQUAL, Winner
 from topox_core.text.numbers import delay_label, short
@@ -36,11 +36,12 @@ class MapPicture:
 
 
 def cell_words(one: Winner) -> str:
-    """Return what stands in a cell that was computed: the lead over the next fabric, and whether it is open."""
+    """Return what stands in a cell that was computed: who wins, the lead over the next in %, and whether it is open."""
     if not one.fabric:
-        words = "equal" if one.equals else "none"
+        words = "=" if one.equals else "none"
     else:
-        words = "=" if not one.lead else f"{short(round(100 * one.lead))} %"
+        lead = "=" if not one.lead else short(round(100 * one.lead))
+        words = f"{LETTERS[one.fabric]} {lead}"
     return f"{words} {OPEN[one.doubt]}" if one.doubt else words
 
 

@@ -8,7 +8,7 @@ Circuits and the clock of the intervals go on from iteration to iteration.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -113,6 +113,28 @@ def reevaluated(order: FabricRequest, stop: Stop) -> list[Iteration]:
     return found
 
 
+def reevaluated_in_turn(
+    order: FabricRequest, layout: Layout, graphs: Iterable[TransferGraph], stop: Stop
+) -> list[Iteration]:
+    """Return one iteration of each graph, circuits and intervals going on from one to the next.
+
+    Parameters
+    ----------
+    order
+        Its graph has the same transfers as all ``graphs``, which differ in bytes alone.
+    layout
+        The circuits at the start.
+
+    Raises
+    ------
+    InputError, Stopped
+        As :func:`run_reevaluated`.
+    """
+    _check(order)
+    controller = _Controller(order, layout)
+    return [controller.iteration(stop, graph) for graph in graphs]
+
+
 def _check(order: FabricRequest) -> None:
     interval = order.options.reevaluate_ms
     if not (math.isfinite(interval) and interval >= SHORTEST_INTERVAL_MS):
@@ -167,13 +189,14 @@ class _Controller:
     def graph(self) -> TransferGraph:
         return self.order.graph
 
-    def iteration(self, stop: Stop) -> Iteration:
-        """Run one iteration from where the last one left the circuits."""
-        n = self.cluster.servers
+    def iteration(self, stop: Stop, graph: TransferGraph | None = None) -> Iteration:
+        """Run one iteration from where the last one left the circuits; ``graph`` if its bytes are of its own."""
+        n, alone = self.cluster.servers, graph is not None
+        graph = self.graph if graph is None else graph
         used = _Used(np.zeros((n, n), np.int32), np.zeros((n, n)), np.zeros(n))
         wiring, evaluations = self._wiring(), self.evaluations
         exclusive = self.order.settings.exclusive_devices
-        run = Simulation(self.graph, self.cluster, self.pairs, wiring.network, exclusive)
+        run = Simulation(graph, self.cluster, self.pairs, wiring.network, exclusive)
         left = run.plan.part_bytes
         moved = self.coming is not None
         while True:
@@ -199,12 +222,10 @@ class _Controller:
             wiring = self._wiring()
             run = run.moved_to(wiring.network, latest)
             left = run.plan.part_bytes
-        execution = Execution(
-            self.graph, self.cluster, run.state.start, run.state.end, Circuits.none()
-        )
+        execution = Execution(graph, self.cluster, run.state.start, run.state.end, Circuits.none())
         length = execution.makespan_ms
         times = 1
-        if not moved and evaluations == self.evaluations and length > 0:
+        if not (alone or moved) and evaluations == self.evaluations and length > 0:
             # Nothing happens until the next interval ends, so all iterations until then are alike.
             times = max(1, math.floor((self.next_ms - self.since_ms) / length))
         self.since_ms += times * length if length > 0 else math.inf

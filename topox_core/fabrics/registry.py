@@ -37,6 +37,8 @@ class FabricEntry:
         Whether a comparison runs it unless fabrics are named.
     options
         The fields of :class:`~topox_core.fabrics.run.FabricOptions` that it reads.
+    letter
+        What stands for it where there is no room for its name.
     """
 
     label: str
@@ -47,6 +49,7 @@ class FabricEntry:
     mapped: bool = True
     usual: bool = True
     options: tuple[str, ...] = ()
+    letter: str = ""
 
 
 # In the order of every list, legend and table.
@@ -58,6 +61,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topox_core.fabrics.ideal:run_ideal",
             "",
             mapped=False,
+            letter="I",
         ),
         "fat_tree": FabricEntry(
             "Fat-tree",
@@ -66,6 +70,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "fat_tree",
             mapped=False,
             options=("oversubscription", "servers_per_rack", "equivalent_gbps"),
+            letter="T",
         ),
         "static": FabricEntry(
             "Fixed circuits",
@@ -73,15 +78,17 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topox_core.fabrics.static:run_static",
             "topoopt_patch_panel",
             options=("layout", "topology_variant", "layout_by", "layout_steps"),
+            letter="F",
         ),
         "static_graph": FabricEntry(
-            "Fixed circuits from the task graph",
+            "Fixed by task graph",
             "fixed circuits from the task graph",
             "topox_core.fabrics.static:run_static_graph",
             "topoopt_patch_panel",
             mapped=False,
             usual=False,
             options=("topology_variant", "layout_steps"),
+            letter="G",
         ),
         "reevaluated": FabricEntry(
             "Re-evaluated circuits",
@@ -95,9 +102,10 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
                 *("layout", "topology_variant", "layout_by", "layout_steps"),
                 *("reevaluate_ms", "pause", "forwarding"),
             ),
+            letter="E",
         ),
         "regional": FabricEntry(
-            "Regional circuits for experts",
+            "Regional circuits",
             "regional circuits for experts",
             "topox_core.fabrics.regional:run_regional",
             "regional_ocs",
@@ -109,6 +117,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
                 *("regional_dealt", "gating", "gating_skew", "gating_persistence"),
                 "gating_iterations",
             ),
+            letter="R",
         ),
         "reactive": FabricEntry(
             "Circuits on demand",
@@ -116,6 +125,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topox_core.fabrics.circuits:run_reactive",
             "topoopt_ocs",
             pays_delay=True,
+            letter="D",
         ),
         "provisioned": FabricEntry(
             "Provisioned circuits",
@@ -123,6 +133,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topox_core.fabrics.circuits:run_provisioned",
             "topoopt_ocs",
             pays_delay=True,
+            letter="V",
         ),
         "phased": FabricEntry(
             "Phase by phase",
@@ -132,6 +143,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             pays_delay=True,
             mapped=False,
             usual=False,
+            letter="H",
         ),
         "in_collective": FabricEntry(
             "Inside collectives",
@@ -141,6 +153,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             pays_delay=True,
             mapped=False,
             usual=False,
+            letter="N",
         ),
         "scheduled": FabricEntry(
             "Planned circuits",
@@ -148,11 +161,13 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "topox_core.fabrics.scheduled:run_scheduled",
             "topoopt_ocs",
             pays_delay=True,
+            letter="P",
         ),
     }
 )
 FABRICS: Mapping[str, str] = MappingProxyType({name: one.label for name, one in ENTRIES.items()})
 SPOKEN: Mapping[str, str] = MappingProxyType({name: one.spoken for name, one in ENTRIES.items()})
+LETTERS: Mapping[str, str] = MappingProxyType({name: one.letter for name, one in ENTRIES.items()})
 PAYS_DELAY = frozenset(name for name, one in ENTRIES.items() if one.pays_delay)
 USUAL = tuple(name for name, one in ENTRIES.items() if one.usual)
 MAPPED = tuple(name for name, one in ENTRIES.items() if one.mapped)

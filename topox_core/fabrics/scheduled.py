@@ -51,6 +51,15 @@ FIXED = TraceSource("controllers", "fixed circuits")
 PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_collective}
+# Which fixed circuits a plan keeps depends on what runs beside it; whoever reads its time is told.
+SEARCHED_BESIDE = (
+    "They are those of “Fixed by task graph”, which runs beside the plan. Without it the plan would keep "
+    "TopologyFinder's circuits, and could take longer."
+)
+TOPOLOGYFINDERS = (
+    "They are TopologyFinder's. Those of “Fixed by task graph” could be shorter: a plan keeps them only where both "
+    "run side by side, as on Compare."
+)
 MOST_PLANNED_BY_PHASES = 5_000  # nodes; the order itself is a candidate whatever the size
 
 
@@ -82,7 +91,7 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
             bound_ms=result.bound_ms,
             bound_by=result.bound_by,
             result=result,
-            message=_stays_fixed(result),
+            message=_stays_fixed(result, fixed),
         )
     run = planned_run(result)
     if not order.settings.on_slots:
@@ -121,13 +130,14 @@ def better_run(run: FabricRun, result: Result) -> FabricRun:
     return replace(better, bound_ms=max(run.bound_ms, result.bound_ms), bound_by=result.bound_by)
 
 
-def _stays_fixed(result: Result) -> str:
-    """Return why the circuits stay fixed, in words."""
+def _stays_fixed(result: Result, fixed: FabricRun) -> str:
+    """Return why the circuits stay fixed, and which those are, in words."""
+    which = SEARCHED_BESIDE if fixed.fabric == "static_graph" else TOPOLOGYFINDERS
     if result.alternative is None or _only_fixed(result.settings):
-        return "The circuits stay fixed, as asked."
+        return f"The circuits stay fixed, as asked. {which}"
     return (
         "Switching does not pay here: the circuits stay fixed; "
-        f"the best plan that switches takes {result.alternative.makespan_ms:.6g} ms."
+        f"the best plan that switches takes {result.alternative.makespan_ms:.6g} ms. {which}"
     )
 
 

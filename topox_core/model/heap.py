@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled_in_place
 
 Keys = NDArray[Any]
 Items = NDArray[np.int32]
@@ -23,7 +23,7 @@ class Heap(NamedTuple):
     items: Items
 
 
-@compiled
+@compiled_in_place
 def push(keys: Keys, items: Items, base: int, size: int, key: Any, item: int) -> int:
     """Put ``item`` on the heap of ``size`` items that begins at ``base``; return the new size."""
     i = base + size
@@ -37,7 +37,7 @@ def push(keys: Keys, items: Items, base: int, size: int, key: Any, item: int) ->
     return size + 1
 
 
-@compiled
+@compiled_in_place
 def pop(keys: Keys, items: Items, base: int, size: int) -> int:
     """Take the first item off the heap (the caller lowers the size by one)."""
     first = int(items[base])

@@ -42,8 +42,10 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "Opus": "Photonic Rails",
         "Time division": "TDM drafts",
         "Lecture": "Lecture",
+        "DELTA": "DELTA",
         "Spectra": "Spectra",
         "SWOT": "SWOT",
+        "MixNet": "MixNet",
     }
 )
 

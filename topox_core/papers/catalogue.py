@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown, unknown
-from topox_core.papers import circuits, opus, spectra, swot, tdm
+from topox_core.papers import abstracts, circuits, opus, tdm
 from topox_core.papers.card import Card
 from topox_core.papers.dedicated import CARD as DEDICATED
 from topox_core.papers.dlrm_batches import ALL_TO_ALL, TAX
@@ -17,8 +17,7 @@ DIRECT: tuple[Card, ...] = (
     *circuits.CARDS,
     *opus.CARDS,
     *tdm.CARDS,
-    spectra.CARD,
-    swot.CARD,
+    *abstracts.CARDS,
 )
 CARDS: dict[str, Card] = {
     card.name: card

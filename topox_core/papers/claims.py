@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 
-from topox_core.papers import circuits, opus, spectra, swot, tdm
+from topox_core.papers import abstracts, circuits, opus, tdm
 from topox_core.papers.card import VERDICTS, Answer, Row
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.dedicated import CARD as DEDICATED
@@ -158,8 +158,7 @@ CLAIMS = (
     *circuits.CLAIMS,
     *opus.CLAIMS,
     *tdm.CLAIMS,
-    *spectra.CLAIMS,
-    *swot.CLAIMS,
+    *abstracts.CLAIMS,
 )
 
 

@@ -107,7 +107,7 @@ def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme:
         return
     chart_title(
         "Who wins where",
-        "fastest that can be built, and its lead over the next; box: your setting, a click sets another",
+        "fastest that can be built, its lead over the next in %; box: your setting; a click moves it",
     )
     by = pick("Across", CompareState, "across", ACROSS, label_visibility="collapsed")
     try:

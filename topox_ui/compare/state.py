@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from topox_core.fabrics.reevaluated import SHORTEST_INTERVAL_MS
 from topox_core.fabrics.registry import FABRICS
 from topox_ui.state.page_state import Index, NotNegative, PageState, one_of
 
@@ -27,3 +28,19 @@ class CompareState(PageState):
     failed_switch: Index = 0
     substitute: Index | None = None
     failed_at: Annotated[int, Field(ge=0, le=90)] = 50
+
+
+class GatingState(PageState):
+    """Whether the gating changes by iteration, how it is drawn, and what the networks under it are told."""
+
+    of_graph = True
+
+    gated: bool = False
+    gating: Literal["walk", "dirichlet", "zipf"] = "walk"
+    gating_skew: Annotated[float, Field(ge=1e-3, le=100)] = 1.0
+    gating_seed: Annotated[int, Field(ge=0, le=9)] = 0
+    gating_iterations: Annotated[int, Field(ge=1, le=50)] = 8
+    packet_ports: Index | None = None
+    regional_circuits: Literal["gate", "foreseen", "fixed"] = "gate"
+    reevaluate_ms: Annotated[float, Field(ge=SHORTEST_INTERVAL_MS, le=1e6)] = 50.0
+    pause: Literal["all", "changed"] = "all"

@@ -59,7 +59,7 @@ def _drawn(theme: Theme) -> None:
     known = dict(last_runs.last_runs())
     totals = counts_of(known)
     headline(
-        f"Published results · {plural(len(CARDS), 'table or figure', 'tables and figures')} of five papers",
+        f"Published results · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
         _finding(known, totals),
     )
     if totals:
@@ -99,7 +99,9 @@ def _drawn(theme: Theme) -> None:
 def _finding(known: Mapping[str, KeptAnswer], totals: Counter[str]) -> str:
     judged = sum(totals[name] for name in JUDGED)
     if not judged:
-        return "Every number that five papers print is computed again here, with a verdict on each."
+        return (
+            "Every number that these sources print is computed again here, with a verdict on each."
+        )
     others = totals["not printed"]
     words = (
         f"Of <b>{judged}</b> published numbers and statements <b>{totals['match']}</b> match, "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.figures.circuit_matrix import matrix
@@ -31,7 +33,7 @@ from topox_core.labs.tour import (
 )
 from topox_core.model.critical_path import critical_path
 from topox_core.schedule.result import Result
-from topox_ui.shell.charts import chart
+from topox_ui.shell.charts import chart, legend_line
 
 
 def draw(name: str, value: float, theme: Theme) -> None:
@@ -78,6 +80,7 @@ def _gantt(result: Result, until_ms: float, bound: bool, key: str, alt: str, the
     lanes = lanes.showing(0, lanes.servers - 1)
     path = critical_path(execution, result.settings.exclusive_devices)
     figure = gantt(execution, bars_of(execution, lanes), lanes, (0.0, until_ms), path, theme)
+    _in_plain_words(figure, theme)
     if bound:
         figure.add_shape(upright(result.bound_ms, line(theme.ink, 2, DOTS)))
     chart(
@@ -86,6 +89,22 @@ def _gantt(result: Result, until_ms: float, bound: bool, key: str, alt: str, the
         alt,
         lambda: pd.DataFrame(task_rows(execution, path), columns=list(TASK_COLUMNS)),
     )
+
+
+def _in_plain_words(figure: go.Figure, theme: Theme) -> None:
+    """Say in the legend what the bars do, for who knows no training; leave room for the numbers in them."""
+    for trace in figure.data:
+        trace.name = _GANTT_WORDS.get(trace.name, trace.name)
+        if trace.type == "bar":
+            trace.textfont.size = 12 * theme.scale
+            if trace.name == COMPUTES:
+                trace.text = None
+    rows = (figure.layout.height or 0) - figure.layout.margin.t - figure.layout.margin.b
+    figure.update_layout(height=round((figure.layout.height or 0) + 0.55 * rows))
+
+
+COMPUTES, SENDS = "computes", "sends, to the server with this number"
+_GANTT_WORDS = {"forward": COMPUTES, "pipeline send": SENDS, "transfer": SENDS}
 
 
 def _slots(slot_ms: float, theme: Theme) -> None:
@@ -110,6 +129,8 @@ def _delay(delay_ms: float, theme: Theme) -> None:
     )
 
 
+# The rows of windows are named by these letters.
+_TRAFFIC_WORDS = {"pipeline send": "pipeline send (pp)"}
 LINES = {
     "static": "fixed circuits",
     "reactive": "circuits on demand",
@@ -121,11 +142,10 @@ def _windows(delay_ms: float, theme: Theme) -> None:
     picture = rail_picture()
     view = (0.0, picture.iteration_ms)
     pattern = strip(picture.phases, picture.windows, delay_ms, view, theme)
-    pattern.update_layout(
-        showlegend=False,
-        height=round(84 * theme.scale),
-        margin={"l": round(78 * theme.scale), "t": 4},
-    )
+    left = {"l": round(78 * theme.scale), "t": 4}
+    pattern.update_layout(showlegend=False, height=round(84 * theme.scale), margin=left)
+    # Beside the chart, where it wraps: on a phone a chart's own legend covers the strip.
+    legend_line([_key_of(trace, theme) for trace in pattern.data], theme)
     chart(
         pattern,
         "tour_rail",
@@ -143,6 +163,18 @@ def _windows(delay_ms: float, theme: Theme) -> None:
             ],
         },
     )
+
+
+def _key_of(trace: Any, theme: Theme) -> tuple[str, str]:
+    """Return how CSS draws what a trace of the strip draws, and its words."""
+    words, colour = _TRAFFIC_WORDS.get(trace.name, trace.name), trace.marker.color
+    if trace.type == "scatter":
+        return f"{colour};clip-path:polygon(50% 0,100% 100%,0 100%)", words
+    if trace.marker.pattern.shape:
+        return f"repeating-linear-gradient({colour} 0 2px,{theme.page} 2px 4px)", words
+    if trace.name == "window":
+        return f"{theme.page};border:1px solid {theme.muted}", words
+    return colour, words
 
 
 def _sharing(value: float, theme: Theme) -> None:

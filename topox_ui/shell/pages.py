@@ -53,7 +53,7 @@ PAGES = (
     Page(
         "pages/3_Compare.py",
         "Compare",
-        ("answers.state.ContestState", "compare.state.CompareState"),
+        ("answers.state.ContestState", "compare.state.CompareState", "compare.state.GatingState"),
         "",
         True,
         YOUR_JOB,

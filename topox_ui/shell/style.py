@@ -103,7 +103,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   padding: .22rem .9rem .22rem 0 !important; font-weight: 400; }}
 .lab-given thead th {{ color: {theme.muted}; }} .lab-given tbody th {{ font-weight: 650; }}
 [class*="st-key-lab_question_"], [class*="st-key-lab_truth_"] {{ gap: .5rem; padding: .75rem .95rem .85rem; }}
-[class*="st-key-lab_drag_"] {{ position: absolute; height: 0; overflow: hidden; }}
+[class*="st-key-lab_drag_"], .st-key-lab_arriving {{ position: absolute; height: 0; overflow: hidden; }}
 .st-key-lab_hand .nsewdrag {{ cursor: grab; }}
 /* Earlier and later do what the field's own steps would. */
 [class*="st-key-lab_"] [data-testid="stNumberInputStepDown"], [class*="st-key-lab_"] [data-testid="stNumberInputStepUp"] {{

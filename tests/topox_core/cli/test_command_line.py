@@ -342,6 +342,7 @@ def test_help_names_every_engine_and_loads_nothing_heavy(
     ("asked", "whole_group"),
     long_after(1, [(signal.SIGTERM, True), (signal.SIGINT, False), (signal.SIGTERM, False)]),
 )
+@pytest.mark.long
 def test_a_stop_keeps_the_best_schedule_so_far(
     run: Any, folder: Path, asked: signal.Signals, whole_group: bool
 ) -> None:
@@ -645,6 +646,7 @@ def test_a_name_that_no_folder_takes_is_told_in_one_line(run: Any) -> None:
         ],
     ),
 )
+@pytest.mark.long
 def test_standard_output_that_takes_nothing_is_no_answer_no(
     folder: Path, to: str, told: str
 ) -> None:

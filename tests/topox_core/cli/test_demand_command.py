@@ -30,6 +30,7 @@ def test_a_matrix_is_planned_checked_and_set_beside_its_bound(
     assert "every rule holds" in told
 
 
+@pytest.mark.long
 def test_the_plan_is_printed_and_written(
     matrix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: object, status: int
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_a_study_is_computed_kept_and_shown(
     capsys: pytest.CaptureFixture[str], study: Path, library: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_study_is_computed_kept_and_shown(
     assert (listed["name"], listed["kept"], listed["state"]) == ("Small", 6, "complete")
 
 
+@pytest.mark.long
 def test_a_point_that_is_still_to_come_is_called_missing(
     capsys: pytest.CaptureFixture[str], study: Path, library: Path
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_point_that_is_still_to_come_is_called_missing(
     assert states == {"static": "simulated", "reactive": "missing"}
 
 
+@pytest.mark.long
 def test_the_table_is_written_for_other_programs(
     capsys: pytest.CaptureFixture[str], study: Path, tmp_path: Path
 ) -> None:

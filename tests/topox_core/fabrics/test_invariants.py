@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.side_by_side.instances import Instance, instances
-from tests.conftest import ROOT, long_after
+from tests.conftest import SUITE, long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.api import load_cluster, load_graph
@@ -35,9 +35,7 @@ FREELY = Settings.of(engine="list", free=FREE)
 SMALL = [name for name in SAMPLES if name not in ("llama3-70b",)]
 DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
 SLACK = 1 + 1e-9
-UP_TO_MEDIUM = [
-    one for one in instances(ROOT.parent / "shared" / "bench" / "instances") if one.size != "large"
-]
+UP_TO_MEDIUM = [one for one in instances(SUITE) if one.size != "large"]
 
 
 def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = QUICK) -> None:
@@ -91,6 +89,14 @@ def test_the_invariants_hold_on_the_instances_of_the_suite(
     one: Instance, duplex: str, delay_ms: float
 ) -> None:
     of = load_cluster(one.cluster).changed(reconfiguration_ms=delay_ms, duplex=duplex)
+    assert_invariants(load_graph(one.graph), of)
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in UP_TO_MEDIUM if one.size in ("tiny", "small")], ids=lambda one: one.name
+)
+def test_the_invariants_hold_on_small_instances_where_changes_take_long(one: Instance) -> None:
+    of = load_cluster(one.cluster).changed(reconfiguration_ms=10.0)
     assert_invariants(load_graph(one.graph), of)
 
 

@@ -77,6 +77,7 @@ def test_what_nobody_waits_for_any_more_is_not_made(workers: ScheduleWorkers) ->
     asked[1].result(PATIENCE_S)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_costs_one_answer() -> None:
     workers = ScheduleWorkers(1)
     graph, cluster = load_sample("patience")

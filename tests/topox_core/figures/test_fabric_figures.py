@@ -17,7 +17,7 @@ from topox_core.fabrics.map_words import (
     setting_words,
     winner_words,
 )
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, LETTERS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome, turning_point, winner
 from topox_core.figures.crossover import cut, map_legend, place, winner_map
@@ -142,7 +142,7 @@ class TestWinner:
         assert (one.fabric, one.next, one.lead) == ("reactive", "scheduled", 0.0)
         assert one.equals == ("reactive", "provisioned", "scheduled")
         assert (one.beyond, one.beyond_lead) == ("static", pytest.approx(0.2))
-        assert cell_words(one) == "="
+        assert cell_words(one) == "D ="
         assert winner_words(one, FABRICS) == (
             "Circuits on demand, as fast as Provisioned circuits and Planned circuits within 2 %; leads Fixed circuits by 20 %"
         )
@@ -173,7 +173,8 @@ class TestWinner:
     def test_a_winner_that_a_gap_or_rounding_decides_is_marked(self, plan, doubt):
         one = winner({**outcomes(static=100.0), "scheduled": plan})
         assert one.doubt == doubt
-        assert cell_words(one).endswith(OPEN[doubt] if doubt else ("%", "equal"))
+        assert cell_words(one).partition(" ")[0] in ("F", "P", "=")
+        assert cell_words(one).endswith(OPEN[doubt]) if doubt else cell_words(one)[-1].isdigit()
 
     def test_nobody_wins_where_nothing_runs(self):
         assert winner({}).equals == ()
@@ -214,18 +215,21 @@ class TestMap:
 
     def test_colour_is_not_alone_leads_are_written_and_equals_named(self):
         figure = winner_map(picture(self.points, self.axes), (100.0, 1.0), LIGHT)
-        assert {a.text for a in figure.layout.annotations} == {"20 %", "10 %", "44 %"}
+        assert {a.text for a in figure.layout.annotations} == {"F 44", "P 10", "P 20"}
         assert map_legend(picture(self.points, self.axes), LIGHT) == [
-            (LIGHT.fabric_colour("static"), "Fixed circuits"),
-            (LIGHT.fabric_colour("scheduled"), "Planned circuits"),
+            (LIGHT.fabric_colour("static"), "F Fixed circuits"),
+            (LIGHT.fabric_colour("scheduled"), "P Planned circuits"),
         ]
+
+    def test_every_fabric_has_a_letter_of_its_own(self):
+        assert sorted(LETTERS.values()) == sorted({one for one in LETTERS.values() if one})
 
     def test_open_cells_have_a_sign_that_legend_hover_and_table_explain(self):
         plan = {"scheduled": planned(120.0, bound_ms=90.0)}
         points = (Point(100.0, 1.0, {**outcomes(static=100.0), **plan}, {}), self.points[3])
         shown = picture(points, self.axes)
         figure = winner_map(shown, (100.0, 1.0), LIGHT)
-        assert {a.text for a in figure.layout.annotations} == {"17 % ◐", "20 %"}
+        assert {a.text for a in figure.layout.annotations} == {"F 17 ◐", "P 20"}
         assert ("", OPEN_WORDS["gap"]) in map_legend(shown, LIGHT)
         assert [row["open"] for row in map_rows(shown)] == [OPEN_WORDS["gap"], ""]
         assert OPEN_WORDS["gap"] in figure.data[1].customdata[0][3]

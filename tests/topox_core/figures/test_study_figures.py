@@ -287,6 +287,7 @@ def test_every_run_with_all_values_is_a_line(theme) -> None:
     assert tuple(drawn.dimensions[2]["constraintrange"]) == (6.0, 9.0)
 
 
+@pytest.mark.long
 def test_of_two_thousand_runs_a_thousand_are_drawn_evenly() -> None:
     many = (Upright("x", tuple(map(float, range(1, 2_001)))),)
     rows = drawn_rows(many)

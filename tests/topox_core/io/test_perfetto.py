@@ -120,6 +120,7 @@ def test_transfers_of_no_bytes_are_there_and_their_windows_too() -> None:
     assert windows == windows_of_execution(execution) and windows
 
 
+@pytest.mark.long
 def test_arrows_and_counters_are_left_out_of_large_traces(crowd: Execution) -> None:
     assert events_of(perfetto_trace(crowd, "crowd"))["s"]
     assert not events_of(perfetto_trace(crowd, "crowd", arrows=False))["s"]

@@ -40,6 +40,7 @@ def test_the_largest_switch_is_of_no_use_inside_a_job():
     )
 
 
+@pytest.mark.long
 def test_127_windows_need_all_forward_passes_first():
     assert value("opus-windows", "count", "first stage") == 127
     strict = run("opus-windows", schedule="1f1b")
@@ -138,6 +139,7 @@ def test_link_up_of_seconds_costs_more_than_switching():
     assert next(row.ours for row in slow.of("ahead") if row.item == "100 ms") > 100
 
 
+@pytest.mark.long
 def test_a_rule_of_thumb_is_held_against_all_plans():
     best = fastest_ms(POINTS[0])
     assert min(best.values()) <= best[frozenset({"DP"})]
@@ -147,6 +149,7 @@ def test_a_rule_of_thumb_is_held_against_all_plans():
     assert all(row.ours >= 1 for row in rows.values())
 
 
+@pytest.mark.long
 def test_the_calls_of_table_2_are_counted():
     assert value("opus-practices", "calls", "PP") == 1
     assert value("opus-practices", "calls", "FSDP, AG") == 17 / 16
@@ -157,6 +160,7 @@ def test_the_calls_of_table_2_are_counted():
 # --- constraints, rails, jobs
 
 
+@pytest.mark.long
 def test_a_3d_parallel_job_needs_six_neighbours_and_context_parallelism_two_more():
     name = "opus-constraints"
     assert value(name, "degree", "3D parallel") == 6

@@ -351,12 +351,14 @@ def test_an_all_reduce_first_adds_up_within_its_servers():
 
 
 @pytest.mark.parametrize(("degree", "printed"), [(4, 1.11), (8, 1.05)])
+@pytest.mark.long
 def test_the_bandwidth_tax_of_the_released_layout_is_the_printed_one(degree, printed):
     assert bandwidth_tax("dlrm-batch/64/8", 128, degree, "released")[0] == pytest.approx(
         printed, abs=0.005
     )
 
 
+@pytest.mark.long
 def test_at_batch_2048_the_all_to_all_is_four_fifths_of_the_all_reduce():
     assert bandwidth_tax("dlrm-batch/2048/8", 128, 4, "released")[1] == pytest.approx(
         0.80, abs=0.02

@@ -73,6 +73,7 @@ def test_with_what_a_ring_really_sends_the_first_step_of_the_order_is_level():
     assert {(round(row.ours, 9), row.verdict) for row in rows} == {(1.0, "differs")}
 
 
+@pytest.mark.long
 def test_time_division_gains_in_the_middle_and_nothing_at_the_ends():
     name = "tdm-study"
     assert verdict(name, "jobs", "32 jobs") == "differs"

@@ -88,6 +88,7 @@ def test_a_cell_that_ends_its_worker_fails_alone(tmp_path):
     assert times_begun(tmp_path)[2000] == 1
 
 
+@pytest.mark.long
 def test_many_such_cells_one_after_the_other_do_not_end_the_run(tmp_path):
     cells = [*range(1000, 1008), 1, 2]
     result = finish(run_of(tmp_path, cells))
@@ -226,6 +227,7 @@ def test_a_worker_is_sent_the_shared_part_once_and_again_when_it_has_forgotten_i
 # -- ends ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_when_the_time_is_up_no_cell_is_begun_and_what_is_there_is_kept(tmp_path):
     run = run_of(tmp_path, [1, 2, 3000, *range(3, 3000)], seconds=2.0)
     result = finish(run)

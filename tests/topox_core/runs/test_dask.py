@@ -198,6 +198,7 @@ def test_what_is_no_address_is_said_in_one_line(address: str, words: str) -> Non
     assert words in str(error.value)
 
 
+@pytest.mark.long
 def test_a_scheduler_nobody_reaches_is_said_in_one_line() -> None:
     pytest.importorskip("distributed", reason=NEEDED)
     address = f"tcp://127.0.0.1:{free_port()}"

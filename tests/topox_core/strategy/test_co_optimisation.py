@@ -67,6 +67,7 @@ def small() -> tuple[ModelOnCluster, StrategyTable]:
     return model, strategy_table(model, TABLED, SearchSettings(2))
 
 
+@pytest.mark.long
 def test_no_strategy_of_the_table_is_faster_on_a_fabric_than_the_one_found_for_it(small) -> None:
     _, table = small
     assert len(table.rows) > 2

@@ -244,6 +244,7 @@ def test_the_fewest_ports_by_hand(race: Resolved) -> None:
     assert len(fewer_ports(question, 64)) == 8
 
 
+@pytest.mark.long
 def test_the_break_even_delay_wins_below_and_loses_above(answered: Answer) -> None:
     found, turned = answered.verdict, answered.turned
     assert answered.complete and not answered.lost

@@ -15,6 +15,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.studies.design import latin_hypercube
+from topox_core.studies.study import RUN_ALONE
 from topox_core.studies.study_file import dump_study, load_study, study_of
 from topox_core.studies.subject import resolve, sha256
 from topox_core.training.job_file import dump_job
@@ -55,6 +56,13 @@ def test_a_grid_has_every_combination_and_its_last_axis_is_the_fastest() -> None
     assert study.points[0] == (0.01, 100.0, "static", 0)
     assert study.points[1] == (0.01, 100.0, "static", 1)
     assert study.points[-1] == (100.0, 800.0, "scheduled", 9)
+
+
+def test_whoever_compares_planned_circuits_in_a_study_is_told_what_runs_beside_them() -> None:
+    assert load_study(changed(), "race.study.json").note == RUN_ALONE
+    for fabrics in (["static", "reactive"], ["scheduled"]):
+        study = load_study(with_axis(3, {"key": "fabric", "values": fabrics}), "race.study.json")
+        assert study.note == ""
 
 
 def test_a_study_that_is_written_and_read_again_is_the_same() -> None:

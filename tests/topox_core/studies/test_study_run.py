@@ -45,6 +45,7 @@ def test_one_process_and_two_give_the_same_table_bit_by_bit() -> None:
     assert outcomes(one) == outcomes(two)
 
 
+@pytest.mark.long
 def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
     first = run(race(), library)
@@ -84,6 +85,7 @@ def test_stopped_and_started_again_it_ends_with_the_same_table(tmp_path: Path) -
     assert outcomes(run(race(), library)) == outcomes(whole)
 
 
+@pytest.mark.long
 def test_equal_points_are_one_run(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
     points = [[1.0, "static"], [1.0, "static"], [2.0, "static"]]
@@ -93,6 +95,7 @@ def test_equal_points_are_one_run(tmp_path: Path) -> None:
     assert library.studies()[0].kept == 3
 
 
+@pytest.mark.long
 def test_points_that_fail_stay_beside_the_others(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
     axes = [{"key": "cluster.ports_per_server", "values": [1, 2, 3, 4]}]

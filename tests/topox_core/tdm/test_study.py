@@ -106,6 +106,7 @@ def test_cells_that_are_known_are_not_run_again() -> None:
     assert [row.round_s for row in computed(study(), kept)] == [row.round_s for row in first]
 
 
+@pytest.mark.long
 def test_worker_processes_run_the_same_cells_and_rows_grow_with_the_seeds() -> None:
     whole = study(seeds=(0, 1))
     result = finish(whole.start(executor=2))

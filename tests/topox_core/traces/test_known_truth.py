@@ -55,6 +55,7 @@ def test_kernels_do_not_matter() -> None:
         assert a.duration_ms == pytest.approx(b.duration_ms, abs=1e-5)
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_kernels_are_the_same_segments() -> None:
     program = JOBS["experts"](layers=2)
     few = imported(recordings(program, 100.0, Style(steps=2)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
@@ -53,6 +55,7 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
     assert processes.started
 
 
+@pytest.mark.long
 def test_what_was_scheduled_ahead_is_the_answer_when_somebody_asks(monkeypatch) -> None:
     case = Case(*load_sample("race"), Settings.of())
     assert known_first_answer(case) is None

@@ -31,6 +31,7 @@ def opened(at, data: bytes):
     return at
 
 
+@pytest.mark.long
 def test_a_proved_result_shows_the_same_number_without_a_solve(visit, proved):
     at = opened(visit(way="files"), linked_bytes(*proved, LINK))
     at.switch_page(SCHEDULE).run()

@@ -60,6 +60,7 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
     assert command["bound_ms"] == page.bound_ms
 
 
+@pytest.mark.long
 def test_an_engine_that_finds_nothing_keeps_the_schedule_that_the_page_shows(capsys):
     graph, cluster = load_sample("dlrm-16")
     page = listed(Case(graph, cluster, Settings.of(clock="slots", free=FREE)))

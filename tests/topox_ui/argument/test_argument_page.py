@@ -49,7 +49,8 @@ def test_what_the_library_has_is_drawn_and_the_rest_offered(visit: Any) -> None:
     at = visit(PAGE)
     assert not at.exception
     assert "So far: Changing circuits inside an iteration" in words(at)
-    assert JOBS["serving"] in chart(at, "who_is_right")["layout"]["yaxis"]["ticktext"]
+    written = [one["text"] for one in chart(at, "who_is_right")["layout"]["annotations"]]
+    assert JOBS["serving"] in written
     assert "missing points" in at.button(key="argue").label
     control(at, "argument_network").set_value("4x400").run()
     assert address(at)["argument.network"] == "4x400"

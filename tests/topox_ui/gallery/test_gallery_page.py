@@ -199,6 +199,7 @@ def test_the_page_opens_with_every_claim_and_a_row_leads_to_its_card(visit):
     assert "gallery.card" not in address(at)
 
 
+@pytest.mark.long
 def test_the_wall_has_every_card_with_the_counts_of_its_last_run(visit, monkeypatch):
     quick = ("topoopt-cost", "opus-cost", "tdm-traffic")
     for name in set(CARDS) - {*quick, "topox-table3"}:

@@ -122,6 +122,7 @@ def test_a_section_that_is_not_looked_at_is_not_drawn(page):
     assert drawn() == {"clock"} and "iterations/h" in at.dataframe[-1].value.columns
 
 
+@pytest.mark.long
 def test_the_exact_model_proves_a_small_case_in_a_child_process(page):
     at = page("four-pods", algorithm="milp", reconfiguration_ms="0")
     assert metric(at, "Exact model") == "108 s"
@@ -286,6 +287,7 @@ def test_choices_survive_a_visit_to_another_page(page):
     assert "10 ports of 100G" in words(settled(at))
 
 
+@pytest.mark.long
 def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypatch):
     """The bound holds no solver's slot, ends with its setting, and begins again when the setting comes back."""
     begun, ended = threading.Event(), threading.Event()

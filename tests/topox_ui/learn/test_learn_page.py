@@ -11,6 +11,7 @@ from topox_core.text.glossary import entry_of, glossary
 LEARN, GLOSSARY = "pages/10_Learn.py", "pages/11_Glossary.py"
 
 
+@pytest.mark.long
 def test_next_leads_through_all_screens_and_to_three_ways_on(visit) -> None:
     at = visit(LEARN)
     for number, name in enumerate(SCREENS, 1):
@@ -29,9 +30,9 @@ def test_next_leads_through_all_screens_and_to_three_ways_on(visit) -> None:
 
 def test_a_link_opens_a_screen_with_its_slider_and_the_line_follows(visit) -> None:
     at = visit(LEARN, **{"learn.step": "4", "learn.ports": "2"})
-    assert "2 ports: 11 ms" in words(at)
+    assert "With 2 ports the iteration takes 11 ms" in words(at)
     control(at, "learn_ports").set_value(3.0).run()
-    assert "3 ports: 11 ms" in words(at)
+    assert "With 3 ports the iteration takes 11 ms" in words(at)
     assert address(at)["learn.ports"] == "3"
 
 

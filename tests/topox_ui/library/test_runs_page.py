@@ -60,6 +60,7 @@ def test_without_a_run_the_page_leads_to_where_one_is_kept_and_makes_no_file(pag
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
 
+@pytest.mark.long
 def test_answers_of_published_cards_are_listed_only_when_they_are_asked_for(page, keep) -> None:
     card = CARDS["opus-cost"]
     keep_answer(library(), card, card.run(None, never, lambda _row: None), 1.0)
@@ -146,12 +147,14 @@ def test_more_than_two_runs_name_the_fastest_and_the_slowest(keep, page) -> None
     assert "C is the fastest of 3 runs" in text and "A is the slowest" in text
 
 
+@pytest.mark.long
 def test_different_jobs_are_called_that(keep, page) -> None:
     keep(sample="race")
     keep(sample="blackboard")
     assert "Two different jobs: A, race, takes" in words(page(chosen="1,2"))
 
 
+@pytest.mark.long
 def test_filters_leave_what_matches_and_a_link_restores_them(keep, page) -> None:
     keep(COMPARE, sample="race")
     keep(sample="blackboard")
@@ -163,6 +166,7 @@ def test_filters_leave_what_matches_and_a_link_restores_them(keep, page) -> None
     assert address(at)["runs.text"] == "nothing like it"
 
 
+@pytest.mark.long
 def test_a_run_is_named_deleted_and_put_back(keep, page) -> None:
     keep(sample="race")
     keep(sample="blackboard")
@@ -177,6 +181,7 @@ def test_a_run_is_named_deleted_and_put_back(keep, page) -> None:
     assert library().get(2).record.name == "for the class" and library().result(2)
 
 
+@pytest.mark.long
 def test_the_last_run_can_be_put_back_from_the_empty_page(keep, page) -> None:
     keep(sample="race")
     at = page(chosen="1")
@@ -186,6 +191,7 @@ def test_the_last_run_can_be_put_back_from_the_empty_page(keep, page) -> None:
     assert library().count() == 1 and "1 run to open again" in words(at)
 
 
+@pytest.mark.long
 def test_a_kept_proof_opens_with_its_result_and_not_with_another(keep, page) -> None:
     keep(sample="race", reconfiguration_ms="5", port_gbps="30")
     record = library().get(1).record
@@ -198,6 +204,7 @@ def test_a_kept_proof_opens_with_its_result_and_not_with_another(keep, page) -> 
     assert f"{record.measures['iteration_ms']:.3g}" in metric(at, "Iteration time")
 
 
+@pytest.mark.long
 def test_own_files_are_opened_from_the_library_with_their_what_ifs(keep, visit, page) -> None:
     import json
 
@@ -225,6 +232,7 @@ def test_own_files_are_opened_from_the_library_with_their_what_ifs(keep, visit, 
     assert f"{one.record.measures['iteration_ms']:.3g}" in metric(at, "Iteration time")
 
 
+@pytest.mark.long
 def test_the_list_has_pages(keep, page) -> None:
     keep(sample="race")
     ours = library()
@@ -244,6 +252,7 @@ def test_the_list_has_pages(keep, page) -> None:
     assert next(iter(at.dataframe[0].value["Run"])) == 1
 
 
+@pytest.mark.long
 def test_a_choice_by_name_is_in_the_address_and_a_run_that_is_gone_is_no_longer_chosen(
     keep, page
 ) -> None:
@@ -257,6 +266,7 @@ def test_a_choice_by_name_is_in_the_address_and_a_run_that_is_gone_is_no_longer_
     assert run_words(known.get(2)).startswith("2: race")
 
 
+@pytest.mark.long
 def test_another_version_s_run_is_marked_and_said_when_it_is_computed_again(keep, page) -> None:
     keep(COMPARE, sample="race")
     ours = library()
@@ -272,6 +282,7 @@ def test_another_version_s_run_is_marked_and_said_when_it_is_computed_again(keep
     assert library().count(RunFilter(version=code_version())) == len(ours.runs()) - 1
 
 
+@pytest.mark.long
 def test_a_link_with_nonsense_is_one_line(page, keep) -> None:
     keep(sample="race")
     at = page(before="yesterday", kind="spaceship", chosen="a,b")
@@ -279,6 +290,7 @@ def test_a_link_with_nonsense_is_one_line(page, keep) -> None:
     assert "1 run to open again" in words(at)
 
 
+@pytest.mark.long
 def test_what_is_exported_is_what_is_listed_and_can_be_taken_in(
     keep, page, downloads, tmp_path
 ) -> None:
@@ -299,6 +311,7 @@ def test_what_is_exported_is_what_is_listed_and_can_be_taken_in(
     export_library(library(), tmp_path / "again.sqlite")
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_library_is_one_line(page, keep) -> None:
     keep(sample="race")
     at = page()
@@ -315,6 +328,7 @@ def test_a_library_that_cannot_be_used_is_one_line_and_stays(page) -> None:
     assert path.read_bytes().startswith(b"somebody else's notes")
 
 
+@pytest.mark.long
 def test_every_solve_is_kept_where_the_reader_wants_that(visit) -> None:
     at = visit(RUNS)
     control(at, "keep_every_solve").set_value(True).run()
@@ -336,6 +350,7 @@ def shared_server(monkeypatch):
     server_limits.cache_clear()
 
 
+@pytest.mark.long
 def test_a_server_for_several_people_keeps_no_runs_unless_its_owner_says_so(
     shared_server, visit, page, monkeypatch
 ) -> None:

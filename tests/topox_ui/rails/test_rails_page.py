@@ -64,6 +64,7 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page, downlo
         assert b"<h2>%s</h2>" % name in page_of_figures
 
 
+@pytest.mark.long
 def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):
     at = page()
     on_demand, provisioned = overheads(100.0)
@@ -125,6 +126,7 @@ def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
     assert "rails.switch" not in address(at)
 
 
+@pytest.mark.long
 def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_product(page):
     at = page(data="4")
     assert "32 GPUs: TP 4, PP 2, FSDP 4" in words(at)
@@ -147,6 +149,7 @@ def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_pro
         ({"microbatches": 3, "schedule": "interleaved"}, "multiple of the pipeline's stages"),
     ],
 )
+@pytest.mark.long
 def test_choices_that_do_not_go_together_are_one_line(page, choices, says):
     at = chosen(page(), **choices)
     assert len(at.error) == 1 and says in at.error[0].value and "\n" not in at.error[0].value
@@ -200,12 +203,14 @@ def test_a_table_has_no_iteration_so_the_page_asks_how_long_it_lasts(page):
     )
 
 
+@pytest.mark.long
 def test_without_a_task_graph_the_page_says_where_to_get_one(page):
     at = page(source="scenario")
     assert "No task graph is loaded" in words(at)
     assert "Go to the samples" in ways_on(at)
 
 
+@pytest.mark.long
 def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(page):
     at = page(source="scenario", sample="race", delay_ms="10")
     assert (
@@ -215,6 +220,7 @@ def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(
     assert "nothing to switch" not in words(at)
 
 
+@pytest.mark.long
 def test_a_loaded_sample_is_looked_at_as_a_fabric_ran_it(page):
     at = page(source="scenario", sample="blackboard", delay_ms="1")
     assert "blackboard" in words(at)
@@ -247,6 +253,7 @@ def test_bytes_are_the_published_ones(page):
     assert {"957 MiB", "3,829 MiB", "64 MiB"} <= set(table["as the paper counts"])
 
 
+@pytest.mark.long
 def test_the_message_log_tells_who_asked_for_what(page):
     at = page(see="control")
     log = next(frame.value for frame in at.dataframe if "message" in frame.value.columns)
@@ -283,6 +290,7 @@ def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monke
     assert not at.exception
 
 
+@pytest.mark.long
 def test_the_iteration_is_what_the_other_pages_show(page):
     at = page()
     at.button(key="use_rail").click().run()

@@ -82,6 +82,7 @@ def test_the_script_is_the_one_of_the_documents():
     assert re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0] == SCRIPT
 
 
+@pytest.mark.long
 def test_the_made_up_run_opens_with_one_click_and_says_what_the_command_says(page):
     at = press(page(), "Open a made-up run")
     known = imported(EXAMPLE_FILES)
@@ -96,6 +97,7 @@ def test_the_made_up_run_opens_with_one_click_and_says_what_the_command_says(pag
     assert address(at) == {"recorded.example": "yes"}
 
 
+@pytest.mark.long
 def test_the_slider_replays_at_once_and_at_the_recorded_speed_gives_the_recorded_time(page):
     at = page(example="yes")
     control(at, "recorded_nic_gbps").set_value(100.0).run()
@@ -111,6 +113,7 @@ def test_the_slider_replays_at_once_and_at_the_recorded_speed_gives_the_recorded
     assert address(at)["recorded.nic_gbps"] == "10"
 
 
+@pytest.mark.long
 def test_another_step_is_a_choice(page):
     at = page(example="yes")
     control(at, "recorded_step").set_value(103).run()
@@ -158,6 +161,7 @@ def test_files_of_two_runs_are_told_apart_in_one_line_and_can_be_put_away(page):
     assert "Bring a recording" in words(press(at, "Read another run"))
 
 
+@pytest.mark.long
 def test_large_files_are_read_beside_the_page(page, monkeypatch):
     monkeypatch.setattr("topox_ui.recorded.reading.AT_ONCE_BYTES", 0)
     files = recordings(fsdp(3, 4), 100.0, Style(steps=2))

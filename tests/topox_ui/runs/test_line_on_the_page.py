@@ -1,5 +1,7 @@
 """What a visitor sees while all solver places are taken: the place in the line, a Cancel that leaves it, and then the proof."""
 
+import pytest
+
 from tests.patience import wait_until
 from tests.topox_ui.conftest import SCHEDULE, words
 from topox_ui.runs.slots import solver_places
@@ -16,6 +18,7 @@ def taken():
     return held, [places.claim(name, at_most_s=40.0) for name in ("a", "b")]
 
 
+@pytest.mark.long
 def test_who_waits_sees_the_place_in_the_line_and_is_served_in_turn(visit):
     at = visit(SCHEDULE, sample="patience", clock="slots")
     held, waiting = taken()

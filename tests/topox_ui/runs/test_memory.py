@@ -8,6 +8,7 @@ import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from tests.conftest import ROOT
 from topox_ui.runs.memory import ResultMemory, approximate_bytes
@@ -30,6 +31,7 @@ def weighed_and_traced() -> None:
     print(approximate_bytes(schedule), taken)
 
 
+@pytest.mark.long
 def test_a_long_schedule_is_weighed_about_right() -> None:
     # In a process of its own: tracing must not end where kernels allocate without the interpreter
     # lock in another thread (CPython issue 128679, a segmentation fault).

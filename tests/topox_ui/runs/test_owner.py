@@ -213,6 +213,7 @@ def test_a_run_that_cannot_begin_gives_its_slot_back(owner, slot, error):
     assert is_free(slot)
 
 
+@pytest.mark.long
 def test_the_end_of_a_session_ends_its_processes_and_keeps_complete_cells(owner, slot, tmp_path):
     cells = owner.results(WORK)
     owner.start(WORK, "a", lambda slots: squares(tmp_path, [1, 2, 99], cells, workers=slots))
@@ -287,6 +288,7 @@ def raced(race: Race, outcomes, kept=None):
     return lambda _slots: FunctionRun(partial(run_race, race, outcomes, keep, None))
 
 
+@pytest.mark.long
 def test_a_race_runs_every_engine_and_keeps_what_they_reach(owner, slot):
     graph, cluster = load_sample("patience")
     race, kept = Race(Case(graph, cluster, Settings.of(clock="slots")), 5.0), []
@@ -302,6 +304,7 @@ def test_a_race_runs_every_engine_and_keeps_what_they_reach(owner, slot):
     assert replace(race, limit_s=6.0).contestants(outcomes) == []
 
 
+@pytest.mark.long
 def test_a_cancelled_race_keeps_who_had_ended_and_goes_on_from_there(owner, slot):
     race, outcomes = Race(case(), 300.0), owner.results(RACE)
     owner.start(WORK, race.key, raced(race, outcomes), lambda _outcome: None)

@@ -123,6 +123,7 @@ def test_the_printed_model_and_back(visit):
     assert address(at) == {"sample": "patience", "reconfiguration_ms": "1"}
 
 
+@pytest.mark.long
 def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
     at = visit(SCHEDULE, sample="fsdp")
     assert "Chosen for this plan: collectives on 2" in words(at)
@@ -139,6 +140,7 @@ def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
     assert address(again) == {"sample": "fsdp"}
 
 
+@pytest.mark.long
 def test_half_duplex_and_all_reduces_off_the_network(visit):
     at = visit(SCHEDULE, sample="fsdp")
     choice(at, "duplex").set_value("half").run()
@@ -147,6 +149,7 @@ def test_half_duplex_and_all_reduces_off_the_network(visit):
     assert address(at) == {"sample": "fsdp", "duplex": "half", "all_reduce_on_network": "no"}
 
 
+@pytest.mark.long
 def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
     at = visit(SCHEDULE, sample="patience", clock="slots")
     assert "Feasible" in words(at)

@@ -150,6 +150,7 @@ def test_an_ordinary_name_stays_as_it_is(plain):
     assert as_text(plain, "markdown") == plain
 
 
+@pytest.mark.long
 def test_no_page_draws_a_name_or_an_id_of_a_file_as_markdown_or_html(visit):
     at = bring(visit(way="files"), *named(HOSTILE, ids=HOSTILE.replace(" ", "")))
     assert not live(at)
@@ -161,6 +162,7 @@ def test_no_page_draws_a_name_or_an_id_of_a_file_as_markdown_or_html(visit):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.title for page in PAGES])
+@pytest.mark.long
 def test_no_page_draws_what_a_link_says_as_markdown_or_html(visit, page):
     query = {
         "sample": HOSTILE,
@@ -186,6 +188,7 @@ def test_an_error_line_quotes_a_file_as_text(visit):
     assert not live(at)
 
 
+@pytest.mark.long
 def test_no_session_reads_the_names_of_another_ones_files(visit):
     """Results are shared between sessions whose files say the same; names are each session's own."""
     for name, other in (("first-plan", "second-plan"), ("second-plan", "first-plan")):

@@ -2,6 +2,8 @@
 
 from urllib.parse import parse_qs
 
+import pytest
+
 from tests.topox_ui.conftest import address, metric, words
 from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import time
@@ -13,6 +15,7 @@ JOB = {"workload": "llama3-8b", "set.data": "4"}
 TOTAL = time(iteration(JOBS["llama3-8b"].changed(plan__data=4)).total_ms).replace("\u00a0", " ")
 
 
+@pytest.mark.long
 def test_home_leads_to_the_job_on_rails_and_among_the_plans_of_its_model(visit):
     at = visit(**JOB)
     assert TOTAL in words(at)
@@ -39,6 +42,7 @@ def test_a_plan_of_strategy_is_the_job_of_all_pages(visit):
     assert not at.exception and shown in words(at)
 
 
+@pytest.mark.long
 def test_a_preset_of_rails_is_the_job_of_all_pages(visit):
     at = visit(RAILS, **{"rails.source": "mixtral-8x7b"})
     at.button(key="use_job").click().run()

@@ -162,6 +162,7 @@ def test_a_bad_strategy_file_is_one_line(page, content, says):
     assert len(at.error) == 1 and says in at.error[0].value
 
 
+@pytest.mark.long
 def test_a_good_strategy_file_leaves_nothing_to_choose(page):
     at = page()
     graph = MODELS["bert-16"].build(4)
@@ -178,6 +179,7 @@ def test_a_good_strategy_file_leaves_nothing_to_choose(page):
     assert not at.exception and "strategy_file" not in at.session_state
 
 
+@pytest.mark.long
 def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
     at = searched(page())
     at.button(key="use_graph").click().run()

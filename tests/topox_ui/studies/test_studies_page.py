@@ -68,6 +68,7 @@ def test_without_a_study_the_page_offers_ready_ones_and_begins_no_library(page) 
 
 
 @pytest.mark.parametrize("name", list(READY))
+@pytest.mark.long
 def test_every_ready_study_opens_with_its_points_counted(page, name: str) -> None:
     at = page(None)
     at.button(key=f"begin_{name}").click().run()
@@ -94,6 +95,7 @@ def test_a_study_is_computed_beside_the_page_and_every_point_kept(page) -> None:
     assert f"are fastest in {share} % of 6 settings" in words(at)
 
 
+@pytest.mark.long
 def test_what_is_missing_is_said_and_only_that_is_computed(page) -> None:
     computed(RECORD | {"axes": [{**RECORD["axes"][0], "values": [0, 1]}, *RECORD["axes"][1:]]})
     at = page()
@@ -107,6 +109,7 @@ def test_what_is_missing_is_said_and_only_that_is_computed(page) -> None:
     assert library().count() == 12
 
 
+@pytest.mark.long
 def test_the_map_writes_what_the_points_say_and_a_link_restores_it(page) -> None:
     result = computed(RECORD)
     at = page(
@@ -164,6 +167,7 @@ def test_every_face_draws_with_points_and_without(page, see: str) -> None:
     assert not at.error
 
 
+@pytest.mark.long
 def test_lines_are_drawn_for_each_fabric_in_its_look(page) -> None:
     computed(RECORD)
     at = page(along="cluster.reconfiguration_ms", each="fabric")
@@ -171,6 +175,7 @@ def test_lines_are_drawn_for_each_fabric_in_its_look(page) -> None:
     assert [one["name"] for one in drawn] == ["Fixed circuits", "Circuits on demand"]
 
 
+@pytest.mark.long
 def test_ranges_of_parallel_coordinates_list_the_points_inside(page) -> None:
     result = computed(RECORD)
     inside = [row for row in result.rows if row.point[0] <= 1.0]
@@ -180,6 +185,7 @@ def test_ranges_of_parallel_coordinates_list_the_points_inside(page) -> None:
     assert list(table["run"]) == [row.run for row in inside]
 
 
+@pytest.mark.long
 def test_a_tornado_is_drawn_where_one_axis_moves_at_a_time(page) -> None:
     record = READY["cost-tornado"].record()
     result = computed(record)
@@ -239,6 +245,7 @@ def test_a_million_points_are_refused_before_anything_is_made(page) -> None:
     assert len(at.error) == 1 and "limit 100,000" in at.error[0].value
 
 
+@pytest.mark.long
 def test_a_study_file_is_opened_and_saved(page, downloads) -> None:
     at = page(None)
     at.file_uploader(key="up_study").upload("mine.study.json", json.dumps(RECORD).encode()).run()

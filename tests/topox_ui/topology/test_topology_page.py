@@ -17,6 +17,7 @@ from topox_core.workloads.samples import load_sample
 TOPOLOGY = "pages/4_Topology.py"
 
 
+@pytest.mark.long
 def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
     """The iteration is the one that Compare shows for fixed circuits."""
     graph, cluster = load_sample("moe")
@@ -127,6 +128,7 @@ def test_a_degree_that_cannot_be_is_one_line(visit, query, says):
     assert len(at.error) == 1 and says in at.error[0].value
 
 
+@pytest.mark.long
 def test_a_hundred_and_twenty_eight_servers_are_drawn(visit):
     at = visit(TOPOLOGY, sample="llama3-70b")
     assert not at.exception and not at.error

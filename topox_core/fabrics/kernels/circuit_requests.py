@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled, compiled_in_place
 from topox_core.fabrics.kernels.order import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
@@ -62,7 +62,7 @@ class Ports(NamedTuple):
     place_last: IntArray
 
 
-@compiled
+@compiled_in_place
 def place_on_switch(free: FloatArray, base: int, limit: int, turn: float) -> tuple[int, float]:
     """Return (place, turn): of the places free by ``turn`` the one left last, else the first to be free."""
     best, soonest = -1, base
@@ -74,7 +74,7 @@ def place_on_switch(free: FloatArray, base: int, limit: int, turn: float) -> tup
     return (best, turn) if best >= 0 else (soonest, free[soonest])
 
 
-@compiled
+@compiled_in_place
 def first_free(free: FloatArray, base: int, k: int) -> int:
     """Return the port of ``k`` that is or will be free first, the lowest number among equals."""
     best = base
@@ -84,7 +84,7 @@ def first_free(free: FloatArray, base: int, k: int) -> int:
     return best
 
 
-@compiled
+@compiled_in_place
 def choose(
     x: int, y: int, ready: float, wiring: RequestTables, ports: Ports
 ) -> tuple[float, int, int, int, int, int]:

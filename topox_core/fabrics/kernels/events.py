@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled_in_place
 from topox_core.fabrics.kernels.max_min import (
     bring_up,
     join_links,
@@ -33,7 +33,7 @@ from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 
 
-@compiled
+@compiled_in_place
 def end_at(state: State, node: int, time: float) -> None:
     """Let ``node`` end at ``time``: now, or later by way of the heap of events."""
     state.end[node] = time
@@ -46,14 +46,14 @@ def end_at(state: State, node: int, time: float) -> None:
         )
 
 
-@compiled
+@compiled_in_place
 def touch(state: State, device: int) -> None:
     """Remember that ``device`` may have to choose its next task."""
     state.touched[state.counts[TOUCHED]] = device
     state.counts[TOUCHED] += 1
 
 
-@compiled
+@compiled_in_place
 def add_part(plan: TaskTables, state: State, part: int) -> None:
     """Set one part of a transfer on its way."""
     c = plan.part_class[part]
@@ -78,7 +78,7 @@ def add_part(plan: TaskTables, state: State, part: int) -> None:
     note_change(state, c, GAINED)
 
 
-@compiled
+@compiled_in_place
 def make_ready(plan: TaskTables, state: State, node: int) -> None:
     """Let ``node``, whose last predecessor ended now, start or queue."""
     now = state.clock[NOW]
@@ -100,7 +100,7 @@ def make_ready(plan: TaskTables, state: State, node: int) -> None:
         end_at(state, node, now + length)
 
 
-@compiled
+@compiled_in_place
 def finish_parts(plan: TaskTables, state: State, c: int) -> None:
     """Take the parts of class ``c`` that are through off the network."""
     now = state.clock[NOW]
@@ -124,7 +124,7 @@ def finish_parts(plan: TaskTables, state: State, c: int) -> None:
         state.rate[c] = 0.0
 
 
-@compiled
+@compiled_in_place
 def release_successors(plan: TaskTables, state: State) -> None:
     """Make ready what waited for the nodes that ended now, and what these release in turn."""
     while state.counts[STACK] > 0:
@@ -142,7 +142,7 @@ def release_successors(plan: TaskTables, state: State) -> None:
                 make_ready(plan, state, follower)
 
 
-@compiled
+@compiled_in_place
 def start_devices(plan: TaskTables, state: State) -> None:
     """Let every idle device take the first task of its queue."""
     now = state.clock[NOW]
@@ -166,7 +166,7 @@ def start_devices(plan: TaskTables, state: State) -> None:
     state.counts[TOUCHED] = 0
 
 
-@compiled
+@compiled_in_place
 def settle(plan: TaskTables, state: State) -> None:
     """Do all that follows at once from what ended now: successors, devices, rates."""
     release_successors(plan, state)
@@ -175,7 +175,7 @@ def settle(plan: TaskTables, state: State) -> None:
         refill(plan, state)
 
 
-@compiled
+@compiled_in_place
 def begin(plan: TaskTables, state: State) -> None:
     """Start the iteration: whatever waits for nobody is ready at time 0."""
     state.clock[FLOOR] = np.inf
@@ -185,7 +185,7 @@ def begin(plan: TaskTables, state: State) -> None:
     settle(plan, state)
 
 
-@compiled
+@compiled_in_place
 def next_time(state: State) -> float:
     """Return when the next thing ends, or infinity."""
     time = np.inf
@@ -196,7 +196,7 @@ def next_time(state: State) -> float:
     return time
 
 
-@compiled
+@compiled_in_place
 def advance(plan: TaskTables, state: State, batches: int, latest: float) -> bool:
     """Run up to ``batches`` batches of simultaneous ends, none after ``latest``; return whether there is more to do."""
     for _ in range(batches):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled_in_place
 from topox_core.fabrics.kernels.state import (
     CHANGED,
     EPOCH,
@@ -28,7 +28,7 @@ from topox_core.model.heap import pop, push
 SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
 
 
-@compiled
+@compiled_in_place
 def join_links(plan: TaskTables, state: State, c: int) -> None:
     """Enter class ``c`` in the lists of its links."""
     for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
@@ -40,7 +40,7 @@ def join_links(plan: TaskTables, state: State, c: int) -> None:
         state.link_classes[link] += 1
 
 
-@compiled
+@compiled_in_place
 def leave_links(plan: TaskTables, state: State, c: int) -> None:
     """Take class ``c`` out of the lists of its links."""
     for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
@@ -53,7 +53,7 @@ def leave_links(plan: TaskTables, state: State, c: int) -> None:
         state.member_at[state.member_hop[at]] = at
 
 
-@compiled
+@compiled_in_place
 def reschedule(state: State, c: int) -> None:
     """Put class ``c`` where it belongs on the heap of finishes (its key may have moved either way)."""
     heap, place, finish = state.finishing, state.place, state.finish
@@ -85,7 +85,7 @@ def reschedule(state: State, c: int) -> None:
     place[c] = i
 
 
-@compiled
+@compiled_in_place
 def unschedule(state: State, c: int) -> None:
     """Take class ``c`` off the heap of finishes, if it is on it."""
     i = int(state.place[c])
@@ -101,7 +101,7 @@ def unschedule(state: State, c: int) -> None:
         reschedule(state, moved)
 
 
-@compiled
+@compiled_in_place
 def level_of(plan: TaskTables, state: State, link: int, enough: float) -> float:
     """Return the level at which a link with new parts would be full if nobody else's rate changed, or ``enough``."""
     flows = float(state.link_flows[link])
@@ -122,7 +122,7 @@ def level_of(plan: TaskTables, state: State, link: int, enough: float) -> float:
     return enough
 
 
-@compiled
+@compiled_in_place
 def first_change(plan: TaskTables, state: State, mark: int) -> float:
     """Return the lowest level at which this batch's changes can be felt."""
     floor = float(state.clock[FLOOR])
@@ -138,7 +138,7 @@ def first_change(plan: TaskTables, state: State, mark: int) -> float:
     return floor
 
 
-@compiled
+@compiled_in_place
 def gather(plan: TaskTables, state: State, floor: float, mark: int) -> tuple[int, int]:
     """Collect links and classes that have to be filled again; return how many of each.
 
@@ -182,7 +182,7 @@ def gather(plan: TaskTables, state: State, floor: float, mark: int) -> tuple[int
     return links, classes
 
 
-@compiled
+@compiled_in_place
 def fill(plan: TaskTables, state: State, links: int, classes: int, floor: float, mark: int) -> None:
     """Fill the region from ``floor`` upwards; the rates go to ``new_rate``."""
     size = 0
@@ -218,7 +218,7 @@ def fill(plan: TaskTables, state: State, links: int, classes: int, floor: float,
                 state.unfilled[plan.class_link[e]] -= state.active[c]
 
 
-@compiled
+@compiled_in_place
 def bring_up(state: State, c: int) -> None:
     """Move the clock of class ``c`` to now."""
     now = state.clock[NOW]
@@ -227,7 +227,7 @@ def bring_up(state: State, c: int) -> None:
         state.since[c] = now
 
 
-@compiled
+@compiled_in_place
 def refill(plan: TaskTables, state: State) -> None:
     """Give every class its max-min fair rate after this batch's changes, and its next finish."""
     mark = int(state.counts[EPOCH]) + 2
@@ -251,7 +251,7 @@ def refill(plan: TaskTables, state: State) -> None:
     state.clock[FLOOR] = np.inf
 
 
-@compiled
+@compiled_in_place
 def note_change(state: State, c: int, what: int) -> None:
     """Remember that class ``c`` lost or gained parts; a loss is felt from the rate it had."""
     if state.change[c] == 0:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled, compiled_in_place
 from topox_core.fabrics.kernels.order import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
@@ -55,7 +55,7 @@ def _longer(segments: Segments) -> Segments:
     return longer
 
 
-@compiled
+@compiled_in_place
 def _share(
     tasks: PriorityTasks, active: IntArray, size: int, left: FloatArray, rate: FloatArray
 ) -> None:

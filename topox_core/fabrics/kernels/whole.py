@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled_in_place
 from topox_core.fabrics.kernels.events import advance, begin
 from topox_core.fabrics.kernels.state import ENDED, NOW, State, TaskTables
 from topox_core.model.transfer_graph import FloatArray, IntArray
@@ -13,7 +13,7 @@ from topox_core.model.transfer_graph import FloatArray, IntArray
 BETWEEN_LOOKS = 16
 
 
-@compiled
+@compiled_in_place
 def is_late(state: State, tail: FloatArray, latest: float) -> bool:
     """Return whether some task that has not begun cannot lead to an end by ``latest``.
 
@@ -26,7 +26,7 @@ def is_late(state: State, tail: FloatArray, latest: float) -> bool:
     return late
 
 
-@compiled
+@compiled_in_place
 def run_until(plan: TaskTables, state: State, tail: FloatArray, latest: float) -> bool:
     """Run an iteration from its beginning; return whether it is over by ``latest``, False as soon as it cannot be."""
     begin(plan, state)
@@ -37,7 +37,7 @@ def run_until(plan: TaskTables, state: State, tail: FloatArray, latest: float) -
     return bool(state.counts[ENDED] == len(plan.kind))
 
 
-@compiled
+@compiled_in_place
 def news_of(state: State, group_ptr: IntArray, member: IntArray, open_members: IntArray) -> bool:
     """Note which groups of transfers have begun or have ended since; return whether any.
 
@@ -62,7 +62,7 @@ def news_of(state: State, group_ptr: IntArray, member: IntArray, open_members: I
     return news
 
 
-@compiled
+@compiled_in_place
 def advance_to_news(
     plan: TaskTables,
     state: State,

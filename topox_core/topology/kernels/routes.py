@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled, compiled_in_place
 from topox_core.model.transfer_graph import IntArray
 
 PATHS = 2
 
 
-@compiled
+@compiled_in_place
 def hops_to(
     destination: int, in_ptr: IntArray, in_from: IntArray, hops: IntArray, queue: IntArray
 ) -> None:
@@ -31,7 +31,7 @@ def hops_to(
                 last += 1
 
 
-@compiled
+@compiled_in_place
 def next_hop(a: int, after: int, number: IntArray, hops: IntArray) -> int:
     """Return the first neighbour of ``a`` one hop nearer, by stride and beyond stride ``after``; -1 if none."""
     n = len(hops)

@@ -1,0 +1,235 @@
+"""Gating that changes from iteration to iteration: regional circuits beside the networks they compete with, and their prices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
+
+from topox_core.economics.parts import Catalogue
+from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.gated_iterations import (
+    FAT_TREE,
+    NETWORKS,
+    PACKET_PORTS,
+    REEVALUATED,
+    REGIONAL,
+    STATIC,
+    GatedNetwork,
+    gated_networks,
+)
+from topox_core.fabrics.gating import exchanges
+from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.figures.cost import money
+from topox_core.figures.gated import gated_lines
+from topox_core.figures.palette import Theme
+from topox_core.model.lowering import lower
+from topox_core.runs.stopping import Stop
+from topox_core.text.numbers import percent, plural, short, time
+from topox_ui.answers.case import Case, listing
+from topox_ui.answers.state import ContestState
+from topox_ui.compare.state import GatingState
+from topox_ui.runs.owner import session_over
+from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
+from topox_ui.shell.page import quiet
+from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu, number, pick, slide, switch
+
+SHOWN = (FAT_TREE, PACKET_PORTS, STATIC, REEVALUATED, REGIONAL)
+DRAWN = {
+    "walk": "a walk that persists",
+    "dirichlet": "anew each time (Dirichlet)",
+    "zipf": "a ranking that shifts (Zipf)",
+}
+SKEWS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
+SKEW_HELP = {
+    "walk": "Spread of the experts' log-popularity; larger is more uneven.",
+    "dirichlet": "Concentration of the draws; smaller is more uneven.",
+    "zipf": "Exponent of the ranking; larger is more uneven.",
+}
+ASKED = {"gate": "at the gate", "foreseen": "ahead", "fixed": "once"}
+PAUSES = {"all": "all circuits", "changed": "those that change"}
+INTERVALS_MS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+Runs = dict[str, GatedNetwork]
+
+
+def changing_gating(case: Case, theme: Theme) -> None:
+    """Offer the section; draw it where it is switched on."""
+    on = switch(
+        "Gating that changes from iteration to iteration",
+        GatingState,
+        "gated",
+        help="Which experts are popular is drawn anew for each iteration; every network runs the same iterations.",
+    )
+    if not on:
+        return
+    request = _request(case)
+    if not exchanges(request.graph, request.cluster):
+        quiet(
+            "No transfer of this job is between experts, so no gating can change. Open the sample <code>moe</code> on Home."
+        )
+        return
+    _controls(case)
+    with show_input_errors(reset=None):
+        runs = _runs(case, request)
+    _finding(request, runs)
+    chart(
+        gated_lines(runs, theme),
+        "gated",
+        "Iteration time by iteration: "
+        + "; ".join(f"{NETWORKS[n]} {short(one.mean_ms)} ms on average" for n, one in runs.items()),
+        lambda: _each(runs),
+        "Every iteration",
+    )
+    _table(runs)
+    quiet(
+        "Fixed and re-evaluated circuits begin with TopologyFinder’s layout for the bytes of the job as it is given. "
+        "Experts compute as long whatever the gating. After MixNet (arXiv 2501.03905), built from its abstract."
+    )
+
+
+def _controls(case: Case) -> None:
+    now, ports = state_of(GatingState), case.cluster.ports_per_server
+    first, second, third, fourth = st.columns(4)
+    with first:
+        menu("Popularity", GatingState, "gating", DRAWN)
+    with second:
+        help_ = SKEW_HELP[now.gating]
+        slide("Skew", GatingState, "gating_skew", SKEWS, words=lambda v: f"{v:g}", help=help_)
+    with third:
+        number("Seed of the gating", GatingState, "gating_seed", 0, 9)
+    with fourth:
+        number("Iterations", GatingState, "gating_iterations", 1, 50)
+    first, second, third, fourth = st.columns(4)
+    with first:
+        slide(
+            "Packet ports",
+            GatingState,
+            "packet_ports",
+            range(ports + 1),
+            value=_packet_ports(case),
+            help=f"Of the {plural(ports, 'port')} of a server; the others are on the regional optical switch.",
+        )
+    with second:
+        pick(
+            "Regional circuits are asked for",
+            GatingState,
+            "regional_circuits",
+            ASKED,
+            help="At the gate: when an exchange is ready. Ahead: when the one before has ended. Once: for all exchanges.",
+        )
+    with third:
+        slide(
+            "Re-evaluated every",
+            GatingState,
+            "reevaluate_ms",
+            INTERVALS_MS,
+            words=time,
+            help="How often re-evaluated circuits are chosen anew, from what is not sent yet.",
+        )
+    with fourth:
+        pick(
+            "A change darkens",
+            GatingState,
+            "pause",
+            PAUSES,
+            help="Of re-evaluated circuits, for the reconfiguration delay.",
+        )
+
+
+def _packet_ports(case: Case) -> int:
+    """Return the chosen packet ports; half the ports, rounded up, if none are chosen."""
+    ports, chosen = case.cluster.ports_per_server, state_of(GatingState).packet_ports
+    return ports - ports // 2 if chosen is None else min(chosen, ports)
+
+
+def _request(case: Case) -> FabricRequest:
+    now = state_of(GatingState)
+    options = FabricOptions(
+        topology_variant=state_of(ContestState).variant,
+        regional_packet_ports=_packet_ports(case),
+        regional_circuits=now.regional_circuits,
+        gating=now.gating,
+        gating_skew=now.gating_skew,
+        gating_iterations=now.gating_iterations,
+        reevaluate_ms=now.reevaluate_ms,
+        pause=now.pause,
+    )
+    settings = replace(listing(case.settings), seed=now.gating_seed)
+    graph = lower(case.graph, settings.lowering)
+    return FabricRequest(graph, case.cluster, settings, options)
+
+
+def _runs(case: Case, request: FabricRequest) -> Runs:
+    catalogue = cluster_catalogue()
+    key = f"{case.key}|{request.settings.seed}|{request.options}|{catalogue.digest}"
+    return _run(key, request, catalogue, session_over())
+
+
+@st.cache_resource(max_entries=48, show_spinner="Running the iterations on every network")
+def _run(key: str, _request: FabricRequest, _catalogue: Catalogue, _over: Stop) -> Runs:  # noqa: ARG001
+    runs = gated_networks(_request, _catalogue, SHOWN, _over)
+    if _over():  # nobody is there to see it
+        raise StopException
+    return runs
+
+
+def _finding(request: FabricRequest, runs: Runs) -> None:
+    """Write how regional circuits do against the fat-tree, then both in numbers, and what both parts cost."""
+    own, rival = runs[REGIONAL], runs[FAT_TREE]
+    over = own.work_a_dollar_over(rival)
+    if same_time(own.mean_ms, rival.mean_ms):
+        against = "as long as a fat-tree on all ports"
+    else:
+        share = own.mean_ms / rival.mean_ms - 1
+        against = f"{percent(abs(share))} {'longer' if share > 0 else 'shorter'} than a fat-tree on all ports"
+    best = max(runs, key=lambda name: runs[name].work_a_dollar_over(rival))
+    most = ""
+    if best != REGIONAL:
+        most = f" Most work a dollar: {NETWORKS[best].lower()}, <b>{short(runs[best].work_a_dollar_over(rival))}×</b>."
+    st.html(
+        f"<p>While the gating changes, regional circuits take <b>{time(own.mean_ms)}</b> on average, {against}. "
+        f"They do <b>{short(over)}×</b> its work a dollar.{most}</p>"
+    )
+    packet_ports = request.options.regional.packet_ports_of(request.cluster)
+    optical_ports = request.cluster.ports_per_server - packet_ports
+    kpis(
+        (
+            "Regional circuits",
+            time(own.mean_ms),
+            f"mean of {plural(len(own.iterations_ms), 'iteration')}",
+        ),
+        ("Fat-tree on all ports", time(rival.mean_ms), money(rival.usd)),
+        ("Packet part", money(own.packet_usd), f"{plural(packet_ports, 'port')} a server"),
+        ("Optical part", money(own.optical_usd), f"{plural(optical_ports, 'port')} a server"),
+        ("Work a dollar", f"{short(over)}×", "that of the fat-tree"),
+    )
+
+
+def _table(runs: Runs) -> None:
+    frame(
+        {
+            "Network": [NETWORKS[name] for name in runs],
+            "Mean": [time(one.mean_ms) for one in runs.values()],
+            "Shortest": [time(min(one.iterations_ms)) for one in runs.values()],
+            "Longest": [time(max(one.iterations_ms)) for one in runs.values()],
+            "Packet part": [_money(one.packet_usd) for one in runs.values()],
+            "Optical part": [_money(one.optical_usd) for one in runs.values()],
+            "Work a dollar": [
+                f"{short(one.work_a_dollar_over(runs[FAT_TREE]))}×" for one in runs.values()
+            ],
+        }
+    )
+
+
+def _money(usd: float) -> str:
+    return money(usd) if usd else "–"
+
+
+def _each(runs: Runs) -> pd.DataFrame:
+    count = max(len(one.iterations_ms) for one in runs.values())
+    columns = {f"{NETWORKS[name]} (ms)": one.iterations_ms for name, one in runs.items()}
+    return pd.DataFrame({"iteration": range(1, count + 1), **columns})
