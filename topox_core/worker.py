@@ -13,6 +13,8 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -85,6 +87,12 @@ def _events() -> BinaryIO:
     return out
 
 
+def _show_in_process_list(engine: str) -> None:
+    """Name this process after the engine that solves, where Linux lets it, so that it differs from those that wait."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(f"topox-{engine}")
+
+
 def _listen(stopped: threading.Event, inbox: queue.SimpleQueue[Solution]) -> None:
     """Pass schedules on; on any other line or the end of input ask the engine to stop, and end the process if it does not."""
     while True:
@@ -128,6 +136,7 @@ def main() -> int:
         lower_priority()
         name, problem, limits = wire.read_request(sys.stdin.buffer.readline())
         solve = engine(name)
+        _show_in_process_list(name)
         threading.Thread(target=_listen, args=(stopped, inbox), daemon=True).start()
         tell(wire.line({"event": "ready"}))
         tell(wire.done_event(solve(problem, limits, stopped.is_set, on_progress, news)))

@@ -16,20 +16,21 @@ from tests.e2e.tab import PATIENCE_MS, Tab
 
 pytestmark = pytest.mark.browser
 
+SOLVING = ("topox-cpsat", "topox-highs")  # what a worker calls itself once it is asked
 # Not proved within minutes, so that whatever ends the solve early is what the test does to it.
 LONG = "/Schedule?sample=moe&time_limit_s=3600"
 
 
 def solvers(server: Server) -> set[int]:
-    """Return the solver processes that the server has started and that live."""
+    """Return the processes of the server that solve; those that wait with an engine loaded are not among them."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            words = (stat.parent / "cmdline").read_bytes().split(b"\0")
+            name = (stat.parent / "comm").read_text().strip()
         except (OSError, ValueError):
             continue  # It ended while we were looking.
-        if parent == server.process_id and b"topox_core.worker" in words:
+        if parent == server.process_id and name in SOLVING:
             found.add(int(stat.parent.name))
     return found
 
