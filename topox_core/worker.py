@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +24,7 @@ from topox_core.runs.cores import lower_priority
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Engine, Limits, Progress
-from topox_core.schedule.problem import Problem
+from topox_core.schedule.problem import Problem, SwitchNetwork
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
 # ends.
@@ -55,7 +56,7 @@ def engine(name: str) -> Engine:
 
 
 def load(name: str) -> None:
-    """Load an engine and the compiled code that it calls, by a solve of three tasks, two at a time."""
+    """Load an engine and the compiled code that it calls, by solves of three tasks, two at a time and then with set-ups."""
     none, rows = np.zeros(0, np.int32), np.zeros(4, np.int32)
     three = Problem(
         duration=np.array([2, 2, 3], np.int64),
@@ -77,7 +78,13 @@ def load(name: str) -> None:
         resource_names=("two at a time",),
         task_names=("a", "b", "c"),
     )
-    engine(name)(three, Limits(LOADING_S))
+    solve = engine(name)
+    solve(three, Limits(LOADING_S))
+    pair = np.array([0, 0, 1], np.int32)
+    solve(
+        replace(three, network=SwitchNetwork(pair, 2 - pair, 3, 1, 3, 1, 1, False, False, 1)),
+        Limits(LOADING_S),
+    )
 
 
 def _events() -> BinaryIO:
