@@ -23,7 +23,7 @@ from topox_core.schedule.bounds.set_up_bounds import (
     set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.unrounded import Bound
-from topox_core.schedule.bounds.windows import clocks
+from topox_core.schedule.bounds.windows import clocks, coarsened
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import without_clock
 from topox_core.schedule.settings import Settings
@@ -31,6 +31,7 @@ from topox_core.schedule.settings import Settings
 # All tasks one after another take at most so many ticks in a bound, so that sums stay whole numbers.
 LONGEST_TICKS = 1 << 58
 NEAR = 100  # ancestors that count for a bound of many tasks
+ULPS = 2.0  # by so many steps of a binary fraction a product of two may miss
 EXACT = 1e-9  # of the makespan: what rounding every task may cost an exact solve
 
 
@@ -67,7 +68,11 @@ def exact_ticks_per_ms(length_ms: FloatArray, makespan_ms: float) -> float:
 
 
 def _floor_ticks(duration_ms: FloatArray, ticks_per_ms: float) -> Int:
-    return np.floor(duration_ms * ticks_per_ms).astype(np.int64)
+    """Return durations rounded down; what binary fractions leave just below a whole number is that number."""
+    ticks = duration_ms * ticks_per_ms
+    nearest = np.round(ticks)
+    whole = np.abs(ticks - nearest) <= ULPS * np.spacing(ticks)
+    return np.where(whole, nearest, np.floor(ticks)).astype(np.int64)
 
 
 def continuous_bound(
@@ -89,12 +94,13 @@ def continuous_bound(
     if total_ms <= 0:
         return best
     ticks_per_ms = float(10.0 ** math.floor(math.log10(LONGEST_TICKS / total_ms)))
-    problem = fine_problem(graph, cluster, settings, ticks_per_ms)
+    # Where tasks and delay last whole slots, say, so do the best schedules: bounds are rounded up to that.
+    problem, tick = coarsened(fine_problem(graph, cluster, settings, ticks_per_ms))
     dark = problem.dark_ticks or 0
     bound = best_bound(problem, dark)
     if near != 0:
         near = near_of(problem, NEAR) if near is None else near
         head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark)
         bound = set_up_bound(problem, head, tail, bound.ticks, dark) or bound
-    raised_ms = bound.ticks / ticks_per_ms
+    raised_ms = bound.ticks * tick / ticks_per_ms
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best

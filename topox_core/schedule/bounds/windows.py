@@ -69,9 +69,21 @@ def critical_path(problem: Problem) -> int:
 def coarsened(problem: Problem) -> tuple[Problem, int]:
     """Return the same problem on the coarsest clock that loses nothing, and its tick in old ticks.
 
-    With all durations and the slot multiples of g, left-justified schedules sit on multiples of g.
+    With all durations and the slot multiples of g, left-justified schedules sit on multiples of g;
+    where a slot is no more than a tick of a clock with set-ups, with all durations and the delay.
     """
-    g = math.gcd(problem.ticks_per_slot, *np.unique(problem.duration).tolist())
+    net, lasts = problem.network, np.unique(problem.duration).tolist()
+    if problem.ticks_per_slot == 1 and net is not None and net.dark_slots is not None:
+        g = math.gcd(net.dark_slots, *lasts)
+        if g <= 1:
+            return problem, 1
+        return replace(
+            problem,
+            duration=problem.duration // g,
+            tick_ms=problem.tick_ms * g,
+            network=replace(net, dark_slots=net.dark_slots // g),
+        ), g
+    g = math.gcd(problem.ticks_per_slot, *lasts)
     if g <= 1:
         return problem, 1
     return replace(
