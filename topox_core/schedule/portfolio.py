@@ -33,7 +33,8 @@ PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
 # Seconds a task without gain (and at least so many), after which the search gives way to exact engines; how much.
 IDLE_A_TASK_S, IDLE_S, LOWEST = 0.01, 0.3, 19
-SAVING_S = 1.0  # what saving circuit changes may take once the makespan is proved
+# What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
+SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
 # Beside the engines goes first the search, after so long more bounds, for at most a share of the time.
 BOUNDS_AFTER_S, BOUNDS_SHARE = 1.0, 0.25
 
@@ -106,6 +107,8 @@ class Portfolio:
         Who takes part; None: what the engine's name stands for.
     engine
         See :meth:`Team.of`.
+    gives_way
+        The search gives way where exact engines run: those of the team, or one beside the race.
     limits
         Time, gap, seed and cores; its ``bound`` must be valid.
     """
@@ -118,6 +121,7 @@ class Portfolio:
     bound_source: TraceSource = LOADS
     search_planner: Planner | None = None
     team: Team | None = None
+    gives_way: bool = False
     start_process: Start = SolverProcess
     began: float = field(default_factory=time.monotonic)
     trace: list[TracePoint] = field(default_factory=list)
@@ -136,6 +140,7 @@ class Portfolio:
         self._with_set_ups: set[str] = set()
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
+        self._moved_s = 0.0  # when plan or bound became better
         self._reduced = self.plan.reduced_makespan
         team = self.team or Team.of(self.engine, self.planner.problem, self.limits.threads)
         self._note(self.plan.source)
@@ -282,6 +287,8 @@ class Portfolio:
             and self.plan.makespan <= self.bound
             and self.plan.changes > 0
             and self.elapsed_s < min(SAVING_S, self.limits.time_limit_s)
+            and self.elapsed_s - self._moved_s
+            < FRUITLESS_S + FRUITLESS_A_TASK_S * self.planner.problem.n
         )
 
     def _over(self) -> bool:
@@ -326,7 +333,7 @@ class Portfolio:
         planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
-        gave_way, gained_s = False, time.monotonic()
+        gave_way, gained_s = not (self._processes or self.gives_way), time.monotonic()
         patience_s = max(IDLE_S, IDLE_A_TASK_S * planner.problem.n)
         bounds_open = bool(self._processes) and planner.problem.n <= ROOT_TASKS
         while not stop() and not search.finished:
@@ -338,7 +345,7 @@ class Portfolio:
             if bounds_open and self.elapsed_s > BOUNDS_AFTER_S:
                 bounds_open = False
                 self._raise_by_propagation(AnyOf((stop, AfterSeconds(BOUNDS_SHARE * left))))
-            if self._processes and not gave_way and time.monotonic() - gained_s > patience_s:
+            if not gave_way and time.monotonic() - gained_s > patience_s:
                 gave_way = True
                 lower_priority(LOWEST)
             if search.cost < published and time.monotonic() - published_s > PUBLISH_S:
@@ -413,6 +420,7 @@ class Portfolio:
             self._note(source)
 
     def _take_bound(self, raised: RaisedBound) -> None:
+        self._moved_s = self.elapsed_s
         self.bound, self.bound_by, self.bound_source = raised.ticks, raised.words, raised.source
 
     def _refuted(self, raised: RaisedBound) -> bool:
@@ -434,6 +442,7 @@ class Portfolio:
                 if name not in self._with_set_ups:
                     process.offer(Solution(plan.reduced_start))
         if plan.cost < self.plan.cost:
+            self._moved_s = self.elapsed_s
             shorter = plan.makespan < self.plan.makespan
             self.plan = plan = keeping_reduced(plan, self.plan)
             self._take_back_refuted()

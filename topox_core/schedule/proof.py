@@ -16,7 +16,7 @@ from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import continuous_bound
-from topox_core.schedule.fine_clock_solve import FineClockSolve
+from topox_core.schedule.fine_clock_solve import ENGINE, FineClockSolve
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
@@ -126,7 +126,7 @@ class Proof:
             if known.plan.makespan > known.bound:
                 self._wait_once(team)
         limits = replace(self._limits(), bound=known.bound)
-        self._exact = self._exact_on_time(max(1, limits.threads - team.search))
+        self._exact = self._exact_on_time(team)
         return Portfolio(
             planner,
             known.plan,
@@ -136,6 +136,7 @@ class Proof:
             known.bound_source,
             known.search_planner,
             replace(team, engines=()) if self._exact is not None else team,
+            self._exact is not None,
         )
 
     def _wait_once(self, team: Team) -> None:
@@ -145,7 +146,7 @@ class Proof:
             wait_until_loaded(team.engines, LOADING_S)
             self.blocks = False
 
-    def _exact_on_time(self, threads: int) -> FineClockSolve | None:
+    def _exact_on_time(self, team: Team) -> FineClockSolve | None:
         """Begin an exact solve on continuous time, where there is such a thing and something to find."""
         plans = self.on_time
         if plans is None or plans.best is None or self._left_s <= 0 or self._closed:
@@ -153,7 +154,9 @@ class Proof:
         named = self.prepared.settings.engine in ("auto", "cpsat")
         if not named or not FineClockSolve.fits(plans.prepared):
             return None
-        return FineClockSolve(plans.prepared, plans.best, replace(self._limits(), threads=threads))
+        limits, problem = self._limits(), plans.prepared.reduction.problem
+        threads = replace(team, engines=(ENGINE,)).threads_of(ENGINE, problem, limits.threads)
+        return FineClockSolve(plans.prepared, plans.best, replace(limits, threads=threads))
 
     @property
     def _closed(self) -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.root_bounds import (
     PROPAGATION_BY,
@@ -13,6 +10,7 @@ from topox_core.schedule.bounds.root_bounds import (
     step_of,
 )
 from topox_core.schedule.bounds.windows import Windows, coarsened, windows
+from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
@@ -39,8 +37,6 @@ NEIGHBOURHOODS = TraceSource("neighbourhoods", "CP-SAT neighbourhoods")
 BOUND_BY = "constraint search (CP-SAT)"
 CLOSE = 0.005  # relative gap below which a larger one is tried as a whole, once
 WHOLE_SHARE = 0.3
-# A model that is no older, or older than so much (twice as much each time), is begun anew for a shorter schedule.
-YOUNG_S, PATIENCE_S = 0.3, 2.0
 FREE_TASKS = 300  # of the first neighbourhood
 
 
@@ -99,7 +95,7 @@ def _whole(
 
     ``thorough`` narrows the windows by shaving first.
     """
-    patience = (PATIENCE_S * 2**again for again in itertools.count())
+    ages = models()
     while not known.close_enough and known.elapsed_s < until_s and not stop():
         horizon = known.makespan // tick - step
         given = narrow_windows(coarse, horizon, known, stop, thorough)
@@ -107,12 +103,11 @@ def _whole(
             known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
             return
         model = Model(coarse, given, -(-known.bound // tick), horizon, minimise=True)
-        shortest, began, patience_s = known.makespan, time.monotonic(), next(patience)
+        shortest, age = known.makespan, next(ages)
 
         def better_elsewhere() -> bool:
             known.take_news(news)
-            age_s = time.monotonic() - began  # noqa: B023 - called within this round only
-            anew = known.makespan < shortest and not YOUNG_S < age_s < patience_s  # noqa: B023
+            anew = known.makespan < shortest and age.little_is_lost  # noqa: B023 - called within this round only
             return stop() or known.close_enough or anew
 
         run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)

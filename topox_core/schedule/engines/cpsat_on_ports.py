@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
+from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.cpsat_model import Run
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
@@ -19,8 +18,6 @@ from topox_core.schedule.source import ENGINES
 
 SOURCE = ENGINES["cpsat"]
 BOUND_BY = "constraint search with set-ups (CP-SAT)"
-# A schedule found elsewhere is worth a new model once the present one has had so long.
-SETTLED_S = 3.0
 RELAXED_SHARE = 0.5  # of the time, where eq. 7 can bind, for the model whose bounds hold
 
 
@@ -88,6 +85,7 @@ class _Search:
     def __init__(self, root: SetUpRoot, stop: Stop, news: News | None) -> None:
         self._root, self._known, self._tick = root, root.known, root.tick
         self._stop, self._news = stop, news
+        self._ages = models()
 
     def run(self, until_s: float, strict: bool) -> None:
         """Search until nothing shorter is left, ``until_s`` seconds after the solve began at the latest."""
@@ -99,19 +97,18 @@ class _Search:
         known, tick = self._known, self._tick
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
             return False
-        shortest, began, root = known.makespan, time.monotonic(), self._root
+        shortest, root = known.makespan, self._root
         model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, strict)
         assert known.ports is not None
         model.hint_ports(known.start // tick, known.ports)
-        heard = False
+        heard, age = False, next(self._ages)
 
         def better_elsewhere() -> bool:
             nonlocal heard
             before = known.makespan
             known.take_news(self._news)
             heard = heard or known.makespan < before
-            settled = time.monotonic() - began > SETTLED_S
-            return self._stop() or known.close_enough or (heard and settled)
+            return self._stop() or known.close_enough or (heard and age.little_is_lost)
 
         run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
         outcome = model.solve(run, better_elsewhere, self._offer, None if strict else self._raise)
