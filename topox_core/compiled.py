@@ -92,6 +92,14 @@ def compiled_in_place(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, _nrt=False)
 
 
+def written_out(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel of a few lines that is written out wherever it is called.
+
+    A call hands on every extent of every array: more than a few operations on words take.
+    """
+    return _compiled(function, inline="always")
+
+
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     dispatcher = numba.njit(nogil=True, **options)(function)
     dispatcher._cache = KernelCache(function)

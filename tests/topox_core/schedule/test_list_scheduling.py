@@ -1,5 +1,7 @@
 """List scheduling: every rule's schedule is valid, improvement never hurts, and the answer is repeatable."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.topox_core.schedule.problem_builder import Fabric, random_problem, searched
@@ -61,6 +63,26 @@ def test_the_horizon_grows_until_the_schedule_fits():
     problem = random_problem(1, FABRICS[0], tasks=40, longest=9)
     short = Generator.of(problem, 0)
     assert short.serially(short.rule("LST"))[1] == generator(problem).serially(short.rule("LST"))[1]
+
+
+@pytest.mark.parametrize("fabric", FABRICS, ids=str)
+@pytest.mark.parametrize("longest", [5, 90, 200])
+def test_devices_booked_as_rows_of_slots_give_the_schedules_of_devices_booked_by_time(
+    fabric, longest
+):
+    for seed in range(10):
+        problem = random_problem(seed, fabric, tasks=40, longest=longest, density=0.08)
+        made = generator(problem)
+        by_time = replace(
+            made,
+            tasks=made.tasks._replace(in_slots=False),
+            back=made.back._replace(in_slots=False),
+        )
+        assert made.tasks.in_slots == (not fabric.shares)
+        for backwards in (False, True):
+            ours, ours_end = made.serially(made.rule("LST"), backwards)
+            theirs, theirs_end = by_time.serially(made.rule("LST"), backwards)
+            assert (ours.tolist(), ours_end) == (theirs.tolist(), theirs_end)
 
 
 def test_the_same_seed_and_number_of_shakes_give_the_same_plan():

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.model.csr import pointer_of
+from topox_core.model.csr import grouped, pointer_of, row_of_entry
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.kernels.loads import successor_work
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
-from topox_core.schedule.kernels.tasks import Tasks, by_rank, turned
+from topox_core.schedule.kernels.tasks import Rows, Tasks, by_rank, turned
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import TraceSource
 
@@ -58,6 +58,7 @@ class Generator:
         tail = tails(order, p.succ_ptr, p.succ_idx, p.duration)
         device_ptr = pointer_of(p.device[p.device >= 0], p.devices)
         pairs = int(p.pair.max(initial=-1)) + 1
+        plain = pairs == 0 and bool((p.demand_amount == 1).all())
         tasks = Tasks(
             p.pred_ptr,
             p.pred_idx,
@@ -74,7 +75,9 @@ class Generator:
             p.capacity,
             p.pair,
             pairs,
-            pairs == 0 and bool((p.demand_amount == 1).all()),
+            plain,
+            plain and p.ticks_per_slot == 1,
+            _rows(p),
         )
         return Generator(
             p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64
@@ -148,6 +151,16 @@ class Generator:
             "EST": self.head,
         }[name]
         return ranked(key, latest)
+
+
+def _rows(problem: Problem) -> Rows:
+    """Return the rows that tasks hold, devices behind the ports."""
+    p, ports = problem, len(problem.capacity)
+    works = p.device >= 0
+    owner = np.concatenate((row_of_entry(p.demand_ptr), np.flatnonzero(works)))
+    row = np.concatenate((p.demand_resource, p.device[works] + ports))
+    ptr, held = grouped(owner.astype(np.int32), row.astype(np.int32), p.n)
+    return Rows(ptr, held, np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int32))
 
 
 def ranked(key: Int, tie: Int | None = None) -> Int32:

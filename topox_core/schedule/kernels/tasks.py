@@ -26,11 +26,20 @@ class Precedence(NamedTuple):
     clock: Int
 
 
+class Rows(NamedTuple):
+    """Rows of ports and devices that each task holds one of (CSR over tasks), and how many each row has."""
+
+    ptr: Int32
+    row: Int32
+    capacity: Int32
+
+
 class Tasks(NamedTuple):
     """Arrays of a :class:`~topox_core.schedule.problem.Problem`; ``device_ptr`` says where a device's bookings begin.
 
     ``plain`` tells that every demand is for one circuit and no pair shares: then slots are full or
-    free.
+    free. ``in_slots`` tells that besides all keep to slots of one tick: then a device is a row of
+    ``rows`` like any port.
     """
 
     pred_ptr: Int32
@@ -49,6 +58,8 @@ class Tasks(NamedTuple):
     pair: Int32
     pairs: int
     plain: bool
+    in_slots: bool
+    rows: Rows
 
 
 def turned(tasks: Tasks) -> Tasks:
