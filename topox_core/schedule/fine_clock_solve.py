@@ -15,8 +15,8 @@ from topox_core.schedule.bounds.best_bound import Bound as TickBound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.circuits.held_ports import Solution, ports_of
-from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Limits, StoppedBy
+from topox_core.schedule.engines.set_ups_size import cpsat_counts_set_ups
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.fine_clock import EXACT, exact_ticks_per_ms, fine_problem
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
@@ -87,9 +87,8 @@ class FineClockSolve:
     @staticmethod
     def fits(prepared: Prepared) -> bool:
         """Whether the problem may be small enough."""
-        return prepared.reduction.problem.network is not None and Disjunctions.may_be_few(
-            prepared.reduction.problem
-        )
+        problem = prepared.reduction.problem
+        return problem.network is not None and cpsat_counts_set_ups(problem)
 
     @property
     def _problem(self) -> Problem:

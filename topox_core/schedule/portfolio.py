@@ -16,8 +16,8 @@ from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.cpsat_size import WHOLE_TASKS
-from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
+from topox_core.schedule.engines.set_ups_size import cpsat_counts_set_ups
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.engines.step_set_ups import MOST_COLUMNS, columns_with_set_ups
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
@@ -45,7 +45,7 @@ def counts_set_ups(engine: str, problem: Problem, makespan: int) -> bool:
     """Whether an engine has a model of set-ups and the problem may be small enough for it."""
     if engine == "highs":
         return columns_with_set_ups(problem, makespan) <= MOST_COLUMNS
-    return engine == "cpsat" and Disjunctions.may_be_few(problem)
+    return engine == "cpsat" and cpsat_counts_set_ups(problem)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
@@ -13,11 +15,16 @@ from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
 from topox_core.schedule.engines.on_ports import SetUpRoot
+from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
+from topox_core.schedule.engines.set_ups_size import neighbourhoods_fit
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 
 SOURCE = ENGINES["cpsat"]
 BOUND_BY = "constraint search with set-ups (CP-SAT)"
+# The whole model has so long; while the relative gap is wider than this, neighbourhoods come next,
+# until so many of them in a row have brought nothing.
+WHOLE_FIRST_S, NARROW, FRUITLESS = 1.0, 0.05, 30
 RELAXED_SHARE = 0.5  # of the time, where eq. 7 can bind, for the model whose bounds hold
 
 
@@ -32,22 +39,30 @@ def solve_on_ports(
 
     The model holds every schedule as long as the best known, which is its hint, ports and orders
     included. Where eq. 7 can bind two models take turns: one whose bounds hold, and one whose
-    schedules do.
+    schedules do. Elsewhere, with several ports, it has a second and, while the gap is wide, gives
+    way to large neighbourhoods; where the model would be too large, there are those alone.
 
     Raises
     ------
     InputError
-        If too many pairs of transfers have to be put in order.
+        If too many pairs of transfers have to be put in order, and neighbourhoods do not fit.
     """
     root = SetUpRoot.of(problem, limits, stop, on_progress)
     known = root.known
     if known.close_enough:
         return known.answer("proof")
-    refuse_many_disjunctions(root.coarse, _windows(root))
     assert problem.network is not None
-    may_fill = problem.network.switches_may_fill
+    may_fill, nearby = problem.network.switches_may_fill, neighbourhoods_fit(problem)
+    if nearby and _too_many_disjunctions(root):
+        search_with_set_ups(root, stop, news, math.inf)
+        return known.answer("cancelled" if stop() else "time_limit")
+    refuse_many_disjunctions(root.coarse, _windows(root))
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
     search = _Search(root, stop, news)
+    if nearby and problem.network.ports_each_way > 1:  # orders alone are decided sooner as a whole
+        search.run(known.elapsed_s + until_s, strict=False, gives_way=True)
+        if not search.ended:
+            search_with_set_ups(root, stop, news, FRUITLESS)
     search.run(known.elapsed_s + until_s, strict=False)
     if may_fill:
         search.run(limits.time_limit_s, strict=True)
@@ -72,6 +87,13 @@ def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
         )
 
 
+def _too_many_disjunctions(root: SetUpRoot) -> bool:
+    """Whether the whole model would be too large; pairs are counted only where they may be few."""
+    if not Disjunctions.may_be_few(root.coarse):
+        return True
+    return Disjunctions(root.coarse, _windows(root)).count > MOST_DISJUNCTIONS
+
+
 def _windows(root: SetUpRoot) -> Windows:
     """Return windows of schedules as long as the best known, narrowed by propagation."""
     given, horizon, propagator = root.windows(), root.horizon, Propagator(root.coarse)
@@ -86,13 +108,25 @@ class _Search:
         self._root, self._known, self._tick = root, root.known, root.tick
         self._stop, self._news = stop, news
         self._ages = models()
+        self.ended = False  # whether the last model has nothing more to say
 
-    def run(self, until_s: float, strict: bool) -> None:
-        """Search until nothing shorter is left, ``until_s`` seconds after the solve began at the latest."""
-        while self._round(until_s, strict):
+    def run(self, until_s: float, strict: bool, gives_way: bool = False) -> None:
+        """Search until nothing shorter is left, ``until_s`` seconds after the solve began at the latest.
+
+        ``gives_way``: after a second only as long as the gap is narrow.
+        """
+        while self._round(until_s, strict, gives_way):
             pass
 
-    def _round(self, until_s: float, strict: bool) -> bool:
+    def _far(self) -> bool:
+        """Whether a proof is too far away for a search of the whole model that has had its second."""
+        known = self._known
+        return (
+            known.elapsed_s > WHOLE_FIRST_S
+            and known.makespan - known.bound > NARROW * known.makespan
+        )
+
+    def _round(self, until_s: float, strict: bool, gives_way: bool) -> bool:
         """Search one model; return whether another one is worth while."""
         known, tick = self._known, self._tick
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
@@ -108,7 +142,8 @@ class _Search:
             before = known.makespan
             known.take_news(self._news)
             heard = heard or known.makespan < before
-            return self._stop() or known.close_enough or (heard and age.little_is_lost)
+            late = gives_way and self._far()
+            return self._stop() or late or known.close_enough or (heard and age.little_is_lost)
 
         run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
         outcome = model.solve(run, better_elsewhere, self._offer, None if strict else self._raise)
@@ -116,6 +151,9 @@ class _Search:
             self._offer(outcome.start, outcome.ports)
             if not strict:
                 self._raise(outcome.bound)
+        self.ended = outcome.ended != "stopped"
+        if gives_way and self._far():
+            return False
         return outcome.ended == "stopped" and heard and known.makespan < shortest
 
     def _offer(self, start: Int, ports: Int32 | None) -> None:
