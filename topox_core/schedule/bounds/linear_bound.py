@@ -16,7 +16,7 @@ from topox_core.schedule.kernels.primal_dual import (
 
 STEPS = 100  # between two looks at what the multipliers prove
 RESTART = 0.3  # of all steps so far: after so many the average is the new point
-PRIMAL_WEIGHT = 1.0  # to begin with, where times are fractions of the horizon
+PRIMAL_WEIGHT = 0.1  # to begin with, where times are fractions of the horizon
 ROUNDING = 1e-12  # of the sum of all terms' sizes, far above what rounding can add up to
 
 

@@ -31,8 +31,8 @@ PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 BOUND_SHARE = 0.25
 WINDOWS_SHARE = 0.1
 CONES_SHARE = 0.5
-MEANS_SHARE = 0.1
-MEANS_PATIENCE = 40  # looks without a longer bound
+MEANS_SHARE = 0.2
+MEANS_PATIENCE = 25  # looks without a longer bound
 SET_UPS_S = 0.5  # for propagation where set-ups count, which it knows from heads and tails only
 # Ancestors counted at first, by how much more next, and how much longer that takes.
 FIRST_NEAR, GROWTH, LONGER = 100, 4, 3

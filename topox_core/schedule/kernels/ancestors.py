@@ -47,6 +47,33 @@ class Room(NamedTuple):
 
 
 @compiled
+def still_counting(
+    used: Int32, owner: Int32, count: int, best: int, head: Int, path: Int, uses: Uses
+) -> int:
+    """Move the entries that may raise a bound above ``best`` to the front, and return how many there are.
+
+    What is counted between H and Q has heads from H and ways from Q on: a task whose head, way and
+    all the work left on the resource come to no more than ``best`` is in no set that says more.
+    """
+    work = np.zeros(len(uses.capacity), np.int64)
+    for e in range(count):
+        work[uses.resource[used[e]]] += uses.work[used[e]]
+    while True:
+        kept = 0
+        for e in range(count):
+            u, i = used[e], owner[e]
+            r = uses.resource[u]
+            if head[i] + path[i] + -(-work[r] // uses.capacity[r]) > best:
+                used[kept], owner[kept] = u, i
+                kept += 1
+            else:
+                work[r] -= uses.work[u]
+        if kept == count:
+            return count
+        count = kept
+
+
+@compiled
 def resource_bound(j: int, size: int, head: Int, uses: Uses, dark: int, room: Room) -> int:
     """Return the head of ``j`` that the work of the ``size`` tasks in the cone on single resources gives."""
     entries = 0
@@ -59,6 +86,9 @@ def resource_bound(j: int, size: int, head: Int, uses: Uses, dark: int, room: Ro
         for e in range(uses.ptr[i], uses.ptr[i + 1]):
             used[count], owner[count] = e, i
             count += 1
+    if dark == 0:
+        count = still_counting(used, owner, count, head[j], head, room.path, uses)
+        used, owner = used[:count], owner[:count]
     resource = uses.resource[used]
     best = head[j]
     order = np.argsort(resource)
