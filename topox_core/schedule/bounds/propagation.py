@@ -18,7 +18,8 @@ from topox_core.schedule.problem import Int, Problem
 # Larger problems are left to windows from the critical path: a shaving pass would take longer than
 # it saves.
 MAX_TASKS = 4000
-THOROUGH_TASKS = 500
+# Up to so many tasks trials use energetic reasoning too; beyond, bounds do where they have so long.
+THOROUGH_TASKS, THOROUGH_S_A_TASK = 500, 0.005
 MAX_MOMENTS = 20_000
 PASSES = 3
 
@@ -71,11 +72,9 @@ class Propagator:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
         ``thorough`` trials use energetic reasoning too: some twenty times slower, and stronger by a
-        few per cent, so only small problems get them.
+        few per cent: for small problems, or where there is time.
         """
-        return self._run(
-            given, horizon, PASSES, thorough and self.problem.n <= THOROUGH_TASKS, stop
-        )
+        return self._run(given, horizon, PASSES, thorough, stop)
 
     def _run(
         self, given: Windows, horizon: int, passes: int, thorough: bool, stop: Callable[[], bool]
@@ -140,7 +139,8 @@ def raised_bound(
         propagator.propagated,
         lambda given, length: propagator.shaved(given, length, False, late),
     )
-    if propagator.problem.n <= THOROUGH_TASKS:
+    tasks = propagator.problem.n
+    if tasks <= THOROUGH_TASKS or seconds >= THOROUGH_S_A_TASK * tasks:
         refuters = (*refuters, lambda given, length: propagator.shaved(given, length, True, late))
     for refuted in refuters:
         open_, jump = horizon, step

@@ -14,7 +14,7 @@ from topox_core.schedule.bounds.mean_times import (
     mean_time_bounds,
     shares_its_waits,
 )
-from topox_core.schedule.bounds.propagation import Propagator, raised_bound
+from topox_core.schedule.bounds.propagation import THOROUGH_TASKS, Propagator, raised_bound
 from topox_core.schedule.bounds.set_up_bounds import (
     near_of,
     set_up_bound,
@@ -147,4 +147,9 @@ def narrow_windows(
     if not thorough:
         return propagator.propagated(given, horizon)
     deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
-    return propagator.shaved(given, horizon, True, lambda: stop() or time.monotonic() >= deadline)
+    return propagator.shaved(
+        given,
+        horizon,
+        coarse.n <= THOROUGH_TASKS,
+        lambda: stop() or time.monotonic() >= deadline,
+    )
