@@ -36,6 +36,7 @@ IDLE_A_TASK_S, IDLE_S, LOWEST = 0.01, 0.3, 19
 # What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
 SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
 # Beside the engines goes first the search, after so long more bounds, for at most a share of the time.
+SECOND_S, SECOND_SEED = 1.0, 2_000_003  # how long two searches run side by side
 BOUNDS_AFTER_S, BOUNDS_SHARE = 1.0, 0.25
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
@@ -330,6 +331,8 @@ class Portfolio:
         give_way()
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
+        if self._processes and self.limits.threads > 1 and self.planner.problem.n > WHOLE_TASKS:
+            threading.Thread(target=self._searching_too, args=(stop,), daemon=True).start()
         planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
@@ -353,6 +356,18 @@ class Portfolio:
                 self._plans.put(search.best_plan())
         if search.cost < published:
             self._plans.put(search.best_plan())
+
+    def _searching_too(self, stop: Stop) -> None:
+        """Search from other random numbers for a while: engines bring little so early on, and tails take time to make."""
+        give_way()
+        planner, seed = self.search_planner or self.planner, self.limits.seed + SECOND_SEED
+        search = SuccessiveHalving(planner, self.plan, seed)
+        stop, pace, published = AnyOf((stop, AfterSeconds(SECOND_S))), Pace(), search.cost
+        while not stop() and not search.finished:
+            pace.timed(search.go_on)
+            if search.cost < published:
+                published = search.cost
+                self._plans.put(search.best_plan())
 
     def _with_ancestor_tails(self) -> Planner:
         """Return the planner with the heads and tails of ancestors; publish the bound that they give."""

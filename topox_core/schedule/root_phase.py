@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
-from topox_core.runs.stopping import AfterSeconds
+from topox_core.runs.cores import give_way
+from topox_core.runs.stopping import AfterSeconds, Stop, WhenSet
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Limits
@@ -35,28 +37,45 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
         search_planner, better = planner.with_ancestor_tails()
         if better is not None:
             bound, bound_by, source = better.ticks, better.text, HEADS_AND_TAILS
-    stop = AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s))
     search = LocalSearch(search_planner or planner, plan, limits.seed)
-    pace = Pace(ROOT_SEARCH_S / 5)
-    while not stop() and not search.finished:
-        pace.timed(search.go_on)
-    if search.cost < (
-        plan.makespan if planner.ports is not None else plan.reduced_makespan,
-        plan.changes,
-    ):
-        searched_plan = search.best_plan()
-        plan = keeping_reduced(searched_plan, plan) if searched_plan.cost < plan.cost else plan
+    _search(search, AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s)))
+    plan = _better_of(plan, search, planner)
     if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= bound:
         return RootPhase(plan, bound, bound_by, source, search_planner)
+    enough = threading.Event()
+    beside = threading.Thread(target=_search, args=(search, WhenSet(enough), True), daemon=True)
+    if limits.threads > 1:
+        beside.start()
     known = initially_known(
         planner.problem,
         Limits(min(ROOT_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
     )
     raise_bounds(planner.problem, 1, known, AfterSeconds(min(ROOT_S, limits.time_limit_s)))
+    enough.set()
+    if limits.threads > 1:
+        beside.join()
     return RootPhase(
-        plan,
+        _better_of(plan, search, planner),
         max(bound, known.bound),
         known.bound_by or bound_by,
         known.bound_source or source,
         search_planner,
     )
+
+
+def _search(search: LocalSearch, stop: Stop, on_another_core: bool = False) -> None:
+    """Take a search forward until told to stop, in short calls."""
+    if on_another_core:
+        give_way()
+    pace = Pace(ROOT_SEARCH_S / 5)
+    while not stop() and not search.finished:
+        pace.timed(search.go_on)
+
+
+def _better_of(plan: SchedulePlan, search: LocalSearch, planner: Planner) -> SchedulePlan:
+    """Return the plan, or the search's if that is better."""
+    known = plan.makespan if planner.ports is not None else plan.reduced_makespan
+    if search.cost >= (known, plan.changes):
+        return plan
+    searched = search.best_plan()
+    return keeping_reduced(searched, plan) if searched.cost < plan.cost else plan
