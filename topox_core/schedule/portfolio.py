@@ -346,8 +346,9 @@ class Portfolio:
             if pace.timed(search.go_on):
                 gained_s = time.monotonic()
             if bounds_open and self.elapsed_s > BOUNDS_AFTER_S:
-                bounds_open = False
+                bounds_open, began_s = False, time.monotonic()
                 self._raise_by_propagation(AnyOf((stop, AfterSeconds(BOUNDS_SHARE * left))))
+                gained_s += time.monotonic() - began_s  # in which the search could gain nothing
             if not gave_way and time.monotonic() - gained_s > patience_s:
                 gave_way = True
                 lower_priority(LOWEST)

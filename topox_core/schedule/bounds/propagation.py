@@ -19,8 +19,10 @@ from topox_core.schedule.problem import Int, Problem
 # it saves.
 MAX_TASKS = 4000
 # Up to so many tasks trials use energetic reasoning too; beyond, bounds do where they have so long.
+# Trials with energy: up to so many tasks, or where there is so much time a task.
 THOROUGH_TASKS, THOROUGH_S_A_TASK = 500, 0.005
 MAX_MOMENTS = 20_000
+Refuter = Callable[[Windows, int], Windows | None]
 PASSES = 3
 
 
@@ -61,6 +63,10 @@ class Propagator:
     def worthwhile(self, horizon: int) -> bool:
         """Whether the problem is small enough."""
         return 0 < self.problem.n <= MAX_TASKS and horizon <= MAX_MOMENTS
+
+    def thorough_within(self, seconds: float) -> bool:
+        """Whether trials of single starts with energy come to an end in so many seconds."""
+        return self.problem.n <= THOROUGH_TASKS or seconds >= THOROUGH_S_A_TASK * self.problem.n
 
     def propagated(self, given: Windows, horizon: int) -> Windows | None:
         """Return narrower windows, or None: no schedule lies within those given."""
@@ -124,7 +130,8 @@ def raised_bound(
         A valid lower bound and the makespan of a known schedule, in ticks.
     step
         Ticks between makespans that can occur; ``bound`` is a multiple. Lengths are refuted in
-        strides that double and, once one is not refuted, halve.
+        strides that double and, once one is not refuted, halve. With many tasks and energy the next
+        length takes many times as long as the last: there strides grow by a step.
     seconds
         How long to try.
     known
@@ -135,22 +142,25 @@ def raised_bound(
     def late() -> bool:
         return time.monotonic() >= deadline or stop()
 
-    refuters: tuple[Callable[[Windows, int], Windows | None], ...] = (
-        propagator.propagated,
-        lambda given, length: propagator.shaved(given, length, False, late),
-    )
-    tasks = propagator.problem.n
-    if tasks <= THOROUGH_TASKS or seconds >= THOROUGH_S_A_TASK * tasks:
-        refuters = (*refuters, lambda given, length: propagator.shaved(given, length, True, late))
+    def shaved(thorough: bool) -> Refuter:
+        return lambda given, length: propagator.shaved(given, length, thorough, late)
+
+    large = propagator.problem.n > THOROUGH_TASKS
+    refuters: list[Refuter] = [propagator.propagated]
+    if not large or not propagator.thorough_within(seconds):
+        refuters.append(shaved(False))
+    if propagator.thorough_within(seconds):
+        refuters.append(shaved(True))
     for refuted in refuters:
-        open_, jump = horizon, step
+        dear = large and len(refuters) > 1 and refuted is refuters[-1]
+        open_, jump = horizon, 2 * step if dear else step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step
             given = windows(propagator.problem, length)
             if known is not None:
                 given = within(given, propagator.problem, *known, length)
             if refuted(given, length) is None:
-                bound, jump = length + step, 2 * jump
+                bound, jump = length + step, jump + step if dear else 2 * jump
                 if on_bound is not None:
                     on_bound(bound)
             else:

@@ -28,7 +28,7 @@ from topox_core.schedule.source import HEADS_AND_TAILS, MEAN_TIMES, PROPAGATION
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, and to narrow the windows of one
 # model.
-BOUND_SHARE = 0.25
+BOUND_SHARE, THOROUGH_SHARE = 0.25, 0.45
 WINDOWS_SHARE = 0.1
 CONES_SHARE = 0.5
 MEANS_SHARE = 0.2
@@ -62,12 +62,22 @@ def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> in
             -(-known.bound // tick // step) * step,
             horizon,
             step,
-            BOUND_SHARE * known.left_s,
+            _share(propagator, known.left_s) * known.left_s,
             stop,
             lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
             counted,
         )
     return step
+
+
+def _share(propagator: Propagator, left_s: float) -> float:
+    """Return the share of the time for bounds by propagation: more where many tasks are tried thoroughly."""
+    large = propagator.problem.n > THOROUGH_TASKS
+    return (
+        THOROUGH_SHARE
+        if large and propagator.thorough_within(BOUND_SHARE * left_s)
+        else BOUND_SHARE
+    )
 
 
 def raise_bounds_with_set_ups(
