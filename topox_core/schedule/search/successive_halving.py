@@ -18,9 +18,9 @@ from topox_core.schedule.search.local_search import LocalSearch
 
 # Candidates of each search in the first heat: few where schedules take long to come to rest, many
 # where that is a blink.
-FIRST_HEAT, FEWEST, MOST = 20_000, 10, 2_000
+FIRST_HEAT, FEWEST, MOST = 20_000, 10, 150
 STAY = 3  # one in so many stays in
-PATIENCE, PATIENCE_A_TASK = 30_000, 10  # candidates without gain after which another contest begins
+PATIENCE, PATIENCE_A_TASK = 6_000, 2  # candidates without gain after which another contest begins
 
 
 @dataclass(eq=False)
