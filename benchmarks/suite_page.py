@@ -3,7 +3,8 @@
     python -m benchmarks.suite_page FILE.csv [FILE.csv ...] --suite FOLDER --output
     docs/schedule-suite.md
 
-Of a solve that several tables hold, the last one counts.
+Solves of one instance and time limit, in one table or in several, are taken for seeds: a cell shows
+the median and the worst of them, and the worst counts for the goals.
 Reads what ``schedule_suite --csv`` wrote, on the machine that wrote it: the page names this one.
 """
 
@@ -15,6 +16,7 @@ import datetime
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from benchmarks.schedule_suite import machine
 from benchmarks.side_by_side.goals import Run, goals
@@ -28,7 +30,7 @@ Written by `benchmarks/suite_page.py` from the tables of `benchmarks/schedule_su
 ([how it measures](../benchmarks/README.md#schedule_suite)) on {date}. Machine: {machine}.
 
 Makespans are in slots, with the lower bound in brackets where the two differ. **Bold**: at or below the best value known
-from the table beside the instances. `plain-cpsat` is OR-Tools on the straight model; ours are whole solves, reading and checking
+from the table beside the instances. Of several seeds the median stands before a slash, the worst behind it, with the least bound. `plain-cpsat` is OR-Tools on the straight model; ours are whole solves, reading and checking
 included.
 """
 
@@ -53,20 +55,21 @@ def solves_of(table: Path) -> Iterator[Solve]:
             )
 
 
-def cell(one: Instance, solve: Solve | None) -> str:
-    """Return a makespan with its bound, or the time of the proof."""
-    if solve is None:
-        return ""
-    if solve.makespan is None:
-        return "none"
-    value = (
-        f"{solve.makespan}"
-        if solve.bound >= solve.makespan
-        else f"{solve.makespan} ({solve.bound})"
-    )
-    if one.best_known is not None and solve.makespan <= one.best_known:
+def cell(one: Instance, solves: list[Solve]) -> str:
+    """Return a makespan with its bound, or the time of the proof; of several seeds the median, and the worst behind a slash."""
+    made = [solve for solve in solves if solve.makespan is not None]
+    if len(made) < len(solves) or not made:
+        return "none" if solves else ""
+    typical, worst = made[len(made) // 2], made[-1]
+    assert typical.makespan is not None and worst.makespan is not None
+    value = f"{typical.makespan}" + (f"/{worst.makespan}" if len(made) > 1 else "")
+    bound = min(solve.bound for solve in made)
+    proved = bound >= worst.makespan
+    if not proved:
+        value = f"{value} ({bound})"
+    if one.best_known is not None and typical.makespan <= one.best_known:
         value = f"**{value}**"
-    return f"{value}, {solve.solve_s:.2f} s" if solve.bound >= solve.makespan else value
+    return f"{value}, {median(solve.solve_s for solve in made):.2f} s" if proved else value
 
 
 def page(run: Run, date: str, note: str) -> Iterator[str]:
@@ -75,7 +78,6 @@ def page(run: Run, date: str, note: str) -> Iterator[str]:
         {(solve.who, solve.seconds) for solve in run.solves},
         key=lambda one: (one[0] != "auto", one),
     )
-    by_place = {(solve.instance, solve.who, solve.seconds): solve for solve in run.solves}
     yield INTRODUCTION.format(date=date, machine=machine(2).partition(", load")[0])
     yield (
         "| instance | best known (bound) | "
@@ -89,7 +91,7 @@ def page(run: Run, date: str, note: str) -> Iterator[str]:
             if one.best_known is None
             else f"{one.best_known}" + (f" ({one.best_bound})" if one.open else "")
         )
-        cells = [cell(one, by_place.get((one.name, *column))) for column in columns]
+        cells = [cell(one, run.seeds_of(one.name, *column)) for column in columns]
         yield f"| {one.name} | {known} | " + " | ".join(cells) + " |"
     if note:
         yield f"\n{note}"
