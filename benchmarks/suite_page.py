@@ -31,8 +31,8 @@ Written by `benchmarks/suite_page.py` from the tables of `benchmarks/schedule_su
 
 Makespans are in slots, with the lower bound in brackets where the two differ. **Bold**: at or below the best value known
 from the table beside the instances. Of several
-seeds the median stands before a slash, the worst behind it, with the least bound. `plain-cpsat` is OR-Tools on the straight model; ours are whole solves, reading and checking
-included.
+seeds the median stands before a slash, the worst behind it, with the least bound. `plain-cpsat` is
+OR-Tools on the straight model; ours are whole solves, reading and checking included.
 """
 
 
