@@ -31,9 +31,9 @@ from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSou
 OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
-# Seconds without gain, per pair of tasks and at least, after which the search gives way to exact engines; how much.
-# Engines decide small problems; those of 300 tasks and more are the search's for a minute.
-IDLE_A_PAIR_S, IDLE_S, LOWEST = 1e-4, 0.3, 19
+# Seconds without gain after which the search gives way to exact engines: on small problems, which engines decide, and
+# per pair of tasks on larger ones, where the search often finds the last slot; how much it gives way.
+IDLE_S, SMALL_TASKS, IDLE_A_PAIR_S, LOWEST = 0.3, 250, 1e-4, 19
 # What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
 SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
 # Beside the engines goes first the search, after so long more bounds, for at most a share of the time.
@@ -338,7 +338,9 @@ class Portfolio:
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
         gave_way, gained_s = not (self._processes or self.gives_way), time.monotonic()
-        patience_s = max(IDLE_S, IDLE_A_PAIR_S * planner.problem.n**2)
+        patience_s = (
+            IDLE_S if planner.problem.n < SMALL_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
+        )
         bounds_open = bool(self._processes) and planner.problem.n <= ROOT_TASKS
         while not stop() and not search.finished:
             while not self._better.empty():
