@@ -341,7 +341,7 @@ class Portfolio:
         patience_s = (
             IDLE_S if planner.problem.n < SMALL_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
         )
-        bounds_open = bool(self._processes) and planner.problem.n <= ROOT_TASKS
+        bounds_open = bool(self._processes) and SMALL_TASKS <= planner.problem.n <= ROOT_TASKS
         while not stop() and not search.finished:
             while not self._better.empty():
                 search.take_up(self._better.get())
