@@ -20,7 +20,7 @@ from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.search import successive_halving as heats
+from topox_core.schedule.search import successive_halving as halving
 from topox_core.schedule.search.local_search import LocalSearch
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
 from topox_core.schedule.settings import Settings
@@ -72,9 +72,9 @@ def test_the_same_seed_and_number_of_candidates_give_the_same_plan_in_however_ma
 
 
 def test_contests_follow_one_another_the_same_way_in_however_many_calls(monkeypatch):
-    # Heats of two candidates, and patience for three: many contests in few calls.
-    for name, value in (("FIRST_HEAT", 1), ("FEWEST", 2), ("PATIENCE", 3), ("PATIENCE_A_TASK", 0)):
-        monkeypatch.setattr(heats, name, value)
+    # Rounds of two candidates, and patience for three: many contests in few calls.
+    for name, value in (("FIRST_ROUND", 1), ("FEWEST", 2), ("PATIENCE", 3), ("PATIENCE_A_TASK", 0)):
+        monkeypatch.setattr(halving, name, value)
     # A bound of nothing: the search never thinks that it is done.
     planner = Planner.of(random_problem(5, FABRICS[1], tasks=40, density=0.06), 0, False, 0)
     ends = []
@@ -87,9 +87,9 @@ def test_contests_follow_one_another_the_same_way_in_however_many_calls(monkeypa
     assert ends[0][3] >= 3
 
 
-def test_heats_keep_the_best_standing_and_the_most_promising(monkeypatch):
-    monkeypatch.setattr(heats, "FEWEST", 5)
-    monkeypatch.setattr(heats, "FIRST_HEAT", 1)
+def test_rounds_keep_the_best_standing_and_the_most_promising(monkeypatch):
+    monkeypatch.setattr(halving, "FEWEST", 5)
+    monkeypatch.setattr(halving, "FIRST_ROUND", 1)
     planner = Planner.of(
         random_problem(11, FABRICS[1], tasks=60, longest=9, density=0.03), 0, False, 0
     )
@@ -102,7 +102,7 @@ def test_heats_keep_the_best_standing_and_the_most_promising(monkeypatch):
     assert max(sizes) > 6
     assert sizes[-1] == 1
     shrunk = [(before, after) for before, after in pairwise(sizes) if after < before]
-    assert all(after == -(-before // heats.STAY) for before, after in shrunk), shrunk
+    assert all(after == -(-before // halving.STAY) for before, after in shrunk), shrunk
 
 
 def test_different_seeds_go_different_ways():

@@ -145,14 +145,13 @@ def raised_bound(
     def shaved(thorough: bool) -> Refuter:
         return lambda given, length: propagator.shaved(given, length, thorough, late)
 
-    large = propagator.problem.n > THOROUGH_TASKS
+    thorough = propagator.thorough_within(seconds)
+    slow = thorough and propagator.problem.n > THOROUGH_TASKS  # quick trials find nothing there
     refuters: list[Refuter] = [propagator.propagated]
-    if not large or not propagator.thorough_within(seconds):
-        refuters.append(shaved(False))
-    if propagator.thorough_within(seconds):
-        refuters.append(shaved(True))
+    refuters += [] if slow else [shaved(False)]
+    refuters += [shaved(True)] if thorough else []
     for refuted in refuters:
-        dear = large and len(refuters) > 1 and refuted is refuters[-1]
+        dear = slow and refuted is refuters[-1]
         open_, jump = horizon, 2 * step if dear else step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step

@@ -72,26 +72,17 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
     With all durations and the slot multiples of g, left-justified schedules sit on multiples of g;
     where a slot is no more than a tick of a clock with set-ups, with all durations and the delay.
     """
-    net, lasts = problem.network, np.unique(problem.duration).tolist()
-    if problem.ticks_per_slot == 1 and net is not None and net.dark_slots is not None:
-        g = math.gcd(net.dark_slots, *lasts)
-        if g <= 1:
-            return problem, 1
-        return replace(
-            problem,
-            duration=problem.duration // g,
-            tick_ms=problem.tick_ms * g,
-            network=replace(net, dark_slots=net.dark_slots // g),
-        ), g
-    g = math.gcd(problem.ticks_per_slot, *lasts)
+    net, unit = problem.network, problem.ticks_per_slot
+    if unit == 1 and net is not None and net.dark_slots is not None:
+        unit = net.dark_slots
+    g = math.gcd(unit, *np.unique(problem.duration).tolist())
     if g <= 1:
         return problem, 1
-    return replace(
-        problem,
-        duration=problem.duration // g,
-        ticks_per_slot=problem.ticks_per_slot // g,
-        tick_ms=problem.tick_ms * g,
-    ), g
+    coarse = replace(problem, duration=problem.duration // g, tick_ms=problem.tick_ms * g)
+    if problem.ticks_per_slot > 1:
+        return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g), g
+    assert net is not None and net.dark_slots is not None
+    return replace(coarse, network=replace(net, dark_slots=net.dark_slots // g)), g
 
 
 def serial_schedule(problem: Problem) -> Int:

@@ -1,10 +1,10 @@
-"""Local searches from the schedules of all rules, in heats: those that get nowhere drop out, the best goes on alone.
+"""Local searches from the schedules of all rules, in rounds: those that get nowhere drop out, the best goes on alone.
 
 Which schedule a search ends at depends more on where it begins, and on chance, than on how long it
 lasts: a rule's schedule may be the worst of all and lead to the best. Successive halving (Jamieson
-and Talwalkar, AISTATS 2016) shares the candidates out; here a third stays in after each heat, and
+and Talwalkar, AISTATS 2016) shares the candidates out; here a third stays in after each round, and
 the next is twice as long. Once the last one has found nothing better for a good while, the whole
-contest begins anew with other random numbers and longer heats.
+contest begins anew with other random numbers and longer rounds.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from topox_core.schedule.generation.list_scheduler import Listed, candidates
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.search.local_search import LocalSearch
 
-# Candidates of each search in the first heat: few where schedules take long to come to rest, many
+# Candidates of each search in the first round: few where schedules take long to come to rest, many
 # where that is a blink.
-FIRST_HEAT, FEWEST, MOST = 20_000, 10, 150
+FIRST_ROUND, FEWEST, MOST = 20_000, 10, 150
 STAY = 3  # one in so many stays in
 PATIENCE, PATIENCE_A_TASK = 6_000, 2  # candidates without gain after which another contest begins
 
 
 @dataclass(eq=False)
 class Candidate:
-    """One search of a heat, how many candidates it has left, and the makespan it began the heat at."""
+    """One search of a round, how many candidates it has left, and the makespan it began the round at."""
 
     search: LocalSearch
     left: int
@@ -55,7 +55,7 @@ class SuccessiveHalving:
     seed
         The same seed and number of candidates give the same plan.
     steps, contests, runners
-        Candidates tried and contests begun so far, and who is in this heat.
+        Candidates tried and contests begun so far, and who is in this round.
     """
 
     planner: Planner
@@ -115,7 +115,7 @@ class SuccessiveHalving:
             elif self._coming is not None:
                 self._meet()
             else:
-                self._next_heat()
+                self._next_round()
         return self.cost < before
 
     def best_plan(self) -> SchedulePlan:
@@ -124,13 +124,13 @@ class SuccessiveHalving:
 
     @property
     def _alone(self) -> bool:
-        """Whether the heats of this contest are over."""
+        """Whether the rounds of this contest are over."""
         return self._coming is None and len(self.runners) == 1
 
     def _begin(self) -> None:
         """Begin a contest."""
-        first = (FIRST_HEAT // max(1, self.planner.problem.n)) ** 2
-        self._heat = min(MOST, max(FEWEST, first)) << self.contests
+        first = (FIRST_ROUND // max(1, self.planner.problem.n)) ** 2
+        self._round = min(MOST, max(FEWEST, first)) << self.contests
         self.contests += 1
         self._at = 0
         self.runners = []
@@ -145,7 +145,7 @@ class SuccessiveHalving:
         return LocalSearch(self.planner, plan, self.seed * 1_000_000 + self._searches - 1)
 
     def _enter(self, search: LocalSearch) -> None:
-        self.runners.append(Candidate(search, self._heat, search.makespan))
+        self.runners.append(Candidate(search, self._round, search.makespan))
 
     def _meet(self) -> None:
         """Let the next rule's schedule take part, unless another rule has made the same."""
@@ -182,14 +182,14 @@ class SuccessiveHalving:
         if search.cost < self.best.cost:
             self.best = search
 
-    def _next_heat(self) -> None:
+    def _next_round(self) -> None:
         """Keep some of the best standing and some that promise most."""
         stay = -(-len(self.runners) // STAY)
         kept = sorted(self.runners, key=lambda runner: runner.standing)[: -(-stay // 2)]
         others = [runner for runner in self.runners if runner not in kept]
         kept += sorted(others, key=lambda runner: runner.promise)[: stay // 2]
-        self._heat *= 2
+        self._round *= 2
         self._at = 0
         self.runners = [
-            Candidate(runner.search, self._heat, runner.search.makespan) for runner in kept
+            Candidate(runner.search, self._round, runner.search.makespan) for runner in kept
         ]
