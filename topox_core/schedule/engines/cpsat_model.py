@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -18,6 +18,7 @@ from topox_core.errors import InputError
 from topox_core.model.csr import grouped, row_of_entry
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS
 from topox_core.schedule.problem import Int, Int32, Problem
 
 MAX_INTERVALS = 120_000
@@ -165,9 +166,9 @@ class Model:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
-        solver.parameters.num_workers = run.workers
         solver.parameters.random_seed = run.seed
         solver.parameters.symmetry_level = 1
+        _divide(solver.parameters, run.workers, self._problem.n)
         if on_bound is not None and self._makespan is not None:
             tell = on_bound
             solver.best_bound_callback = lambda bound: tell(round(bound))
@@ -208,6 +209,27 @@ class Model:
         while not over.wait(ASKING_S):
             if stop():
                 solver.stop_search()
+
+
+def _divide(parameters: Any, workers: int, tasks: int) -> None:
+    """Say what each core does.
+
+    Learning from conflicts decides small problems and neighbourhoods, and linear programmes cost more
+    than they tell (``benchmarks/proofs.py``). OR-Tools gives the first of two workers linear
+    programmes, and the second searches for schedules only, which the local search does.
+    """
+    parameters.num_workers = workers
+    if workers == 1:
+        parameters.linearization_level = 0
+    elif tasks < LEARNING_TASKS:
+        learning = type(parameters)()
+        learning.name = "learning"
+        learning.linearization_level = 0
+        learning.use_disjunctive_constraint_in_cumulative = False
+        parameters.subsolver_params.append(learning)
+        parameters.extra_subsolvers.append(learning.name)
+        if workers == 2:
+            parameters.num_full_subsolvers = 2
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):

@@ -1,5 +1,6 @@
-"""Up to which size CP-SAT is given a problem as one model; apart from its own file, which loads OR-Tools."""
+"""Sizes from which CP-SAT is used differently; apart from its own file, which loads OR-Tools."""
 
 from __future__ import annotations
 
-WHOLE_TASKS = 600
+WHOLE_TASKS = 600  # up to so many the problem is one model
+LEARNING_TASKS = 250  # below, one core of several searches without linear programmes
