@@ -15,7 +15,7 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
-from topox_core.schedule.engines.cpsat_size import WHOLE_TASKS
+from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.set_ups_size import cpsat_counts_set_ups
 from topox_core.schedule.engines.solver_process import SolverProcess
@@ -33,7 +33,7 @@ PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
 # Seconds without gain after which the search gives way to exact engines: on small problems, which engines decide, and
 # per pair of tasks on larger ones, where the search often finds the last slot; how much it gives way.
-IDLE_S, SMALL_TASKS, IDLE_A_PAIR_S, LOWEST = 0.3, 250, 1e-4, 19
+IDLE_S, IDLE_A_PAIR_S, LOWEST = 0.3, 1e-4, 19
 # What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
 SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
 # Beside the engines goes first the search, after so long more bounds, for at most a share of the time.
@@ -70,12 +70,14 @@ class Team:
             return Team((*exact, "highs") if threads > 2 and exact != ("highs",) else exact, True)
         return Team((engine,), threads > 1 and engine != "printed")
 
-    def threads_of(self, engine: str, problem: Problem, threads: int) -> int:
-        """Return on how many cores an engine works: on all where CP-SAT has the whole problem as one model.
+    def threads_of(self, engine: str, problem: Problem, threads: int, set_ups: bool) -> int:
+        """Return on how many cores an engine works: on all where CP-SAT decides what the search no longer betters.
 
         The local search is through with so small a problem sooner, and then gives way.
+        ``set_ups``: the engine's model counts them.
         """
-        if engine == "cpsat" and problem.n <= WHOLE_TASKS:
+        alone = WHOLE_TASKS if set_ups else LEARNING_TASKS - 1
+        if engine == "cpsat" and problem.n <= alone:
             return threads
         return max(1, threads - self.search - len(self.engines) + 1)
 
@@ -263,14 +265,13 @@ class Portfolio:
         hold.
         """
         problem, plan = self.planner.problem, self.plan
-        threads = team.threads_of(engine, problem, self.limits.threads)
+        booked = self._dark and plan.booking is not None
+        set_ups = booked and counts_set_ups(engine, problem, plan.makespan)
+        threads = team.threads_of(engine, problem, self.limits.threads, set_ups)
         limits = replace(self.limits, threads=threads)
-        if (
-            self._dark
-            and plan.booking is not None
-            and counts_set_ups(engine, problem, plan.makespan)
-        ):
+        if set_ups:
             assert self.planner.ports is not None
+            assert plan.booking is not None
             self._with_set_ups.add(engine)
             problem = with_set_ups(problem, self.planner.ports.ports.dark)
             ports = ports_of(problem, plan.booking)
@@ -339,9 +340,9 @@ class Portfolio:
         published, published_s = search.cost, 0.0
         gave_way, gained_s = not (self._processes or self.gives_way), time.monotonic()
         patience_s = (
-            IDLE_S if planner.problem.n < SMALL_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
+            IDLE_S if planner.problem.n < LEARNING_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
         )
-        bounds_open = bool(self._processes) and SMALL_TASKS <= planner.problem.n <= ROOT_TASKS
+        bounds_open = bool(self._processes) and LEARNING_TASKS <= planner.problem.n <= ROOT_TASKS
         while not stop() and not search.finished:
             while not self._better.empty():
                 search.take_up(self._better.get())

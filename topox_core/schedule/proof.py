@@ -155,7 +155,8 @@ class Proof:
         if not named or not FineClockSolve.fits(plans.prepared):
             return None
         limits, problem = self._limits(), plans.prepared.reduction.problem
-        threads = replace(team, engines=(ENGINE,)).threads_of(ENGINE, problem, limits.threads)
+        team = replace(team, engines=(ENGINE,))
+        threads = team.threads_of(ENGINE, problem, limits.threads, set_ups=True)
         return FineClockSolve(plans.prepared, plans.best, replace(limits, threads=threads))
 
     @property

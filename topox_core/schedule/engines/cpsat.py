@@ -14,7 +14,7 @@ from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
-from topox_core.schedule.engines.cpsat_size import WHOLE_TASKS
+from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -110,7 +110,8 @@ def _whole(
             anew = known.makespan < shortest and age.little_is_lost  # noqa: B023 - called within this round only
             return stop() or known.close_enough or anew
 
-        run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
+        limits, linear = known.limits, coarse.n >= LEARNING_TASKS
+        run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
         outcome = model.solve(
             run,
             better_elsewhere,

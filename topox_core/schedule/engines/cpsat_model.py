@@ -18,7 +18,6 @@ from topox_core.errors import InputError
 from topox_core.model.csr import grouped, row_of_entry
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS
 from topox_core.schedule.problem import Int, Int32, Problem
 
 MAX_INTERVALS = 120_000
@@ -29,11 +28,15 @@ Ended = Literal["optimal", "infeasible", "stopped"]
 
 @dataclass(frozen=True)
 class Run:
-    """How long a solve may take, and what makes it repeatable."""
+    """How long a solve may take, what makes it repeatable, and whether it has linear programmes from the first worker on.
+
+    Without them, learning from conflicts decides small problems and neighbourhoods sooner.
+    """
 
     time_limit_s: float
     workers: int = 1
     seed: int = 0
+    linear: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class Model:
         solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
         solver.parameters.random_seed = run.seed
         solver.parameters.symmetry_level = 1
-        _divide(solver.parameters, run.workers, self._problem.n)
+        _divide(solver.parameters, run)
         if on_bound is not None and self._makespan is not None:
             tell = on_bound
             solver.best_bound_callback = lambda bound: tell(round(bound))
@@ -211,25 +214,26 @@ class Model:
                 solver.stop_search()
 
 
-def _divide(parameters: Any, workers: int, tasks: int) -> None:
-    """Say what each core does.
+def _divide(parameters: Any, run: Run) -> None:
+    """Say what each worker does (``benchmarks/proofs.py`` measures it).
 
-    Learning from conflicts decides small problems and neighbourhoods, and linear programmes cost more
-    than they tell (``benchmarks/proofs.py``). OR-Tools gives the first of two workers linear
-    programmes, and the second searches for schedules only, which the local search does.
+    Left alone, OR-Tools gives the first of two workers linear programmes, and the second looks for
+    schedules only, which the local search does.
     """
-    parameters.num_workers = workers
-    if workers == 1:
+    parameters.num_workers = run.workers
+    if run.linear:
+        return
+    if run.workers == 1:
         parameters.linearization_level = 0
-    elif tasks < LEARNING_TASKS:
-        learning = type(parameters)()
-        learning.name = "learning"
-        learning.linearization_level = 0
-        learning.use_disjunctive_constraint_in_cumulative = False
-        parameters.subsolver_params.append(learning)
-        parameters.extra_subsolvers.append(learning.name)
-        if workers == 2:
-            parameters.num_full_subsolvers = 2
+        return
+    learning = type(parameters)()
+    learning.name = "learning"
+    learning.linearization_level = 0
+    learning.use_disjunctive_constraint_in_cumulative = False
+    parameters.subsolver_params.append(learning)
+    parameters.extra_subsolvers.append(learning.name)
+    if run.workers == 2:
+        parameters.num_full_subsolvers = 2
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):

@@ -12,6 +12,7 @@ from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.cpsat_model import Run
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
+from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS
 from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
 from topox_core.schedule.engines.on_ports import SetUpRoot
@@ -145,7 +146,8 @@ class _Search:
             late = gives_way and self._far()
             return self._stop() or late or known.close_enough or (heard and age.little_is_lost)
 
-        run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
+        limits, linear = known.limits, root.coarse.n >= LEARNING_TASKS
+        run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
         outcome = model.solve(run, better_elsewhere, self._offer, None if strict else self._raise)
         if outcome.start is not None:
             self._offer(outcome.start, outcome.ports)

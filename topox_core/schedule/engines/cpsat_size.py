@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 WHOLE_TASKS = 600  # up to so many the problem is one model
-LEARNING_TASKS = 250  # below, one core of several searches without linear programmes
+LEARNING_TASKS = 250  # below, learning from conflicts decides sooner than linear programmes
