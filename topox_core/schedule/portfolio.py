@@ -33,7 +33,7 @@ PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
 # Seconds without gain after which the search gives way to exact engines: on small problems, which engines decide, and
 # per pair of tasks on larger ones, where the search often finds the last slot; how much it gives way.
-IDLE_S, IDLE_A_PAIR_S, LOWEST = 0.3, 1e-4, 19
+IDLE_S, IDLE_A_PAIR_S, LOWEST = 0.1, 1e-4, 19
 # What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
 SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
 # Beside the engines goes first the search, after so long more bounds, for at most a share of the time.

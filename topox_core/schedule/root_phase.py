@@ -9,13 +9,15 @@ from topox_core.runs.cores import give_way
 from topox_core.runs.stopping import AfterSeconds, Stop, WhenSet
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 
 ROOT_TASKS = 600  # up to so many tasks bounds are raised by propagation
-ROOT_S, ROOT_SEARCH_S = 0.2, 0.05
+# Seconds of that: where CP-SAT only learns it decides soon itself, and the sooner the earlier it starts.
+ROOT_S, LEARNT_SOON_S, ROOT_SEARCH_S = 0.2, 0.1, 0.05
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,10 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
     beside = threading.Thread(target=_search, args=(search, WhenSet(enough), True), daemon=True)
     if limits.threads > 1:
         beside.start()
-    known = initially_known(
-        planner.problem,
-        Limits(min(ROOT_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
-    )
-    raise_bounds(planner.problem, 1, known, AfterSeconds(min(ROOT_S, limits.time_limit_s)))
+    root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
+    root_s = min(root_s, limits.time_limit_s)
+    known = initially_known(planner.problem, Limits(root_s, bound=bound, start=plan.reduced_start))
+    raise_bounds(planner.problem, 1, known, AfterSeconds(root_s))
     enough.set()
     if limits.threads > 1:
         beside.join()
