@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
-from topox_core.schedule.kernels.moves import CIRCUIT, MOVES, Float, Neighbours, Random, moved
+from topox_core.schedule.kernels.moves import CIRCUIT, MOVES, Float, Move, Neighbours, Random, moved
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_key, by_time
 from topox_core.schedule.problem import Int, Int32
@@ -17,8 +17,10 @@ from topox_core.schedule.problem import Int, Int32
 SEASON = 64  # candidates between two looks at which moves paid
 FADE = 0.9  # of what a season taught, a season later
 # What is chosen for every candidate, each by what it paid: the move, the direction of the first
-# pass, and how far tasks move.
-FORWARDS, BACKWARDS, NEAR, FAR, CHOICES = MOVES, MOVES + 1, MOVES + 2, MOVES + 3, MOVES + 4
+# pass, how far tasks move, and in large problems, where one move changes next to nothing, whether
+# there is one move or several.
+FORWARDS, BACKWARDS, NEAR, FAR, ONE, SEVERAL, CHOICES = range(MOVES, MOVES + 7)
+SEVERAL_FROM, MOST_MOVES = 5_000, 8  # tasks; moves
 KEYS_A_SLOT = 64  # finer differences between keys than this are none
 DOUBT = 16.0  # tries that count as average before a choice has a rate of its own
 EVENLY = 0.3  # share of the candidates whose choices are not steered
@@ -157,7 +159,7 @@ def drawn(random: Random, weight: NDArray[np.float64], first: int, last: int) ->
 @compiled
 def turn_season(state: State) -> None:
     """Give choices that paid more weight, and forget what is long ago."""
-    for first, last in ((0, MOVES), (FORWARDS, NEAR), (NEAR, CHOICES)):
+    for first, last in ((0, MOVES), (FORWARDS, NEAR), (NEAR, ONE), (ONE, CHOICES)):
         mean = (state.paid[first:last].sum() + 1e-9) / (state.tried[first:last].sum() + 1e-6)
         total = 0.0
         for choice in range(first, last):
@@ -206,8 +208,12 @@ def improve(state: State, space: SearchSpace, candidates: int, random: Random) -
         enough = max(space.target, number[MAKESPAN] - 1)
         kind = drawn(random, state.weight, 0, moves)
         direction = drawn(random, state.weight, FORWARDS, NEAR)
-        reach = drawn(random, state.weight, NEAR, CHOICES)
-        key = moved(random, kind, reach == FAR, state.now, space.tail, enough, tasks, space.rows)
+        reach = drawn(random, state.weight, NEAR, ONE)
+        large = len(state.now) >= SEVERAL_FROM
+        often = drawn(random, state.weight, ONE, CHOICES) if large else ONE
+        times = int(random.integers(2, MOST_MOVES + 1)) if often == SEVERAL else 1
+        move = Move(kind, times, reach == FAR)
+        key = moved(random, move, state.now, space.tail, enough, tasks, space.rows)
         if direction == BACKWARDS:
             candidate = backwards_first(key, space, number[HORIZON])
         else:
@@ -216,11 +222,11 @@ def improve(state: State, space: SearchSpace, candidates: int, random: Random) -
             return False
         late = lateness(candidate.start, tasks.duration, space.tail, enough)
         number[STEP] += 1
-        for choice in (kind, direction, reach):
+        for choice in (kind, direction, reach, often):
             state.tried[choice] += 1
         number[IDLE] += 1
         if take(state, candidate, late, space, kind):
-            for choice in (kind, direction, reach):
+            for choice in (kind, direction, reach, often):
                 state.paid[choice] += 1
             number[IDLE] = 0
         if number[STEP] % SEASON == 0:

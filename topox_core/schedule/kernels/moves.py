@@ -29,6 +29,14 @@ class Neighbours(NamedTuple):
     pair_task: Int32
 
 
+class Move(NamedTuple):
+    """Which kind of move, made how many times in different places, and whether it may be a long one."""
+
+    kind: int
+    times: int
+    afar: bool
+
+
 @compiled
 def spread(random: Random, low: float, high: float) -> float:
     """Return a random number between two others, evenly on a logarithmic scale."""
@@ -202,31 +210,32 @@ def join_circuits(random: Random, key: Float, slot: int, rows: Neighbours) -> No
 @compiled
 def moved(
     random: Random,
-    kind: int,
-    afar: bool,
+    move: Move,
     start: Int,
     tail: Int,
     enough: int,
     tasks: Tasks,
     rows: Neighbours,
 ) -> Float:
-    """Return the keys of a neighbour of a schedule; ``enough`` is the last end that is not late, ``afar`` allows long moves."""
+    """Return the keys of a neighbour of a schedule; ``enough`` is the last end that is not late."""
+    kind = move.kind
     key = start.astype(np.float64)
-    far = max(NEAR_SLOTS * tasks.slot, FAR_SHARE * enough) if afar else NEAR_SLOTS * tasks.slot
-    if kind == ALL:
-        shake_all(random, key, tasks.slot)
-    elif kind == FEW:
-        shift_few(random, key, tasks.slot, far)
-    elif kind == WINDOW:
-        shuffle_window(random, key, tasks.slot)
-    elif kind == CHAIN:
-        pull_chain(random, key, start, tail, enough, tasks, far)
-    elif kind == TREE:
-        pull_tree(random, key, start, tail, enough, tasks, far)
-    elif kind == RESOURCE:
-        shuffle_resource(random, key, tasks.slot, rows, far)
-    elif kind == HOLE:
-        fill_holes(random, key, start, tail, enough, tasks, rows)
-    else:
-        join_circuits(random, key, tasks.slot, rows)
+    far = max(NEAR_SLOTS * tasks.slot, FAR_SHARE * enough) if move.afar else NEAR_SLOTS * tasks.slot
+    for _ in range(1 if kind == ALL else move.times):
+        if kind == ALL:
+            shake_all(random, key, tasks.slot)
+        elif kind == FEW:
+            shift_few(random, key, tasks.slot, far)
+        elif kind == WINDOW:
+            shuffle_window(random, key, tasks.slot)
+        elif kind == CHAIN:
+            pull_chain(random, key, start, tail, enough, tasks, far)
+        elif kind == TREE:
+            pull_tree(random, key, start, tail, enough, tasks, far)
+        elif kind == RESOURCE:
+            shuffle_resource(random, key, tasks.slot, rows, far)
+        elif kind == HOLE:
+            fill_holes(random, key, start, tail, enough, tasks, rows)
+        else:
+            join_circuits(random, key, tasks.slot, rows)
     return key
