@@ -9,9 +9,12 @@ in turn, in a process of its own on the same cores. Prints a line for each insta
 to the proof, and how many every way proved.
 
 Ways: ``straight`` (the model alone, as a peer writes it), ``one-worker`` (the same with one), ``four`` (with two a
-core), ``no-symmetry`` (our model, which looks for less symmetry, in windows that end with a rule's schedule), ``hint``
-(that schedule told), ``horizon`` (only shorter schedules are looked for), ``windows`` (after propagation), ``shaved``
-(after shaving), ``auto`` (our whole solve).
+core), ``learning`` (a worker that learns from conflicts without linear programmes beside OR-Tools' first),
+``one-learning`` (that worker alone), ``plain-learning`` (as ``learning``, and without disjunctive reasoning on pairs in
+cumulatives, which is how we solve small problems). Then our model, its work divided as OR-Tools does: ``no-symmetry``
+(which looks for less symmetry, in windows that end with a rule's schedule), ``hint`` (that schedule as a hint),
+``horizon`` (only shorter schedules are looked for), ``windows`` (after propagation), ``shaved`` (after shaving). And
+``auto`` (our whole solve).
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -91,12 +95,17 @@ def made(seed: int) -> str:
 Found = tuple[int | None, int, float]  # makespan, bound, seconds
 
 
-def straight(problem: Problem, seconds: float, cores: int) -> Found:
-    """Solve the straight model."""
+def straight(
+    problem: Problem,
+    seconds: float,
+    cores: int,
+    change: Callable[[Any], None] | None = None,
+) -> Found:
+    """Solve the straight model, with OR-Tools' parameters as ``change`` leaves them."""
     from benchmarks.side_by_side.peer import plain_cpsat
 
     began = time.monotonic()
-    start, bound, _ = plain_cpsat(problem, seconds, cores, lambda _start, _bound: None)
+    start, bound, _ = plain_cpsat(problem, seconds, cores, lambda _start, _bound: None, change)
     took = time.monotonic() - began
     makespan = None if start is None else int((np.array(start) + problem.duration).max(initial=0))
     return makespan, int(np.ceil(bound - 1e-6)), took
@@ -105,6 +114,18 @@ def straight(problem: Problem, seconds: float, cores: int) -> Found:
 def one_worker(problem: Problem, seconds: float, cores: int) -> Found:  # noqa: ARG001 - one core is the point
     """Solve the straight model on one core."""
     return straight(problem, seconds, 1)
+
+
+def learning(problem: Problem, seconds: float, cores: int, disjunctive: bool) -> Found:
+    """Solve the straight model with our division of work among the workers, with disjunctive reasoning or without."""
+    from topox_core.schedule.engines.cpsat_model import Run, divide_work
+
+    def change(parameters: Any) -> None:
+        divide_work(parameters, Run(seconds, cores))
+        for worker in parameters.subsolver_params:
+            worker.use_disjunctive_constraint_in_cumulative = disjunctive
+
+    return straight(problem, seconds, cores, change)
 
 
 def _within(
@@ -137,7 +158,7 @@ def _within(
     model = Model(problem, narrower, bound, horizon, minimise=True)
     if hint:
         model.hint(plan.start)
-    outcome = model.solve(Run(seconds - (time.monotonic() - began), cores), never)
+    outcome = model.solve(Run(seconds - (time.monotonic() - began), cores, linear=True), never)
     took = time.monotonic() - began
     if outcome.ended == "infeasible":
         return plan.makespan, plan.makespan, took
@@ -160,6 +181,9 @@ WAYS: dict[str, Callable[[Problem, float, int], Found]] = {
     "straight": straight,
     "one-worker": one_worker,
     "four": lambda p, s, c: straight(p, s, 2 * c),
+    "learning": lambda p, s, c: learning(p, s, c, True),
+    "one-learning": lambda p, s, c: learning(p, s, 1, True),  # noqa: ARG005 - one core is the point
+    "plain-learning": lambda p, s, c: learning(p, s, c, False),
     "no-symmetry": lambda p, s, c: _within(p, s, c, False, False, ""),
     "hint": lambda p, s, c: _within(p, s, c, True, False, ""),
     "horizon": lambda p, s, c: _within(p, s, c, False, True, ""),

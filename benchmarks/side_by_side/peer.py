@@ -31,9 +31,16 @@ Tell = Callable[[Any, float], None]  # start slots (or None) and the bound in sl
 
 
 def plain_cpsat(
-    problem: Problem, seconds: float, cores: int, tell: Tell
+    problem: Problem,
+    seconds: float,
+    cores: int,
+    tell: Tell,
+    change: Callable[[Any], None] | None = None,
 ) -> tuple[Any, float, bool]:
-    """Solve the straight interval model: no-overlap on devices and single ports, cumulative elsewhere, nothing more."""
+    """Solve the straight interval model: no-overlap on devices and single ports, cumulative elsewhere, nothing more.
+
+    ``change`` is given OR-Tools' parameters, for experiments.
+    """
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -67,6 +74,8 @@ def plain_cpsat(
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = cores
+    if change is not None:
+        change(solver.parameters)
     status = solver.solve(model, Heard())
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return (

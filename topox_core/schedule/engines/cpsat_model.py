@@ -171,7 +171,7 @@ class Model:
         solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
         solver.parameters.random_seed = run.seed
         solver.parameters.symmetry_level = 1
-        _divide(solver.parameters, run)
+        divide_work(solver.parameters, run)
         if on_bound is not None and self._makespan is not None:
             tell = on_bound
             solver.best_bound_callback = lambda bound: tell(round(bound))
@@ -214,7 +214,7 @@ class Model:
                 solver.stop_search()
 
 
-def _divide(parameters: Any, run: Run) -> None:
+def divide_work(parameters: Any, run: Run) -> None:
     """Say what each worker does (``benchmarks/proofs.py`` measures it).
 
     Left alone, OR-Tools gives the first of two workers linear programmes, and the second looks for
