@@ -150,7 +150,7 @@ def _within(
         else (
             propagator.propagated(given, horizon)
             if narrowed == "propagated"
-            else propagator.shaved(given, horizon, True, lambda: False)
+            else propagator.shaved(given, horizon, "thorough", lambda: False)
         )
     )
     if narrower is None:

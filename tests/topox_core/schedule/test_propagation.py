@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from tests.conftest import long_after
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
@@ -15,6 +18,8 @@ from topox_core.schedule.bounds.windows import critical_path, windows
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.printed import solve_printed
+from topox_core.schedule.kernels.propagation import Constraints, energy
+from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.psplib import read_psplib
 
@@ -53,12 +58,13 @@ def test_windows_keep_every_start_of_an_optimal_schedule_and_bounds_stay_below_i
         for horizon in (optimum, optimum + 2):
             given = windows(problem, horizon)
             plain = Propagator(problem).propagated(given, horizon)
-            quick = Propagator(problem).shaved(given, horizon, False, never)
-            thorough = Propagator(problem).shaved(given, horizon, True, never)
+            quick = Propagator(problem).shaved(given, horizon, "quick", never)
+            thorough = Propagator(problem).shaved(given, horizon, "thorough", never)
+            deep = Propagator(problem).shaved(given, horizon, "deep", never)
             # Barriers and the like may keep to slots without loss, so compare them on their own
             # clock.
             start = found.start // given.clock * given.clock
-            for narrowed in (plain, quick, thorough):
+            for narrowed in (plain, quick, thorough, deep):
                 assert narrowed is not None
                 assert (narrowed.earliest <= start).all()
                 assert (start <= narrowed.latest).all()
@@ -73,13 +79,14 @@ def test_windows_narrow_from_rule_to_rule():
         rules = (
             given,
             Propagator(problem).propagated(given, horizon),
-            Propagator(problem).shaved(given, horizon, False, never),
-            Propagator(problem).shaved(given, horizon, True, never),
+            Propagator(problem).shaved(given, horizon, "quick", never),
+            Propagator(problem).shaved(given, horizon, "thorough", never),
+            Propagator(problem).shaved(given, horizon, "deep", never),
         )
         widths.append([int((w.latest - w.earliest).sum()) for w in rules])
     totals = np.sum(widths, axis=0).tolist()
     assert all((np.diff(row) <= 0).all() for row in widths)
-    assert totals[0] > totals[1] > totals[2] >= totals[3]
+    assert totals[0] > totals[1] > totals[2] >= totals[3] >= totals[4]
 
 
 def test_the_bound_counts_the_work_of_a_port_between_head_and_tail():
@@ -90,6 +97,93 @@ def test_the_bound_counts_the_work_of_a_port_between_head_and_tail():
     problem = build([2, 3, 3, 3, 4], transfers, edges)
     assert critical_path(problem) == 9
     assert bound_of(problem, 40) == 15 == brute_force(problem)
+
+
+def test_the_bound_counts_circuits_that_nothing_can_use_yet():
+    # Compute ends after 1, 5 and 7, each starts a transfer of 6 through two circuits of one server: from 5 on
+    # two of the first transfer are left, 2 + 6 + 6 on two circuits, although all work fits into 1 + 9.
+    transfers = {3: (0, 1), 4: (0, 1), 5: (0, 1)}
+    edges = [(0, 3), (1, 4), (2, 5)]
+    two = Fabric(switches=2, ports_per_server=2)
+    problem = build([1, 4, 2, 6, 6, 6], transfers, [*edges, (0, 1), (1, 2)], two)
+    start = windows(problem, 40)
+    assert Propagator(problem).propagated(windows(problem, 11), 11) is None
+    assert start.earliest.tolist() == [0, 1, 5, 1, 5, 7]
+    assert bound_of(problem, 40) == 13 == brute_force(problem)
+
+
+@drawn(
+    st.lists(
+        st.tuples(st.integers(0, 12), st.integers(0, 9), st.integers(1, 5), st.integers(1, 2)),
+        min_size=1,
+        max_size=7,
+    ),
+    st.integers(2, 3),
+)
+def test_energy_sees_every_overload_from_a_moment_where_a_window_begins(tasks, capacity):
+    earliest, slack, duration, demand = (
+        np.array(column, np.int64) for column in zip(*tasks, strict=True)
+    )
+    latest = earliest + slack
+    before, overloads = np.append(earliest, latest), 0
+    for a in before.tolist():
+        for b in range(a + 1, int((latest + duration).max()) + 1):
+            least = np.minimum.reduce(
+                [duration, np.full_like(duration, b - a), earliest + duration - a, b - latest]
+            )
+            overloads += int((demand * np.maximum(least, 0)).sum()) > capacity * (b - a)
+    assert energy_holds(earliest, latest, duration, demand, capacity) <= (overloads == 0)
+
+
+@drawn(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(1, 3), st.integers(1, 2)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(2, 3),
+)
+def test_energy_strikes_no_start_that_a_schedule_has(tasks, capacity):
+    earliest, slack, duration, demand = (
+        np.array(column, np.int64) for column in zip(*tasks, strict=True)
+    )
+    latest = earliest + slack
+    schedules = [
+        start
+        for start in itertools.product(
+            *(
+                range(e, last + 1)
+                for e, last in zip(earliest.tolist(), latest.tolist(), strict=True)
+            )
+        )
+        if all(
+            sum(d for s, p, d in zip(start, duration, demand, strict=True) if s <= t < s + p)
+            <= capacity
+            for t in range(15)
+        )
+    ]
+    held = energy_holds(earliest, latest, duration, demand, capacity)
+    assert held or not schedules
+    for start in schedules:
+        assert (earliest <= start).all() and (start <= latest).all()
+
+
+def energy_holds(earliest, latest, duration, demand, capacity) -> bool:
+    """Apply energetic reasoning to one resource, in place."""
+    n = len(duration)
+    none, all_of_them = np.zeros(n + 1, np.int32), np.arange(n, dtype=np.int32)
+    edges = Precedence(all_of_them, none, none[:0], duration, np.ones(n, np.int64))
+    given = Constraints(
+        edges,
+        np.array([0, n], np.int32),
+        all_of_them,
+        demand,
+        np.array([capacity], np.int64),
+        np.ones(1, np.int64),
+        np.arange(n + 1, dtype=np.int32),
+        np.zeros(n, np.int32),
+    )
+    return energy(0, earliest, latest, given, np.zeros(1, np.bool_))
 
 
 def test_transfers_that_may_share_a_circuit_are_not_counted_twice():
@@ -106,7 +200,7 @@ def test_one_device_bounds_its_compute_and_nothing_without_it():
 def test_asked_to_stop_it_keeps_what_is_proved():
     problem = build([4, 5, 6], devices={0: 0, 1: 0, 2: 0})
     assert raised_bound(Propagator(problem), 6, 40, 1, 60.0, lambda: True) == 6
-    narrowed = Propagator(problem).shaved(windows(problem, 15), 15, True, lambda: True)
+    narrowed = Propagator(problem).shaved(windows(problem, 15), 15, "thorough", lambda: True)
     assert narrowed is not None
 
 

@@ -6,22 +6,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from topox_core.model.csr import pointer_of, row_of_entry
 from topox_core.schedule.bounds.windows import Windows, windows, within
-from topox_core.schedule.kernels.propagation import Constraints, propagate, shave
+from topox_core.schedule.kernels.propagation import Constraints, propagate, shave, shave_deeply
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
-# Larger problems are left to windows from the critical path: a shaving pass would take longer than
-# it saves.
-MAX_TASKS = 4000
-# Up to so many tasks trials use energetic reasoning too; beyond, bounds do where they have so long.
+# Single starts of larger problems are not tried: a pass would take longer than it saves.
+SHAVED_TASKS = 4000
 # Trials with energy: up to so many tasks, or where there is so much time a task.
 THOROUGH_TASKS, THOROUGH_S_A_TASK = 500, 0.005
 MAX_MOMENTS = 20_000
+# Energetic reasoning: for resources with up to so many tasks, in windows and in trials of starts.
+ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
+# Of the tasks that a trial changes, so many are shaved in turn; that may take so much of the time.
+DEEP_TASKS, DEEP_SHARE = 30, 0.5
+# Of single starts: with quick rules only, with energetic reasoning, and with what changes shaved in turn.
+Trials = Literal["quick", "thorough", "deep"]
 Refuter = Callable[[Windows, int], Windows | None]
 PASSES = 3
 
@@ -61,29 +66,38 @@ class Propagator:
         )
 
     def worthwhile(self, horizon: int) -> bool:
-        """Whether the problem is small enough."""
-        return 0 < self.problem.n <= MAX_TASKS and horizon <= MAX_MOMENTS
+        """Whether there are tasks, and few enough moments."""
+        return self.problem.n > 0 and horizon <= MAX_MOMENTS
+
+    @property
+    def shaves(self) -> bool:
+        """Whether the problem is small enough for trials of single starts."""
+        return self.problem.n <= SHAVED_TASKS
 
     def thorough_within(self, seconds: float) -> bool:
         """Whether trials of single starts with energy come to an end in so many seconds."""
-        return self.problem.n <= THOROUGH_TASKS or seconds >= THOROUGH_S_A_TASK * self.problem.n
+        n = self.problem.n
+        return self.shaves and (n <= THOROUGH_TASKS or seconds >= THOROUGH_S_A_TASK * n)
 
     def propagated(self, given: Windows, horizon: int) -> Windows | None:
         """Return narrower windows, or None: no schedule lies within those given."""
-        return self._run(given, horizon, 0, False, lambda: False)
+        return self._run(given, horizon, (), lambda: False)
 
     def shaved(
-        self, given: Windows, horizon: int, thorough: bool, stop: Callable[[], bool]
+        self, given: Windows, horizon: int, trials: Trials, stop: Callable[[], bool]
     ) -> Windows | None:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
-        ``thorough`` trials use energetic reasoning too: some twenty times slower, and stronger by a
-        few per cent: for small problems, or where there is time.
+        ``thorough`` trials use energetic reasoning too: some ten times slower, and stronger by a
+        few per cent: for small problems, or where there is time. ``deep`` ones come after those and
+        shave what each start narrows.
         """
-        return self._run(given, horizon, PASSES, thorough, stop)
+        return self._run(
+            given, horizon, ("thorough", "deep") if trials == "deep" else (trials,), stop
+        )
 
     def _run(
-        self, given: Windows, horizon: int, passes: int, thorough: bool, stop: Callable[[], bool]
+        self, given: Windows, horizon: int, stages: tuple[Trials, ...], stop: Callable[[], bool]
     ) -> Windows | None:
         constraints = self._constraints
         constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
@@ -92,23 +106,27 @@ class Propagator:
             return None
         profile = np.zeros(horizon + 2, np.int64)
         dirty = np.ones(len(constraints.capacity), np.bool_)
-        if not propagate(earliest, latest, constraints, profile, dirty, True):
+        if not propagate(earliest, latest, constraints, profile, dirty, ENERGY_TASKS):
             return None
-        for _ in range(passes):
-            shrank = False
-            # Narrow windows first: fixing one of those settles most.
-            for j in np.argsort(latest - earliest, kind="stable").tolist():
-                if stop():
-                    return Windows(earliest, latest, given.clock)
-                change = shave(j, earliest, latest, constraints, profile, dirty, thorough)
-                if change < 0:
+        for trials in stages:
+            energy_tasks = 0 if trials == "quick" else TRIAL_ENERGY_TASKS
+            room = (earliest, latest, constraints, profile, dirty, energy_tasks)
+            for _ in range(PASSES):
+                shrank = False
+                # Narrow windows first: fixing one of those settles most.
+                for j in np.argsort(latest - earliest, kind="stable").tolist():
+                    if stop():
+                        return Windows(earliest, latest, given.clock)
+                    deep = trials == "deep"
+                    change = shave_deeply(j, *room, DEEP_TASKS) if deep else shave(j, *room)
+                    if change < 0:
+                        return None
+                    shrank = shrank or change > 0
+                dirty[:] = True
+                if not propagate(earliest, latest, constraints, profile, dirty, ENERGY_TASKS):
                     return None
-                shrank = shrank or change > 0
-            dirty[:] = True
-            if not propagate(earliest, latest, constraints, profile, dirty, True):
-                return None
-            if not shrank:
-                break
+                if not shrank:
+                    break
         return Windows(earliest, latest, given.clock)
 
 
@@ -137,19 +155,24 @@ def raised_bound(
     known
         Valid heads and tails, better than the critical path's: the windows begin with them.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
 
     def late() -> bool:
-        return time.monotonic() >= deadline or stop()
+        return time.monotonic() >= began + seconds or stop()
 
-    def shaved(thorough: bool) -> Refuter:
-        return lambda given, length: propagator.shaved(given, length, thorough, late)
+    def shaved(trials: Trials, late: Callable[[], bool] = late) -> Refuter:
+        return lambda given, length: propagator.shaved(given, length, trials, late)
+
+    def late_for_depth() -> bool:
+        return time.monotonic() >= began + DEEP_SHARE * seconds or stop()
 
     thorough = propagator.thorough_within(seconds)
-    slow = thorough and propagator.problem.n > THOROUGH_TASKS  # quick trials find nothing there
+    small = propagator.problem.n <= THOROUGH_TASKS
+    slow = thorough and not small  # quick trials find nothing there
     refuters: list[Refuter] = [propagator.propagated]
-    refuters += [] if slow else [shaved(False)]
-    refuters += [shaved(True)] if thorough else []
+    refuters += [shaved("quick")] if propagator.shaves and not slow else []
+    refuters += [shaved("thorough")] if thorough else []
+    refuters += [shaved("deep", late_for_depth)] if thorough and small else []
     for refuted in refuters:
         dear = slow and refuted is refuters[-1]
         open_, jump = horizon, 2 * step if dear else step

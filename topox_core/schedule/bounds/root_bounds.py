@@ -154,12 +154,12 @@ def narrow_windows(
         return None
     if not propagator.worthwhile(horizon):
         return given
-    if not thorough:
+    if not thorough or not propagator.shaves:
         return propagator.propagated(given, horizon)
     deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
     return propagator.shaved(
         given,
         horizon,
-        coarse.n <= THOROUGH_TASKS,
+        "thorough" if coarse.n <= THOROUGH_TASKS else "quick",
         lambda: stop() or time.monotonic() >= deadline,
     )

@@ -15,11 +15,6 @@ from topox_core.compiled import compiled
 from topox_core.schedule.kernels.tasks import Flags, Precedence
 from topox_core.schedule.problem import Int, Int32
 
-# Energetic reasoning looks at every pair of moments and every task of a resource: cubic, so only up
-# to so many tasks; up to the smaller number with more kinds of moments.
-ENERGY_TASKS = 150
-THOROUGH_TASKS = 40
-
 
 class Constraints(NamedTuple):
     """Everything that windows are narrowed by, ports first, then devices.
@@ -160,41 +155,84 @@ def work_between(a: int, b: int, start: int, length: int) -> int:
 
 
 @compiled
+def settle(order: Int, value: Int, count: int) -> None:
+    """Sort the first ``count`` entries of ``order`` by value; quick where they nearly are."""
+    for i in range(1, count):
+        at, place = order[i], i
+        while place > 0 and value[order[place - 1]] > value[at]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = at
+
+
+@compiled
 def energy(r: int, earliest: Int, latest: Int, given: Constraints, dirty: Flags) -> bool:
-    """Compare the work that must fall between two moments with the room on ``r`` there; False if it does not fit."""
+    """Compare the work that must fall between two moments with the room on ``r`` there; False if it does not fit.
+
+    From a moment on, the work of a task that must fall before another one grows by its demand from
+    some moment to some other, so that all second moments at which room may be least are seen in one
+    sweep (the ends of these stretches: Derrien & Petit 2014).
+    """
     duration, clock = given.edges.duration, given.edges.clock
     tasks = given.task[given.task_ptr[r] : given.task_ptr[r + 1]]
     demand = given.demand[given.task_ptr[r] : given.task_ptr[r + 1]]
     capacity, unit = given.capacity[r], given.unit[r]
     k = len(tasks)
-    kinds = 2 if k <= THOROUGH_TASKS else 1
     first, last, length = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
-    biggest = 0
+    biggest, most = 0, 0
     for i in range(k):
         j = tasks[i]
         first[i], last[i], length[i] = earliest[j] // unit, latest[j] // unit, duration[j] // unit
-        biggest = max(biggest, demand[i] * length[i])
-    for opened in range(kinds * k):
-        a = first[opened] if opened < k else last[opened - k]
-        for closed in range(kinds * k):
-            b = (
-                last[closed] + length[closed]
-                if closed < k
-                else first[closed - k] + length[closed - k]
-            )
-            if b <= a:
+        biggest, most = max(biggest, demand[i] * length[i]), max(most, demand[i])
+    moments = np.sort(np.concatenate((first, last)))
+    by_start = np.argsort(last)
+    by_end = by_start.copy()
+    begin, end = last.copy(), last.copy()
+    left = k
+    for number in range(len(moments)):
+        a = moments[number]
+        if number > 0 and a == moments[number - 1]:
+            continue
+        left = 0
+        for place in range(len(by_start)):
+            i = by_start[place]
+            if first[i] + length[i] > a:
+                by_start[left] = i
+                left += 1
+        by_start = by_start[:left]
+        left = 0
+        for place in range(len(by_end)):
+            i = by_end[place]
+            must = min(length[i], first[i] + length[i] - a)
+            if must > 0:
+                begin[i] = max(a, last[i])
+                end[i] = begin[i] + must
+                by_end[left] = i
+                left += 1
+        by_end = by_end[:left]
+        settle(by_end, end, left)
+        done, rate, now, started = 0, 0, a, 0
+        for place in range(left):
+            b = end[by_end[place]]
+            while started < left and begin[by_start[started]] < b:
+                i = by_start[started]
+                done += rate * (begin[i] - now)
+                now = begin[i]
+                rate += demand[i]
+                started += 1
+            done += rate * (b - now)
+            now = b
+            rate -= demand[by_end[place]]
+            if place + 1 < left and end[by_end[place + 1]] == b:
                 continue
-            slack = capacity * (b - a)
-            for i in range(k):
-                must = min(
-                    work_between(a, b, first[i], length[i]), work_between(a, b, last[i], length[i])
-                )
-                slack -= demand[i] * must
+            slack = capacity * (b - a) - done
             if slack < 0:
                 return False
-            if slack >= biggest:
+            if slack >= min(biggest, most * (b - a)):
                 continue
             for i in range(k):
+                if slack >= demand[i] * min(length[i], b - a):
+                    continue
                 early, late = (
                     work_between(a, b, first[i], length[i]),
                     work_between(a, b, last[i], length[i]),
@@ -219,30 +257,52 @@ def propagate(
     given: Constraints,
     profile: Int,
     dirty: Flags,
-    with_energy: bool,
+    energy_tasks: int,
 ) -> bool:
     """Apply all rules until nothing changes; False proves that no schedule lies within the windows.
 
     ``dirty`` flags the resources whose tasks changed; ``profile`` is room to work in, an entry a tick up to
-    the horizon and one more.
+    the horizon and one more. Resources with more than ``energy_tasks`` tasks are spared energetic reasoning.
     """
-    again = True
-    while again:
-        if not precedence(earliest, latest, given.edges, dirty, given.use_ptr, given.use_resource):
-            return False
-        again = False
+    tight = dirty.copy()  # resources whose energy is looked at once the quick rules change nothing
+    while True:
+        again = True
+        while again:
+            if not precedence(
+                earliest, latest, given.edges, dirty, given.use_ptr, given.use_resource
+            ):
+                return False
+            again = False
+            for r in range(len(given.capacity)):
+                if not dirty[r]:
+                    continue
+                dirty[r], tight[r], again = False, True, True
+                moments = (len(profile) - 2) // given.unit[r] + 2
+                if not time_table(r, earliest, latest, given, profile[:moments], dirty):
+                    return False
         for r in range(len(given.capacity)):
-            if not dirty[r]:
-                continue
-            dirty[r] = False
-            moments = (len(profile) - 2) // given.unit[r] + 2
-            if not time_table(r, earliest, latest, given, profile[:moments], dirty):
+            few = given.task_ptr[r + 1] - given.task_ptr[r] <= energy_tasks
+            if tight[r] and few and not energy(r, earliest, latest, given, dirty):
                 return False
-            few = given.task_ptr[r + 1] - given.task_ptr[r] <= ENERGY_TASKS
-            if with_energy and few and not energy(r, earliest, latest, given, dirty):
-                return False
-            again = True
-    return True
+            tight[r] = False
+        if not dirty.any():
+            return True
+
+
+@compiled
+def propagate_from(
+    j: int,
+    earliest: Int,
+    latest: Int,
+    given: Constraints,
+    profile: Int,
+    dirty: Flags,
+    energy_tasks: int,
+) -> bool:
+    """Propagate what a change of task j's window alone brings."""
+    dirty[:] = False
+    mark(j, dirty, given.use_ptr, given.use_resource)
+    return propagate(earliest, latest, given, profile, dirty, energy_tasks)
 
 
 @compiled
@@ -253,7 +313,7 @@ def shave(
     given: Constraints,
     profile: Int,
     dirty: Flags,
-    with_energy: bool,
+    energy_tasks: int,
 ) -> int:
     """Try the first and the last starts of task j; those that propagation refutes leave the window.
 
@@ -265,15 +325,13 @@ def shave(
     for late in range(2):
         stretch = 0
         while earliest[j] < latest[j]:
-            trial_earliest, trial_latest = earliest.copy(), latest.copy()
+            first, last = earliest.copy(), latest.copy()
             stretch = min(stretch, (latest[j] - earliest[j]) // step - 1)
             if late:
-                trial_earliest[j] = latest[j] - stretch * step
+                first[j] = latest[j] - stretch * step
             else:
-                trial_latest[j] = earliest[j] + stretch * step
-            dirty[:] = False
-            mark(j, dirty, given.use_ptr, given.use_resource)
-            if propagate(trial_earliest, trial_latest, given, profile, dirty, with_energy):
+                last[j] = earliest[j] + stretch * step
+            if propagate_from(j, first, last, given, profile, dirty, energy_tasks):
                 if stretch == 0:
                     break
                 stretch = 0
@@ -284,8 +342,49 @@ def shave(
             else:
                 earliest[j] += (stretch + 1) * step
             stretch = 2 * stretch + 1
-            dirty[:] = False
-            mark(j, dirty, given.use_ptr, given.use_resource)
-            if not propagate(earliest, latest, given, profile, dirty, with_energy):
+            if not propagate_from(j, earliest, latest, given, profile, dirty, energy_tasks):
+                return -1
+    return shrank
+
+
+@compiled
+def shave_deeply(
+    j: int,
+    earliest: Int,
+    latest: Int,
+    given: Constraints,
+    profile: Int,
+    dirty: Flags,
+    energy_tasks: int,
+    most: int,
+) -> int:
+    """Try the first and the last start of task j, and shave up to ``most`` tasks whose windows that narrows.
+
+    Returns what :func:`shave` does (double shaving: Martin & Shmoys 1996).
+    """
+    step = given.edges.clock[j]
+    shrank = 0
+    for late in range(2):
+        while earliest[j] < latest[j]:
+            first, last = earliest.copy(), latest.copy()
+            if late:
+                first[j] = latest[j]
+            else:
+                last[j] = earliest[j]
+            holds = propagate_from(j, first, last, given, profile, dirty, energy_tasks)
+            narrowed = np.flatnonzero((first > earliest) | (last < latest))
+            narrowest = np.argsort((last - first)[narrowed], kind="mergesort")
+            for place in range(min(most, len(narrowest))):
+                i = narrowed[narrowest[place]]
+                if holds:
+                    holds = shave(i, first, last, given, profile, dirty, energy_tasks) >= 0
+            if holds:
+                break
+            shrank = 1
+            if late:
+                latest[j] -= step
+            else:
+                earliest[j] += step
+            if not propagate_from(j, earliest, latest, given, profile, dirty, energy_tasks):
                 return -1
     return shrank
