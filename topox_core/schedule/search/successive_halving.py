@@ -20,7 +20,9 @@ from topox_core.schedule.search.local_search import LocalSearch
 # where that is a blink.
 FIRST_ROUND, FEWEST, MOST = 20_000, 10, 150
 STAY = 3  # one in so many stays in
-PATIENCE, PATIENCE_A_TASK = 6_000, 2  # candidates without gain after which another contest begins
+# Candidates without gain after which another contest begins; in the largest problems, where each
+# takes long and a contest is over after a few thousand, (PATIENCE_LARGE / tasks) squared.
+PATIENCE, PATIENCE_A_TASK, PATIENCE_LARGE = 6_000, 2, 1_000_000
 
 
 @dataclass(eq=False)
@@ -101,11 +103,7 @@ class SuccessiveHalving:
         before, until = self.cost, self.steps + candidates
         while self.steps < until and not self.finished:
             if self._alone:
-                hope = (
-                    PATIENCE
-                    + PATIENCE_A_TASK * self.planner.problem.n
-                    - self.runners[0].search.idle
-                )
+                hope = self._patience - self.runners[0].search.idle
                 if hope > 0:
                     self._try(self.runners[0], min(hope, until - self.steps))
                 else:
@@ -121,6 +119,12 @@ class SuccessiveHalving:
     def best_plan(self) -> SchedulePlan:
         """Return the best schedule as a plan."""
         return self.best.best_plan()
+
+    @property
+    def _patience(self) -> int:
+        """Candidates that may bring nothing before another contest begins."""
+        n = self.planner.problem.n
+        return min(PATIENCE + PATIENCE_A_TASK * n, (PATIENCE_LARGE // max(1, n)) ** 2)
 
     @property
     def _alone(self) -> bool:
