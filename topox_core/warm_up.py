@@ -151,7 +151,7 @@ def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
     problem, planner = prepared.reduction.problem, prepared.planner
     makespan = planner.best_plan().reduced_makespan
     fold(problem, least=0.5)
-    raised_bound(Propagator(problem), 0, makespan, 1, math.inf, never)
+    raised_bound(Propagator(problem), 0, lambda: makespan, 1, math.inf, never)
     nothing = np.zeros(problem.n, np.int64)
     next(mean_time_bounds(problem, nothing, nothing, 0, makespan, 1))
 

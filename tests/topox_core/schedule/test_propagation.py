@@ -41,7 +41,9 @@ def never() -> bool:
 
 
 def bound_of(problem: Problem, horizon: int) -> int:
-    return raised_bound(Propagator(problem), critical_path(problem), horizon, 1, 60.0, never)
+    return raised_bound(
+        Propagator(problem), critical_path(problem), lambda: horizon, 1, 60.0, never
+    )
 
 
 @by_fabric
@@ -199,7 +201,7 @@ def test_one_device_bounds_its_compute_and_nothing_without_it():
 
 def test_asked_to_stop_it_keeps_what_is_proved():
     problem = build([4, 5, 6], devices={0: 0, 1: 0, 2: 0})
-    assert raised_bound(Propagator(problem), 6, 40, 1, 60.0, lambda: True) == 6
+    assert raised_bound(Propagator(problem), 6, lambda: 40, 1, 60.0, lambda: True) == 6
     narrowed = Propagator(problem).shaved(windows(problem, 15), 15, "thorough", lambda: True)
     assert narrowed is not None
 

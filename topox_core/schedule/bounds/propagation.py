@@ -18,8 +18,8 @@ from topox_core.schedule.problem import Int, Problem
 
 # Single starts of larger problems are not tried: a pass would take longer than it saves.
 SHAVED_TASKS = 4000
-# Trials with energy: up to so many tasks, or where there is so much time a task.
-THOROUGH_TASKS, THOROUGH_S_A_TASK = 500, 0.005
+# Up to so many tasks trials without energy come before those with it, and deep ones after.
+SMALL_TASKS = 500
 MAX_MOMENTS = 20_000
 # Energetic reasoning: for resources with up to so many tasks, in windows and in trials of starts.
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
@@ -27,7 +27,8 @@ ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 DEEP_TASKS, DEEP_SHARE = 30, 0.5
 # Of single starts: with quick rules only, with energetic reasoning, and with what changes shaved in turn.
 Trials = Literal["quick", "thorough", "deep"]
-Refuter = Callable[[Windows, int], Windows | None]
+Stop = Callable[[], bool]
+Refuter = Callable[[Windows, int, Stop], Windows | None]
 PASSES = 3
 
 
@@ -74,11 +75,6 @@ class Propagator:
         """Whether the problem is small enough for trials of single starts."""
         return self.problem.n <= SHAVED_TASKS
 
-    def thorough_within(self, seconds: float) -> bool:
-        """Whether trials of single starts with energy come to an end in so many seconds."""
-        n = self.problem.n
-        return self.shaves and (n <= THOROUGH_TASKS or seconds >= THOROUGH_S_A_TASK * n)
-
     def propagated(self, given: Windows, horizon: int) -> Windows | None:
         """Return narrower windows, or None: no schedule lies within those given."""
         return self._run(given, horizon, (), lambda: False)
@@ -89,8 +85,7 @@ class Propagator:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
         ``thorough`` trials use energetic reasoning too: some ten times slower, and stronger by a
-        few per cent: for small problems, or where there is time. ``deep`` ones come after those and
-        shave what each start narrows.
+        few per cent. ``deep`` ones come after those and shave what each start narrows.
         """
         return self._run(
             given, horizon, ("thorough", "deep") if trials == "deep" else (trials,), stop
@@ -133,7 +128,7 @@ class Propagator:
 def raised_bound(
     propagator: Propagator,
     bound: int,
-    horizon: int,
+    shortest: Callable[[], int],
     step: int,
     seconds: float,
     stop: Callable[[], bool],
@@ -144,8 +139,10 @@ def raised_bound(
 
     Parameters
     ----------
-    bound, horizon
-        A valid lower bound and the makespan of a known schedule, in ticks.
+    bound
+        A valid lower bound in ticks.
+    shortest
+        Says the makespan of the best schedule known by now, in ticks.
     step
         Ticks between makespans that can occur; ``bound`` is a multiple. Lengths are refuted in
         strides that double and, once one is not refuted, halve. With many tasks and energy the next
@@ -155,33 +152,42 @@ def raised_bound(
     known
         Valid heads and tails, better than the critical path's: the windows begin with them.
     """
-    began = time.monotonic()
+    deadline = time.monotonic() + seconds
+    enough_depth = deadline - (1 - DEEP_SHARE) * seconds
 
     def late() -> bool:
-        return time.monotonic() >= began + seconds or stop()
+        return time.monotonic() >= deadline or stop()
 
-    def shaved(trials: Trials, late: Callable[[], bool] = late) -> Refuter:
-        return lambda given, length: propagator.shaved(given, length, trials, late)
+    def shaved(trials: Trials) -> Refuter:
+        def refute(given: Windows, length: int, stop: Stop) -> Windows | None:
+            too_deep = trials == "deep"
+            return propagator.shaved(
+                given,
+                length,
+                trials,
+                lambda: stop() or (too_deep and time.monotonic() >= enough_depth),
+            )
 
-    def late_for_depth() -> bool:
-        return time.monotonic() >= began + DEEP_SHARE * seconds or stop()
+        return refute
 
-    thorough = propagator.thorough_within(seconds)
-    small = propagator.problem.n <= THOROUGH_TASKS
-    slow = thorough and not small  # quick trials find nothing there
-    refuters: list[Refuter] = [propagator.propagated]
-    refuters += [shaved("quick")] if propagator.shaves and not slow else []
-    refuters += [shaved("thorough")] if thorough else []
-    refuters += [shaved("deep", late_for_depth)] if thorough and small else []
+    small = propagator.problem.n <= SMALL_TASKS
+    refuters: list[Refuter] = [lambda given, length, _: propagator.propagated(given, length)]
+    if propagator.shaves:
+        ways: tuple[Trials, ...] = ("quick", "thorough", "deep") if small else ("thorough",)
+        refuters += [shaved(trials) for trials in ways]
     for refuted in refuters:
-        dear = slow and refuted is refuters[-1]
-        open_, jump = horizon, 2 * step if dear else step
+        dear = not small and refuted is not refuters[0]
+        open_, jump = shortest(), 2 * step if dear else step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step
             given = windows(propagator.problem, length)
             if known is not None:
                 given = within(given, propagator.problem, *known, length)
-            if refuted(given, length) is None:
+
+            def pointless(length: int = length) -> bool:
+                return late() or length >= shortest()
+
+            if refuted(given, length, pointless) is None:
                 bound, jump = length + step, jump + step if dear else 2 * jump
                 if on_bound is not None:
                     on_bound(bound)

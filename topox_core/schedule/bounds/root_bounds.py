@@ -14,7 +14,12 @@ from topox_core.schedule.bounds.mean_times import (
     mean_time_bounds,
     shares_its_waits,
 )
-from topox_core.schedule.bounds.propagation import THOROUGH_TASKS, Propagator, raised_bound
+from topox_core.schedule.bounds.propagation import (
+    SHAVED_TASKS,
+    SMALL_TASKS,
+    Propagator,
+    raised_bound,
+)
 from topox_core.schedule.bounds.set_up_bounds import (
     near_of,
     set_up_bound,
@@ -28,7 +33,7 @@ from topox_core.schedule.source import HEADS_AND_TAILS, MEAN_TIMES, PROPAGATION
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, and to narrow the windows of one
 # model.
-BOUND_SHARE, THOROUGH_SHARE = 0.25, 0.45
+BOUND_SHARE, THOROUGH_SHARE, THOROUGH_S_A_TASK = 0.25, 0.45, 0.005
 WINDOWS_SHARE = 0.1
 CONES_SHARE = 0.5
 MEANS_SHARE = 0.2
@@ -60,9 +65,9 @@ def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> in
         raised_bound(
             propagator,
             -(-known.bound // tick // step) * step,
-            horizon,
+            lambda: known.makespan // tick,
             step,
-            _share(propagator, known.left_s) * known.left_s,
+            _share(coarse.n, known.left_s) * known.left_s,
             stop,
             lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
             counted,
@@ -70,14 +75,10 @@ def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> in
     return step
 
 
-def _share(propagator: Propagator, left_s: float) -> float:
-    """Return the share of the time for bounds by propagation: more where many tasks are tried thoroughly."""
-    large = propagator.problem.n > THOROUGH_TASKS
-    return (
-        THOROUGH_SHARE
-        if large and propagator.thorough_within(BOUND_SHARE * left_s)
-        else BOUND_SHARE
-    )
+def _share(tasks: int, left_s: float) -> float:
+    """Return the share of the time for bounds by propagation: more where all of many tasks can be tried."""
+    many = SMALL_TASKS < tasks <= SHAVED_TASKS and BOUND_SHARE * left_s >= THOROUGH_S_A_TASK * tasks
+    return THOROUGH_SHARE if many else BOUND_SHARE
 
 
 def raise_bounds_with_set_ups(
@@ -98,7 +99,7 @@ def raise_bounds_with_set_ups(
         raised_bound(
             propagator,
             -(-known.bound // tick // step) * step,
-            horizon,
+            lambda: known.makespan // tick,
             step,
             min(SET_UPS_S, BOUND_SHARE * known.left_s),
             stop,
@@ -160,6 +161,6 @@ def narrow_windows(
     return propagator.shaved(
         given,
         horizon,
-        "thorough" if coarse.n <= THOROUGH_TASKS else "quick",
+        "thorough" if coarse.n <= SMALL_TASKS else "quick",
         lambda: stop() or time.monotonic() >= deadline,
     )

@@ -35,7 +35,7 @@ from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 SOURCE = ENGINES["cpsat"]
 NEIGHBOURHOODS = TraceSource("neighbourhoods", "CP-SAT neighbourhoods")
 BOUND_BY = "constraint search (CP-SAT)"
-CLOSE = 0.005  # relative gap below which a larger one is tried as a whole, once
+CLOSE = 0.01  # relative gap below which a larger one is tried as a whole, once
 WHOLE_SHARE = 0.3
 FREE_TASKS = 300  # of the first neighbourhood
 
@@ -72,7 +72,14 @@ def solve_cpsat(
         step = step_of(coarse, windows(coarse, known.makespan // tick))
         _whole(coarse, tick, step, known, limits.time_limit_s, stop, news, thorough=False)
         return known.answer("cancelled" if stop() else ended)
-    step = raise_bounds(coarse, tick, known, stop)
+
+    def stop_or_hear() -> (
+        bool
+    ):  # a shorter schedule found elsewhere ends trials that it makes pointless
+        known.take_news(news)
+        return stop()
+
+    step = raise_bounds(coarse, tick, known, stop_or_hear)
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0 and not small:
