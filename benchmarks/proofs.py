@@ -121,9 +121,7 @@ def learning(problem: Problem, seconds: float, cores: int, disjunctive: bool) ->
     from topox_core.schedule.engines.cpsat_model import Run, divide_work
 
     def change(parameters: Any) -> None:
-        divide_work(parameters, Run(seconds, cores))
-        for worker in parameters.subsolver_params:
-            worker.use_disjunctive_constraint_in_cumulative = disjunctive
+        divide_work(parameters, Run(seconds, cores), disjunctive)
 
     return straight(problem, seconds, cores, change)
 

@@ -214,11 +214,12 @@ class Model:
                 solver.stop_search()
 
 
-def divide_work(parameters: Any, run: Run) -> None:
+def divide_work(parameters: Any, run: Run, disjunctive: bool = False) -> None:
     """Say what each worker does (``benchmarks/proofs.py`` measures it).
 
     Left alone, OR-Tools gives the first of two workers linear programmes, and the second looks for
-    schedules only, which the local search does.
+    schedules only, which the local search does. ``disjunctive`` lets the one that learns reason on
+    pairs in cumulatives.
     """
     parameters.num_workers = run.workers
     if run.linear:
@@ -229,7 +230,7 @@ def divide_work(parameters: Any, run: Run) -> None:
     learning = type(parameters)()
     learning.name = "learning"
     learning.linearization_level = 0
-    learning.use_disjunctive_constraint_in_cumulative = False
+    learning.use_disjunctive_constraint_in_cumulative = disjunctive
     parameters.subsolver_params.append(learning)
     parameters.extra_subsolvers.append(learning.name)
     if run.workers == 2:
