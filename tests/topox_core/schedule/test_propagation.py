@@ -114,21 +114,24 @@ def test_the_bound_counts_circuits_that_nothing_can_use_yet():
     assert bound_of(problem, 40) == 13 == brute_force(problem)
 
 
-@drawn(
-    st.lists(
-        st.tuples(st.integers(0, 12), st.integers(0, 9), st.integers(1, 5), st.integers(1, 2)),
-        min_size=1,
-        max_size=7,
-    ),
-    st.integers(2, 3),
-)
-def test_energy_sees_every_overload_from_a_moment_where_a_window_begins(tasks, capacity):
-    earliest, slack, duration, demand = (
-        np.array(column, np.int64) for column in zip(*tasks, strict=True)
+def tasks_in_windows(earliest: int, width: int, duration: int, tasks: int):
+    """Draw columns of earliest and latest starts, durations and demands, each up to so much."""
+    task = st.tuples(
+        st.integers(0, earliest), st.integers(0, width), st.integers(1, duration), st.integers(1, 2)
     )
-    latest = earliest + slack
-    before, overloads = np.append(earliest, latest), 0
-    for a in before.tolist():
+    return st.lists(task, min_size=1, max_size=tasks).map(columns)
+
+
+def columns(tasks):
+    earliest, width, duration, demand = np.array(tasks, np.int64).T.copy()
+    return earliest, earliest + width, duration, demand
+
+
+@drawn(tasks_in_windows(12, 9, 5, 7), st.integers(2, 3))
+def test_energy_sees_every_overload_from_the_first_or_last_start_of_a_task(tasks, capacity):
+    earliest, latest, duration, demand = tasks
+    overloads = 0
+    for a in np.append(earliest, latest).tolist():
         for b in range(a + 1, int((latest + duration).max()) + 1):
             least = np.minimum.reduce(
                 [duration, np.full_like(duration, b - a), earliest + duration - a, b - latest]
@@ -137,19 +140,9 @@ def test_energy_sees_every_overload_from_a_moment_where_a_window_begins(tasks, c
     assert energy_holds(earliest, latest, duration, demand, capacity) <= (overloads == 0)
 
 
-@drawn(
-    st.lists(
-        st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(1, 3), st.integers(1, 2)),
-        min_size=1,
-        max_size=4,
-    ),
-    st.integers(2, 3),
-)
+@drawn(tasks_in_windows(5, 4, 3, 4), st.integers(2, 3))
 def test_energy_strikes_no_start_that_a_schedule_has(tasks, capacity):
-    earliest, slack, duration, demand = (
-        np.array(column, np.int64) for column in zip(*tasks, strict=True)
-    )
-    latest = earliest + slack
+    earliest, latest, duration, demand = tasks
     schedules = [
         start
         for start in itertools.product(

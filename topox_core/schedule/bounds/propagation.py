@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,15 @@ from typing import Literal
 import numpy as np
 
 from topox_core.model.csr import pointer_of, row_of_entry
+from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, never
 from topox_core.schedule.bounds.windows import Windows, windows, within
-from topox_core.schedule.kernels.propagation import Constraints, propagate, shave, shave_deeply
+from topox_core.schedule.kernels.propagation import (
+    Constraints,
+    Room,
+    propagate,
+    shave,
+    shave_deeply,
+)
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
@@ -27,7 +33,6 @@ ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 DEEP_TASKS, DEEP_SHARE = 30, 0.5
 # Of single starts: with quick rules only, with energetic reasoning, and with what changes shaved in turn.
 Trials = Literal["quick", "thorough", "deep"]
-Stop = Callable[[], bool]
 Refuter = Callable[[Windows, int, Stop], Windows | None]
 PASSES = 3
 
@@ -77,11 +82,9 @@ class Propagator:
 
     def propagated(self, given: Windows, horizon: int) -> Windows | None:
         """Return narrower windows, or None: no schedule lies within those given."""
-        return self._run(given, horizon, (), lambda: False)
+        return self._run(given, horizon, (), never)
 
-    def shaved(
-        self, given: Windows, horizon: int, trials: Trials, stop: Callable[[], bool]
-    ) -> Windows | None:
+    def shaved(self, given: Windows, horizon: int, trials: Trials, stop: Stop) -> Windows | None:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
         ``thorough`` trials use energetic reasoning too: some ten times slower, and stronger by a
@@ -92,33 +95,37 @@ class Propagator:
         )
 
     def _run(
-        self, given: Windows, horizon: int, stages: tuple[Trials, ...], stop: Callable[[], bool]
+        self, given: Windows, horizon: int, stages: tuple[Trials, ...], stop: Stop
     ) -> Windows | None:
         constraints = self._constraints
         constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
         earliest, latest = given.earliest.copy(), given.latest.copy()
         if (earliest > latest).any():
             return None
-        profile = np.zeros(horizon + 2, np.int64)
-        dirty = np.ones(len(constraints.capacity), np.bool_)
-        if not propagate(earliest, latest, constraints, profile, dirty, ENERGY_TASKS):
+        profile, dirty = (
+            np.zeros(horizon + 2, np.int64),
+            np.ones(len(constraints.capacity), np.bool_),
+        )
+        room = Room(profile, dirty, ENERGY_TASKS)
+        if not propagate(earliest, latest, constraints, room):
             return None
         for trials in stages:
-            energy_tasks = 0 if trials == "quick" else TRIAL_ENERGY_TASKS
-            room = (earliest, latest, constraints, profile, dirty, energy_tasks)
+            trying = room._replace(energy_tasks=0 if trials == "quick" else TRIAL_ENERGY_TASKS)
             for _ in range(PASSES):
                 shrank = False
                 # Narrow windows first: fixing one of those settles most.
                 for j in np.argsort(latest - earliest, kind="stable").tolist():
                     if stop():
                         return Windows(earliest, latest, given.clock)
-                    deep = trials == "deep"
-                    change = shave_deeply(j, *room, DEEP_TASKS) if deep else shave(j, *room)
+                    if trials == "deep":
+                        change = shave_deeply(j, earliest, latest, constraints, trying, DEEP_TASKS)
+                    else:
+                        change = shave(j, earliest, latest, constraints, trying)
                     if change < 0:
                         return None
                     shrank = shrank or change > 0
                 dirty[:] = True
-                if not propagate(earliest, latest, constraints, profile, dirty, ENERGY_TASKS):
+                if not propagate(earliest, latest, constraints, room):
                     return None
                 if not shrank:
                     break
@@ -131,7 +138,7 @@ def raised_bound(
     shortest: Callable[[], int],
     step: int,
     seconds: float,
-    stop: Callable[[], bool],
+    stop: Stop,
     on_bound: Callable[[int], None] | None = None,
     known: tuple[Int, Int] | None = None,
 ) -> int:
@@ -152,23 +159,13 @@ def raised_bound(
     known
         Valid heads and tails, better than the critical path's: the windows begin with them.
     """
-    deadline = time.monotonic() + seconds
-    enough_depth = deadline - (1 - DEEP_SHARE) * seconds
-
-    def late() -> bool:
-        return time.monotonic() >= deadline or stop()
+    late = AnyOf((stop, AfterSeconds(seconds)))
+    deep_enough = AfterSeconds(DEEP_SHARE * seconds)
 
     def shaved(trials: Trials) -> Refuter:
-        def refute(given: Windows, length: int, stop: Stop) -> Windows | None:
-            too_deep = trials == "deep"
-            return propagator.shaved(
-                given,
-                length,
-                trials,
-                lambda: stop() or (too_deep and time.monotonic() >= enough_depth),
-            )
-
-        return refute
+        return lambda given, length, stop: propagator.shaved(
+            given, length, trials, AnyOf((stop, deep_enough)) if trials == "deep" else stop
+        )
 
     small = propagator.problem.n <= SMALL_TASKS
     refuters: list[Refuter] = [lambda given, length, _: propagator.propagated(given, length)]

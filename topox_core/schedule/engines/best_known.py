@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.circuits.held_ports import (
     Solution,
@@ -88,6 +89,15 @@ class BestKnown:
         if solution is not None:
             self.offer(solution.start, ELSEWHERE, ports=solution.ports, tell=False)
         return solution is not None
+
+    def hearing(self, news: News | None, stop: Stop) -> Stop:
+        """Return the stop criterion that takes in schedules found elsewhere whenever it is asked."""
+
+        def stop_after_news() -> bool:
+            self.take_news(news)
+            return stop()
+
+        return stop_after_news
 
     def raise_bound(self, bound: int, source: TraceSource, words: str) -> None:
         """Take a lower bound in ticks if it is better."""

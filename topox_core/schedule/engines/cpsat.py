@@ -72,14 +72,7 @@ def solve_cpsat(
         step = step_of(coarse, windows(coarse, known.makespan // tick))
         _whole(coarse, tick, step, known, limits.time_limit_s, stop, news, thorough=False)
         return known.answer("cancelled" if stop() else ended)
-
-    def stop_or_hear() -> (
-        bool
-    ):  # a shorter schedule found elsewhere ends trials that it makes pointless
-        known.take_news(news)
-        return stop()
-
-    step = raise_bounds(coarse, tick, known, stop_or_hear)
+    step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0 and not small:

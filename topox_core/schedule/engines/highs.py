@@ -64,7 +64,7 @@ def solve_highs(
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
-    step = raise_bounds(coarse, tick, known, stop)
+    step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
     ended: StoppedBy = "time_limit"
     if known.close_enough or stop():
         return known.answer("cancelled" if stop() else ended)

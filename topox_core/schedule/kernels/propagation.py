@@ -41,6 +41,24 @@ class Constraints(NamedTuple):
     use_resource: Int32
 
 
+class Room(NamedTuple):
+    """What propagation works in, and how far it goes.
+
+    Attributes
+    ----------
+    profile
+        An entry a tick up to the horizon and one more.
+    dirty
+        Which resources have tasks whose windows changed.
+    energy_tasks
+        Resources with more tasks are spared energetic reasoning.
+    """
+
+    profile: Int
+    dirty: Flags
+    energy_tasks: int
+
+
 @compiled
 def mark(j: int, dirty: Flags, use_ptr: Int32, use_resource: Int32) -> None:
     """Note that the window of task j changed, for the resources that it uses."""
@@ -251,19 +269,9 @@ def energy(r: int, earliest: Int, latest: Int, given: Constraints, dirty: Flags)
 
 
 @compiled
-def propagate(
-    earliest: Int,
-    latest: Int,
-    given: Constraints,
-    profile: Int,
-    dirty: Flags,
-    energy_tasks: int,
-) -> bool:
-    """Apply all rules until nothing changes; False proves that no schedule lies within the windows.
-
-    ``dirty`` flags the resources whose tasks changed; ``profile`` is room to work in, an entry a tick up to
-    the horizon and one more. Resources with more than ``energy_tasks`` tasks are spared energetic reasoning.
-    """
+def propagate(earliest: Int, latest: Int, given: Constraints, room: Room) -> bool:
+    """Apply all rules until nothing changes; False proves that no schedule lies within the windows."""
+    profile, dirty, energy_tasks = room
     tight = dirty.copy()  # resources whose energy is looked at once the quick rules change nothing
     while True:
         again = True
@@ -290,31 +298,27 @@ def propagate(
 
 
 @compiled
-def propagate_from(
-    j: int,
-    earliest: Int,
-    latest: Int,
-    given: Constraints,
-    profile: Int,
-    dirty: Flags,
-    energy_tasks: int,
-) -> bool:
+def propagate_from(j: int, earliest: Int, latest: Int, given: Constraints, room: Room) -> bool:
     """Propagate what a change of task j's window alone brings."""
-    dirty[:] = False
-    mark(j, dirty, given.use_ptr, given.use_resource)
-    return propagate(earliest, latest, given, profile, dirty, energy_tasks)
+    room.dirty[:] = False
+    mark(j, room.dirty, given.use_ptr, given.use_resource)
+    return propagate(earliest, latest, given, room)
 
 
 @compiled
-def shave(
-    j: int,
-    earliest: Int,
-    latest: Int,
-    given: Constraints,
-    profile: Int,
-    dirty: Flags,
-    energy_tasks: int,
-) -> int:
+def struck(
+    j: int, ticks: int, late: int, earliest: Int, latest: Int, given: Constraints, room: Room
+) -> bool:
+    """Take the first (or last, if ``late``) ``ticks`` off task j's window and propagate; False if nothing is left."""
+    if late:
+        latest[j] -= ticks
+    else:
+        earliest[j] += ticks
+    return propagate_from(j, earliest, latest, given, room)
+
+
+@compiled
+def shave(j: int, earliest: Int, latest: Int, given: Constraints, room: Room) -> int:
     """Try the first and the last starts of task j; those that propagation refutes leave the window.
 
     Returns -1 if that refutes all of them, 1 if the window shrank, else 0. The stretch that is
@@ -331,32 +335,21 @@ def shave(
                 first[j] = latest[j] - stretch * step
             else:
                 last[j] = earliest[j] + stretch * step
-            if propagate_from(j, first, last, given, profile, dirty, energy_tasks):
+            if propagate_from(j, first, last, given, room):
                 if stretch == 0:
                     break
                 stretch = 0
                 continue
             shrank = 1
-            if late:
-                latest[j] -= (stretch + 1) * step
-            else:
-                earliest[j] += (stretch + 1) * step
-            stretch = 2 * stretch + 1
-            if not propagate_from(j, earliest, latest, given, profile, dirty, energy_tasks):
+            if not struck(j, (stretch + 1) * step, late, earliest, latest, given, room):
                 return -1
+            stretch = 2 * stretch + 1
     return shrank
 
 
 @compiled
 def shave_deeply(
-    j: int,
-    earliest: Int,
-    latest: Int,
-    given: Constraints,
-    profile: Int,
-    dirty: Flags,
-    energy_tasks: int,
-    most: int,
+    j: int, earliest: Int, latest: Int, given: Constraints, room: Room, most: int
 ) -> int:
     """Try the first and the last start of task j, and shave up to ``most`` tasks whose windows that narrows.
 
@@ -371,20 +364,15 @@ def shave_deeply(
                 first[j] = latest[j]
             else:
                 last[j] = earliest[j]
-            holds = propagate_from(j, first, last, given, profile, dirty, energy_tasks)
+            holds = propagate_from(j, first, last, given, room)
             narrowed = np.flatnonzero((first > earliest) | (last < latest))
             narrowest = np.argsort((last - first)[narrowed], kind="mergesort")
             for place in range(min(most, len(narrowest))):
-                i = narrowed[narrowest[place]]
                 if holds:
-                    holds = shave(i, first, last, given, profile, dirty, energy_tasks) >= 0
+                    holds = shave(narrowed[narrowest[place]], first, last, given, room) >= 0
             if holds:
                 break
             shrank = 1
-            if late:
-                latest[j] -= step
-            else:
-                earliest[j] += step
-            if not propagate_from(j, earliest, latest, given, profile, dirty, energy_tasks):
+            if not struck(j, step, late, earliest, latest, given, room):
                 return -1
     return shrank
