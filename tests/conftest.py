@@ -79,21 +79,23 @@ def as_values(case: Any) -> tuple[Any, ...]:
     return case if isinstance(case, tuple) else (case,)
 
 
-SUITE = ROOT.parent / "shared" / "bench" / "instances"
+# Real inputs and, beside them, the instances of the suite: a folder that a checkout does not hold.
+REAL_INPUTS = Path(os.environ.get("TOPOX_REAL_INPUTS") or ROOT.parent / "shared" / "data")
+WITHOUT_REAL_INPUTS = "needs real inputs: TOPOX_REAL_INPUTS names their folder (../shared/data)"
 
 
 def suite_instance(name: str) -> tuple[Path, Path]:
     """Return graph and cluster file of an instance of the suite; the test is skipped where that is not there."""
-    found = sorted(SUITE.glob(f"{name}.taskgraph.json*"))
+    folder = REAL_INPUTS.parent / "bench" / "instances"
+    found = sorted(folder.glob(f"{name}.taskgraph.json*"))
     if not found:
-        pytest.skip("needs the folder of real inputs beside the checkout (../shared)")
-    return found[0], SUITE / f"{name}.cluster.json"
+        pytest.skip(WITHOUT_REAL_INPUTS)
+    return found[0], folder / f"{name}.cluster.json"
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder of real inputs and benchmark instances beside the checkout."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
-        pytest.skip("needs the folder of real inputs beside the checkout (../shared)")
-    return folder
+def real_inputs() -> Path:
+    """The folder of real inputs."""
+    if not REAL_INPUTS.is_dir():
+        pytest.skip(WITHOUT_REAL_INPUTS)
+    return REAL_INPUTS

@@ -471,10 +471,10 @@ def test_rcpsp_says_no_where_a_job_needs_more_than_there_is(run: Any, folder: Pa
 @pytest.mark.parametrize(
     ("name", "optimum"), long_after(2, [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
 )
-def test_rcpsp_proves_published_optima(run: Any, shared: Path, name: str, optimum: int) -> None:
-    status, out, _ = run(
-        "rcpsp", str(next((shared / "data" / "psplib").rglob(f"{name}.sm"))), "--json"
-    )
+def test_rcpsp_proves_published_optima(
+    run: Any, real_inputs: Path, name: str, optimum: int
+) -> None:
+    status, out, _ = run("rcpsp", str(next((real_inputs / "psplib").rglob(f"{name}.sm"))), "--json")
     record = json.loads(out)
     assert status == 0
     assert (record["makespan"], record["status"]) == (optimum, "optimal")

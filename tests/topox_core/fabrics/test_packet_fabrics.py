@@ -285,10 +285,10 @@ def test_a_graph_without_work_takes_no_time():
 
 
 def test_the_iteration_of_topoopts_dlrm_on_an_ideal_switch_is_ring_traffic_after_the_first_backward_pass(
-    shared,
+    real_inputs,
 ):
     """DLRM No. 2 on 16 servers of 4 x 10 Gbit/s: 574.4 MB of all-reduce and 62.9 MB more leave each server."""
-    path = shared / "data" / "flexnet" / "10dlrm_16.fbuf"
+    path = real_inputs / "flexnet" / "10dlrm_16.fbuf"
     run = ideal(
         load_graph(path.read_bytes(), path.name),
         ports_per_server=4,

@@ -301,8 +301,8 @@ def test_changed_bytes_give_a_graph_or_a_clear_line(changes: list[tuple[int, int
         assert isinstance(graph, TaskGraph)
 
 
-def real(shared: Path, name: str) -> TaskGraph:
-    return load_graph((shared / "data" / "flexnet" / name).read_bytes(), name)
+def real(real_inputs: Path, name: str) -> TaskGraph:
+    return load_graph((real_inputs / "flexnet" / name).read_bytes(), name)
 
 
 @pytest.mark.parametrize(
@@ -327,13 +327,13 @@ def real(shared: Path, name: str) -> TaskGraph:
     ],
 )
 def test_real_files_hold_what_flexnet_stored(
-    shared: Path, name: str, kinds: dict[str, int]
+    real_inputs: Path, name: str, kinds: dict[str, int]
 ) -> None:
-    assert Counter(task.kind for task in real(shared, name).tasks) == kinds
+    assert Counter(task.kind for task in real(real_inputs, name).tasks) == kinds
 
 
-def test_dlrm_on_16_servers_is_the_one_of_the_paper(shared: Path) -> None:
-    tasks = real(shared, "10dlrm_16.fbuf").tasks
+def test_dlrm_on_16_servers_is_the_one_of_the_paper(real_inputs: Path) -> None:
+    tasks = real(real_inputs, "10dlrm_16.fbuf").tasks
     reduces = [task for task in tasks if task.kind == "all_reduce"]
     assert Counter(len(task.members or ()) for task in reduces) == {16: 46, 1: 16}
     assert sum(
@@ -351,7 +351,7 @@ def test_dlrm_on_16_servers_is_the_one_of_the_paper(shared: Path) -> None:
     assert max(busy.values()) == pytest.approx(14.543, abs=5e-4)
 
 
-def test_a_real_file_cut_short_is_told(shared: Path) -> None:
-    data = (shared / "data" / "flexnet" / "100dlrm_16.fbuf").read_bytes()
+def test_a_real_file_cut_short_is_told(real_inputs: Path) -> None:
+    data = (real_inputs / "flexnet" / "100dlrm_16.fbuf").read_bytes()
     for cut in (*range(2, len(data), 1499), *range(len(data) - 24, len(data))):
         assert "cut short" in line_of(data[:cut])

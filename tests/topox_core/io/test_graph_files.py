@@ -346,8 +346,8 @@ def test_a_server_or_device_that_is_not_there_is_named(task: Task, line: str) ->
 
 
 @pytest.mark.long
-def test_every_instance_of_the_suite_loads_and_fits_its_cluster(shared: Path) -> None:
-    found = sorted((shared / "bench" / "instances").glob("*.taskgraph.json*"))
+def test_every_instance_of_the_suite_loads_and_fits_its_cluster(real_inputs: Path) -> None:
+    found = sorted((real_inputs.parent / "bench" / "instances").glob("*.taskgraph.json*"))
     assert len(found) == 31
     for path in found:
         graph = load_graph(path.read_bytes(), path.name)

@@ -212,8 +212,8 @@ def test_asked_to_stop_it_keeps_what_is_proved():
         ],
     ),
 )
-def test_bounds_of_published_instances(shared, name, optimum, at_least):
-    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+def test_bounds_of_published_instances(real_inputs, name, optimum, at_least):
+    problem = read_psplib((real_inputs / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     assert at_least <= bound_of(problem, optimum + 10) <= optimum
 
 

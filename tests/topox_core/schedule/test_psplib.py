@@ -73,8 +73,8 @@ def test_a_small_instance_is_read_and_solved():
 
 
 @pytest.mark.parametrize(("name", "optimum"), [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
-def test_published_optima_are_proved(shared, name, optimum):
-    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+def test_published_optima_are_proved(real_inputs, name, optimum):
+    problem = read_psplib((real_inputs / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     answer = solve_highs(problem, Limits(time_limit_s=120))
     assert violation(problem, answer.start) is None
     assert (answer.makespan(problem), answer.bound, answer.stopped_by) == (
@@ -93,8 +93,8 @@ PUBLISHED = pytest.mark.parametrize(
 
 
 @PUBLISHED
-def test_the_local_search_finds_every_published_optimum(shared, name, optimum):
-    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+def test_the_local_search_finds_every_published_optimum(real_inputs, name, optimum):
+    problem = read_psplib((real_inputs / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     planner = Planner.of(problem, best_bound(problem, 0).ticks, continuous=False, dark_slots=0)
     search = LocalSearch(planner, planner.best_plan())
     while search.makespan > optimum and search.steps < 150_000:  # some seconds of one core
@@ -105,16 +105,16 @@ def test_the_local_search_finds_every_published_optimum(shared, name, optimum):
 
 @PUBLISHED
 def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the_published_optimum(
-    shared, name, optimum
+    real_inputs, name, optimum
 ):
-    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+    problem = read_psplib((real_inputs / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     result = solve_problem(problem, Settings.of(engine="auto", time_limit_s=5, threads=2))
     assert result.bound_ms <= optimum <= result.makespan_ms <= 1.06 * optimum
     assert (result.stopped_by == "proof") == (result.bound_ms == result.makespan_ms)
 
 
-def test_a_hard_instance_stops_at_the_limit_with_its_gap_shown(shared):
-    problem = read_psplib((shared / "data" / "psplib" / "j3037_1.sm").read_bytes(), "j3037_1.sm")
+def test_a_hard_instance_stops_at_the_limit_with_its_gap_shown(real_inputs):
+    problem = read_psplib((real_inputs / "psplib" / "j3037_1.sm").read_bytes(), "j3037_1.sm")
     answer = solve_highs(problem, Limits(time_limit_s=1))
     assert violation(problem, answer.start) is None
     assert answer.bound <= 79 <= answer.makespan(problem)

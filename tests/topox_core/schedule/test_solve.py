@@ -30,11 +30,11 @@ from topox_core.workloads.samples import load_sample
 ENGINES = ("list", "auto", "highs", "cpsat", "printed")
 
 
-def bench(shared, name):
+def bench(real_inputs, name):
     from topox_core.io.cluster_file import load_cluster
     from topox_core.io.task_graph_file import load_graph
 
-    folder = shared / "bench" / "instances"
+    folder = real_inputs.parent / "bench" / "instances"
     path = next(folder.glob(f"{name}.taskgraph.json*"))
     return load_graph(path.read_bytes(), path.name), load_cluster(
         (folder / f"{name}.cluster.json").read_bytes(), name
@@ -44,10 +44,10 @@ def bench(shared, name):
 SUITE = Settings.of(circuits="per-slot", tick="slot")
 
 
-def best_known(shared) -> dict[str, int]:
+def best_known(real_inputs) -> dict[str, int]:
     rows = [
         line.split("|")
-        for line in (shared / "bench" / "README.md").read_text().splitlines()
+        for line in (real_inputs.parent / "bench" / "README.md").read_text().splitlines()
         if line.startswith("| ")
     ]
     return {row[1].strip(): int(row[4]) for row in rows if row[2].strip().isdigit()}
@@ -117,10 +117,10 @@ def test_patience_pays_and_only_the_exact_engine_proves_it():
 
 
 @pytest.mark.sampled
-def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(shared):
-    known = sorted(best_known(shared).items(), key=lambda one: one[1])
+def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(real_inputs):
+    known = sorted(best_known(real_inputs).items(), key=lambda one: one[1])
     for name, best in some(known, quick=15):
-        g, c = bench(shared, name)
+        g, c = bench(real_inputs, name)
         result = list_schedule(g, c, SUITE)
         assert result.makespan_ms / c.slot_ms <= 1.1 * best, name
         assert check(g, c, to_record(result)).ok, name
@@ -138,19 +138,19 @@ def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(sha
     ],
 )
 @pytest.mark.parametrize("engine", ["highs", "cpsat", "auto"])
-def test_exact_engines_prove_every_tiny_instance_of_the_suite(shared, name, engine):
-    g, c = bench(shared, name)
+def test_exact_engines_prove_every_tiny_instance_of_the_suite(real_inputs, name, engine):
+    g, c = bench(real_inputs, name)
     result = solve(
         g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=200)
     )
-    assert (result.status, result.makespan_ms) == ("optimal", best_known(shared)[name])
+    assert (result.status, result.makespan_ms) == ("optimal", best_known(real_inputs)[name])
 
 
-def test_table_iii_rows_5_to_8_come_out_near_the_paper_with_all_reduce_off_the_network(shared):
+def test_table_iii_rows_5_to_8_come_out_near_the_paper_with_all_reduce_off_the_network(real_inputs):
     from topox_core.io.task_graph_file import load_graph
     from topox_core.model.cluster import Cluster
 
-    g = load_graph((shared / "data" / "flexnet" / "10dlrm_16.fbuf").read_bytes(), "10dlrm_16.fbuf")
+    g = load_graph((real_inputs / "flexnet" / "10dlrm_16.fbuf").read_bytes(), "10dlrm_16.fbuf")
     for port_gbps, paper_ms in ((10.0, 32.226), (25.0, 23.278), (40.0, 21.236), (100.0, 20.227)):
         result = list_schedule(
             g,
@@ -166,8 +166,8 @@ def test_table_iii_rows_5_to_8_come_out_near_the_paper_with_all_reduce_off_the_n
     assert floor.unrounded_bound_ms == pytest.approx(14.543, abs=0.001)
 
 
-def test_a_graph_too_large_for_an_exact_engine_still_gets_its_list_schedule(shared):
-    g, c = bench(shared, "medium-random-2k")
+def test_a_graph_too_large_for_an_exact_engine_still_gets_its_list_schedule(real_inputs):
+    g, c = bench(real_inputs, "medium-random-2k")
     result = solve(g, c, Settings.of(circuits="per-slot", tick="slot", engine="printed"))
     assert "columns (limit" in result.message
     assert (result.status, result.stopped_by) == ("feasible", "heuristic")

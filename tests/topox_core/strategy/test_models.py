@@ -133,8 +133,8 @@ def test_a_server_s_share_keeps_its_measured_time_when_there_are_fewer_servers()
     assert few.operator("top3").costs[1] == many.operator("top3").costs[4]
 
 
-def test_measured_tables_are_those_that_were_published(shared: Path) -> None:
-    for file in (shared / "data" / "flexnet" / "measures").glob("*.json"):
+def test_measured_tables_are_those_that_were_published(real_inputs: Path) -> None:
+    for file in (real_inputs / "flexnet" / "measures").glob("*.json"):
         record = json.loads(file.read_text())
         known = table(file.stem)
         for row in record["measurements"]:
@@ -145,10 +145,10 @@ def test_measured_tables_are_those_that_were_published(shared: Path) -> None:
         assert sum(map(len, known.values())) == len(record["measurements"])
 
 
-def test_candle_s_layers_are_those_of_the_published_task_graph(shared: Path) -> None:
+def test_candle_s_layers_are_those_of_the_published_task_graph(real_inputs: Path) -> None:
     from topox_core.io.task_graph_file import load_graph
 
-    file = shared / "data" / "flexnet" / "100candle_16.fbuf"
+    file = real_inputs / "flexnet" / "100candle_16.fbuf"
     theirs = load_graph(file.read_bytes(), file.name)
     ours = candle(16)
     reduced = sorted(task.size_bytes for task in theirs.tasks if task.kind == "all_reduce")

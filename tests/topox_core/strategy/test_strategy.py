@@ -73,10 +73,10 @@ def brute_force_ms(graph: OperatorGraph, servers: int, evaluate: FastEvaluator) 
 # The task graph.
 
 
-def test_data_parallel_dlrm_is_the_published_task_graph(shared: Path) -> None:
+def test_data_parallel_dlrm_is_the_published_task_graph(real_inputs: Path) -> None:
     graph = dlrm(16, 2)
     ours = task_graph(graph, data_parallel(graph, 16))
-    file = shared / "data" / "flexnet" / "10dlrm_16.fbuf"
+    file = real_inputs / "flexnet" / "10dlrm_16.fbuf"
     theirs = load_graph(file.read_bytes(), file.name)
 
     def transfers(tasks: TaskGraph) -> Counter[tuple[int | None, int | None, float | None]]:

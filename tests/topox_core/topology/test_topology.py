@@ -385,9 +385,9 @@ class TestEveryLayout:
         assert len(set(zip(strides, wiring.plane.tolist(), strict=True))) == 4
 
     @pytest.mark.parametrize("variant", VARIANTS)
-    def test_published_figures_of_dlrm_hold_on_its_own_graph(self, shared, variant):
+    def test_published_figures_of_dlrm_hold_on_its_own_graph(self, real_inputs, variant):
         read = load_graph(
-            (shared / "data" / "flexnet" / "100dlrm_16.fbuf").read_bytes(), "100dlrm_16.fbuf"
+            (real_inputs / "flexnet" / "100dlrm_16.fbuf").read_bytes(), "100dlrm_16.fbuf"
         )
         found = find_layout(traffic_of(read, 16), 4, variant)
         assert found.strides[16] == {"published": (1, 3, 5, 7), "released": (1, 5)}[variant]

@@ -233,10 +233,10 @@ def test_the_commands_go_out_and_in(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
 
 
-def test_the_trace_of_another_tool_agrees_with_the_profiler(shared: Path) -> None:
+def test_the_trace_of_another_tool_agrees_with_the_profiler(real_inputs: Path) -> None:
     import tarfile
 
-    archive = shared / "data" / "traces" / "feeder_tests_trace.tar.gz"
+    archive = real_inputs / "traces" / "feeder_tests_trace.tar.gz"
     if not archive.is_file():
         pytest.skip("needs the public recordings")
     with tarfile.open(archive) as tar:

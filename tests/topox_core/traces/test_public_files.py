@@ -14,8 +14,8 @@ from topox_core.traces.settings import ImportSettings
 
 
 @pytest.fixture(scope="module")
-def traces(shared: Path) -> Path:
-    folder = shared / "data" / "traces"
+def traces(real_inputs: Path) -> Path:
+    folder = real_inputs / "traces"
     if not folder.is_dir():
         pytest.skip("needs the public recordings")
     return folder

@@ -67,8 +67,8 @@ def test_the_command_writes_a_file_that_rails_reads(
     assert main(["rails", "windows", str(out)]) == 0
 
 
-def test_dlrm_has_three_windows_where_gaps_between_kernels_make_24(shared: Path) -> None:
-    archive = shared / "data" / "traces" / "dlrm_kineto.tar.gz"
+def test_dlrm_has_three_windows_where_gaps_between_kernels_make_24(real_inputs: Path) -> None:
+    archive = real_inputs / "traces" / "dlrm_kineto.tar.gz"
     if not archive.is_file():
         pytest.skip("needs the public recordings")
     with tarfile.open(archive) as tar:

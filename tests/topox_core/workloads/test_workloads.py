@@ -78,9 +78,9 @@ def test_dlrm_no_2_moves_and_computes_what_the_table_says() -> None:
     assert busy_ms(graph) == pytest.approx([14.543] * 16, abs=5e-4)
 
 
-def test_dlrm_no_2_is_the_graph_that_topoopt_published(shared: Path) -> None:
+def test_dlrm_no_2_is_the_graph_that_topoopt_published(real_inputs: Path) -> None:
     ours, cluster = generate("dlrm", {"port_gbps": 10})
-    file = shared / "data" / "flexnet" / "10dlrm_16.fbuf"
+    file = real_inputs / "flexnet" / "10dlrm_16.fbuf"
     theirs = load_graph(file.read_bytes(), file.name)
     assert transfers(ours) == transfers(theirs)
     assert network_all_reduces(ours) == network_all_reduces(theirs)
@@ -98,10 +98,10 @@ def test_dlrm_no_2_is_the_graph_that_topoopt_published(shared: Path) -> None:
     assert known[0].bytes_total == pytest.approx(known[1].bytes_total)
 
 
-def test_dlrm_no_1_has_the_tables_and_pairs_of_the_published_graph(shared: Path) -> None:
+def test_dlrm_no_1_has_the_tables_and_pairs_of_the_published_graph(real_inputs: Path) -> None:
     ours, cluster = generate("dlrm", {"configuration": "1"})
     assert cluster.servers == 128
-    file = shared / "data" / "flexnet" / "100dlrm_128.fbuf"
+    file = real_inputs / "flexnet" / "100dlrm_128.fbuf"
     theirs = load_graph(file.read_bytes(), file.name)
     # The published graph comes from a search: tables on other servers, two layers on fewer. Sizes
     # and counts are the same.
