@@ -2,14 +2,15 @@
 # make serve  the same for a class or a team: TOPOX_... variables say where it listens and what it allows
 # make class  a class on this machine: COURSE=NET-401 FOLDER=class; make class-clean FOLDER=class deletes its answers
 # make test   from a bare machine to a finished run of the quick tests
+# make test-browser   the stories told in a browser; make test-long: every test there is
 # make fuzz   60,000 malformed files
-# make test-long   what takes long: all cases of what the quick run samples, most of the browser
+# make mutants   whether the tests notice the defects in tests/mutants/
 
 PORT ?= $(or $(TOPOX_PORT),8501)
 # Malformed files that make fuzz reads.
 CASES ?= 60000
-# Which of the long tests make test-long runs.
-LONG ?= long
+# Which defects make mutants makes; without a name all of them.
+DEFECTS ?=
 # Test processes; the suite is written for two cores. One that crashes is not replaced: the run
 # would wait for it for ever, and has failed anyway.
 JOBS ?= 2
@@ -24,15 +25,17 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/training/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve class class-clean test test-long fuzz lint bench lock bom clean
+.PHONY: help setup run serve class class-clean ready test quick test-browser test-long mutants fuzz lint bench lock bom clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
 	@echo "make serve   the same where and as the TOPOX_... variables say (docs/serving.md)"
 	@echo "make class   hold a class: COURSE=NET-401 FOLDER=class (docs/labs.md); make class-clean FOLDER=class deletes its answers"
 	@echo "make test    set up, check the style and the types, run the quick tests"
-	@echo "make test-long  the tests that take long: all cases of what make test samples, most of the browser"
+	@echo "make test-browser  the stories told in a browser; needs Chromium"
+	@echo "make test-long  every test there is, each on all its cases"
 	@echo "make fuzz    read $(CASES) malformed files of every format, measure each (CASES=6000 reads fewer)"
+	@echo "make mutants  put each defect of tests/mutants into a copy, say which no test notices (DEFECTS=...: only these)"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements in benchmarks/"
@@ -58,13 +61,26 @@ lint: $(DEV_STAMP)
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 
-test: setup $(JOBS_STAMP) lint
-	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -rs
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
+PYTEST = $(PY) -m pytest -n $(JOBS) --max-worker-restart 0 $(AGAIN)
+READY := setup $(JOBS_STAMP) $(DEV_STAMP)
 
-test-long: setup $(JOBS_STAMP) $(DEV_STAMP)
-	$(PY) -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 -m "$(LONG)" -rs $(AGAIN)
+ready: $(READY)
+
+# Style and types have a core while the tests have not ended.
+test: ready
+	@$(MAKE) --no-print-directory -j 2 lint quick
+
+quick: ready
+	$(PYTEST) --dist loadfile -m "not long and not browser"
+
+test-browser: ready
+	TOPOX_REQUIRE_BROWSER=1 $(PYTEST) --dist worksteal -m "browser and not long"
+
+test-long: ready lint
+	$(PYTEST) --dist worksteal -m ""
+
+mutants: ready
+	$(PY) -m tests.mutants $(DEFECTS)
 
 fuzz: $(DEV_STAMP)
 	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from tests.past import load_past
+from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
 from topox_core.fabrics.collective_choice import CHOOSES
 from topox_core.fabrics.compare import default_options, run_freely
@@ -27,7 +28,6 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.warm_up import warm_up_fabrics
 
-SUITE = Path(__file__).resolve().parents[2] / "shared" / "bench" / "instances"
 NAMED = tuple(name for name, one in ENTRIES.items() if not one.usual)
 GRAPHS = ("moe", "dlrm-16", "medium-1f1b-p8d2m16", "llama3-70b", "large-1f1b-p16d8m16")
 GRAPHS += ("large-moe-n24l4", "large-fsdp-n64l24", "large-random-12k")

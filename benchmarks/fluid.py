@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.real_inputs import REAL_INPUTS
 from topox_core.fabrics.packet import run_fat_tree
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.fabrics.static import run_static
@@ -26,8 +27,7 @@ from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.traffic import demand_of
 
-ROOT = Path(__file__).resolve().parents[1]
-DEFAULT = ROOT.parent / "shared" / "data" / "flexnet" / "100dlrm_128.fbuf"
+DEFAULT = REAL_INPUTS / "flexnet" / "100dlrm_128.fbuf"
 
 
 def main() -> int:

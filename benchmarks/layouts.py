@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from tests.past import load_past
+from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph
 from topox_core.fabrics.run import FabricRequest
@@ -24,7 +25,6 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 
-SUITE = Path(__file__).resolve().parents[2] / "shared" / "bench" / "instances"
 STEPS = 20_000
 # What a prototype in Python reached in 40 s (November 2026), in ms. The first five are samples of then.
 PROTOTYPE_MS = {

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from benchmarks.side_by_side.instances import instances
+from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.schedule.result_file import to_record
@@ -42,9 +43,7 @@ def command_s(graph: Path, cluster: Path) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--suite", type=Path, default=ROOT.parent / "shared" / "bench" / "instances"
-    )
+    parser.add_argument("--suite", type=Path, default=SUITE)
     parser.add_argument(
         "--command", action="store_true", help="also time the whole command in a new process"
     )

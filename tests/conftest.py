@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import settings
 
+from tests.real_inputs import REAL_INPUTS, SUITE
 from topox_core.library.location import VARIABLE as LIBRARY_VARIABLE
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).resolve().parents[1]
 ALL, QUICK, FEWEST = 100, 20, 5
+MOST_REASONS = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the long run try every property on all its examples, the quick run on a part."""
+    """Let the run of everything try every property on all its examples, any other on a part."""
     # No deadline: the first example of a test may wait for a kernel to be compiled. The same examples
     # on every machine, so that a change is judged by what it changed; `make fuzz` draws new cases.
     always = {"deadline": None, "derandomize": True}
     settings.register_profile("quick", **always, max_examples=QUICK)
     settings.register_profile("long", **always, max_examples=ALL)
-    settings.load_profile("long" if only_long(config) else "quick")
-
-
-def only_long(config: pytest.Config) -> bool:
-    """Return whether this is the run of the long tests, or of a part of them ("long and not browser")."""
-    expression = str(config.option.markexpr)
-    return expression.startswith("long")
+    settings.load_profile("quick" if "not long" in config.option.markexpr else "long")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -46,16 +42,6 @@ def library_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         os.environ[LIBRARY_VARIABLE] = before
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run what tries only a part of its cases in the quick run with the long tests as well."""
-    if only_long(config):
-        for item in items:
-            whole = is_hypothesis_test(getattr(item, "obj", None))
-            if whole or item.get_closest_marker("sampled"):
-                item.add_marker(pytest.mark.long)
-
-
 def examples(count: int, **more: Any) -> settings:
     """Return settings for so many examples in the long run, and a part of them in the quick one."""
     part = count * settings().max_examples // ALL
@@ -63,7 +49,7 @@ def examples(count: int, **more: Any) -> settings:
 
 
 def some(cases: Sequence[T], quick: int) -> Sequence[T]:
-    """Return all cases in the long run and the first few in the quick one; for tests marked ``sampled``."""
+    """Return all cases in the long run and the first few in the quick one."""
     return cases if settings().max_examples == ALL else cases[:quick]
 
 
@@ -79,18 +65,15 @@ def as_values(case: Any) -> tuple[Any, ...]:
     return case if isinstance(case, tuple) else (case,)
 
 
-# Real inputs and, beside them, the instances of the suite: a folder that a checkout does not hold.
-REAL_INPUTS = Path(os.environ.get("TOPOX_REAL_INPUTS") or ROOT.parent / "shared" / "data")
 WITHOUT_REAL_INPUTS = "needs real inputs: TOPOX_REAL_INPUTS names their folder (../shared/data)"
 
 
 def suite_instance(name: str) -> tuple[Path, Path]:
     """Return graph and cluster file of an instance of the suite; the test is skipped where that is not there."""
-    folder = REAL_INPUTS.parent / "bench" / "instances"
-    found = sorted(folder.glob(f"{name}.taskgraph.json*"))
+    found = sorted(SUITE.glob(f"{name}.taskgraph.json*"))
     if not found:
         pytest.skip(WITHOUT_REAL_INPUTS)
-    return found[0], folder / f"{name}.cluster.json"
+    return found[0], SUITE / f"{name}.cluster.json"
 
 
 @pytest.fixture(scope="session")
@@ -99,3 +82,41 @@ def real_inputs() -> Path:
     if not REAL_INPUTS.is_dir():
         pytest.skip(WITHOUT_REAL_INPUTS)
     return REAL_INPUTS
+
+
+# What a run leaves out, and why: counted where tests are collected, told where the run is summed up.
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+WHERE = {"browser": "in a browser (make test-browser)", "long": "long (make test-long)"}
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count what the marks of this run leave out."""
+    count = Counter(
+        next((w for m, w in WHERE.items() if one.get_closest_marker(m)), "not asked for")
+        for one in items
+    )
+    stash = items[0].config.stash
+    stash[LEFT_OUT] = stash.get(LEFT_OUT, Counter()) + count
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what was left out from a worker to the run it belongs to."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(
+            session.config.stash.get(LEFT_OUT, Counter())
+        )
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker left out: every worker collects the same tests."""
+    node.config.stash[LEFT_OUT] = Counter(node.workeroutput.get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say in five lines at most what was not run, and why."""
+    skipped = Counter(str(one.longrepr[2]) for one in terminalreporter.stats.get("skipped", []))
+    reasons = [*config.stash.get(LEFT_OUT, Counter()).items(), *skipped.most_common()]
+    for reason, count in reasons[:MOST_REASONS]:
+        terminalreporter.line(f"left out: {count}, {reason.removeprefix('Skipped: ')}")
+    if rest := sum(count for _, count in reasons[MOST_REASONS:]):
+        terminalreporter.line(f"left out: {rest} for other reasons (pytest -rs)")

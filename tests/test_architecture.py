@@ -115,10 +115,15 @@ def module_name(path: Path) -> str:
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imported(path: Path) -> set[str]:
     """Every module that a file imports, with ``from a import b`` told as ``a`` and, if b is a module, ``a.b``."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -298,7 +303,7 @@ def test_whoever_remembers_something_says_whether_a_reload_keeps_it() -> None:
     """Session state is written by ``Lasting`` and ``Passing`` alone; elsewhere a widget's value is read by its key."""
     wrong, names = [], []
     for path in [*python_files("topox_ui", "pages"), ROOT / "app.py"]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         reads = {
             id(node.value)
             for node in ast.walk(tree)

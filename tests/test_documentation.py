@@ -71,6 +71,8 @@ def test_links_between_pages_lead_somewhere(document: Path) -> None:
         link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link
     ]
     assert [link for link in links if link and not (document.parent / link).exists()] == []
+    tests = re.findall(r"`(tests/[\w/.]+\.py)`", text)
+    assert [test for test in tests if not (ROOT / test).exists()] == []
 
 
 def test_the_make_targets_that_pages_name_exist() -> None:

@@ -189,13 +189,13 @@ class Tab:
     def menu_link(self, page_name: str) -> Locator:
         """Return a link of the sidebar, its group open."""
         menu = self.page.locator(".st-key-menu")
-        named = self.page.locator("a", has_text=re.compile(f"^{page_name}$"))
+        named = self.page.locator("a", has_text=re.compile(f"^{re.escape(page_name)}$"))
         expect(menu.locator("a").first).to_be_attached()
         group = menu.locator("details:not([open])", has=named)
         if group.count():
             group.locator("summary").click()
             _slid(menu)
-        return menu.locator("a", has_text=re.compile(f"^{page_name}$"))
+        return menu.locator("a", has_text=re.compile(f"^{re.escape(page_name)}$"))
 
     def chart(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key} .js-plotly-plot").last

@@ -19,7 +19,7 @@ from topox_core.labs.answers_file import is_signed, load_answers
 from topox_core.labs.class_folder import ClassFolder
 from topox_core.labs.draws import seed_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = pytest.mark.browser
 
 COURSE, WORD = "NET-401", "abcdef"
 

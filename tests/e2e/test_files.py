@@ -1,8 +1,9 @@
-"""A user's own files: in, and out again in a form that others can check."""
+"""A user's own files and recorded runs: in, and out again in a form that others can check."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import ROOT, NewTab
+from tests.e2e.conftest import ROOT
 from tests.e2e.tab import Tab
 
 pytestmark = pytest.mark.browser
@@ -91,7 +92,6 @@ def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_pa
     assert "?" not in tab.page.url, "an upload must leave no trace in an address that may be shared"
 
 
-@pytest.mark.long
 def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) -> None:
     tab.open("/?sample=patience")
     before = tab.job.inner_text()
@@ -160,33 +160,46 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
     assert check(*files, write(tmp_path, "early.schedule.json", record)).returncode == 1
 
 
+RECORDED = [ROOT / "sample_data" / f"recorded-run_rank{rank}.json.gz" for rank in range(4)]
+
+
+def bring(tab: Tab, *files: object) -> None:
+    tab.page.locator(".st-key-up_recording input[type=file]").set_input_files(list(files))
+
+
 @pytest.mark.long
-def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
-    new_tab: NewTab, tmp_path: Path
-) -> None:
-    mine, theirs = new_tab(), new_tab()
-    mine.open("/Schedule?sample=race")
-    mine.push("port_gbps", "Home")
-    expect(mine.kicker).to_contain_text("10G ports")
-    mine.still().button("Link").click()
-    link = mine.page.get_by_test_id("stCode").inner_text().strip()
-    assert link.startswith(mine.base + "/Schedule?")
-    theirs.open(link.removeprefix(mine.base))
-    for where in (
-        lambda tab: tab.kicker,
-        lambda tab: tab.kpi("Iteration time"),
-        lambda tab: tab.seal,
-    ):
-        assert theirs.settled_text(where(theirs)) == mine.settled_text(where(mine))
-    # With its result it travels as a file, to a session that has another job open.
-    with mine.page.expect_download() as waiting:
-        mine.button("Link with result").click()
-    file = tmp_path / waiting.value.suggested_filename
-    waiting.value.save_as(file)
-    theirs.open("/Schedule?sample=blackboard").still().button("Link").click()
-    theirs.upload("up_linked", file)
-    expect(theirs.message).to_contain_text("race.link.json is open: a schedule of")
-    assert theirs.settled_text(theirs.kpi("Iteration time")) == mine.settled_text(
-        mine.kpi("Iteration time")
-    )
-    assert "sample=race" in theirs.page.url
+def test_files_of_a_run_become_a_finding_and_then_a_schedule(tab: Tab) -> None:
+    tab.open("/?way=files")
+    tab.page.get_by_role("link", name="A recorded run: files of PyTorch").click()
+    expect(tab.headline).to_contain_text("Bring a recording of your own job")
+    bring(tab.still(), *RECORDED)
+    expect(tab.headline).to_contain_text("Step 101 takes 36.2")
+    expect(tab.headline).to_contain_text("the network accounts for at most 17.6")
+    expect(tab.kpi("At 400 Gbit/s")).to_have_text("22.4 ms")
+    assert "?" not in tab.still().page.url, "files leave no trace in an address that may be shared"
+    box = tab.chart("recorded_steps").locator(".point").last.bounding_box()
+    assert box
+    tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(tab.headline).to_contain_text("Step 103 takes 36.2")
+    tab.still().push("recorded_nic_gbps")
+    expect(tab.kpi("At 800 Gbit/s")).to_be_visible()
+    tab.still().button("Schedule it").click()
+    expect(tab.kicker).to_contain_text("Schedule · recorded step 103")
+    expect(tab.kicker).to_contain_text("400G ports")
+    expect(tab.job).to_contain_text("75 tasks · 4 servers")
+    assert not tab.outside
+
+
+def test_a_bad_recording_costs_a_line_and_a_reload_keeps_the_run(tab: Tab, tmp_path: Path) -> None:
+    tab.open("/Recorded")
+    bring(tab, *RECORDED[:2])
+    expect(tab.headline).to_contain_text("the network accounts for")
+    bad = tmp_path / "rank7.json"
+    bad.write_text("not a trace")
+    tab.still().unfold("recorded_files")
+    bring(tab, bad)
+    expect(tab.message.filter(has_text="rank7.json")).to_be_visible()
+    before = tab.settled_text(tab.headline)
+    tab.page.reload()
+    expect(tab.headline).to_have_text(re.compile("the network accounts for"))
+    assert tab.settled_text(tab.headline) == before

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.e2e.page_checks import at_rest
 from tests.e2e.tab import Tab
-from tests.e2e.test_accessibility import at_rest
 
 pytestmark = pytest.mark.browser
 
@@ -52,7 +52,6 @@ def skip_menu(tab: Tab) -> None:
     assert tab.page.evaluate("document.activeElement.id") == "stMain"
 
 
-@pytest.mark.long
 def test_the_keyboard_leads_from_home_to_a_proved_schedule(tab: Tab) -> None:
     tab.open()
     skip_menu(tab)

@@ -12,14 +12,13 @@ from playwright.sync_api import Locator, expect
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
 from tests.labs_answered import EXPLANATION, answered, right
-from tests.topox_ui.labs.test_own_lab import OWN
 from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.draws import seed_of
 from topox_core.labs.grading import grade
 from topox_core.labs.lab import Lab
 from topox_core.labs.ready_labs import ready_labs
 
-pytestmark = [pytest.mark.long, pytest.mark.browser]
+pytestmark = pytest.mark.browser
 LABS = ready_labs()
 SIX, TAX = LABS["six-tasks"], LABS["bandwidth-tax"]
 
@@ -85,6 +84,7 @@ def saved(tab: Tab, folder: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_a_lab_from_its_card_to_its_file_by_keyboard_alone(tab: Tab, tmp_path: Path) -> None:
     course, student = "NET-401", "keyboard"
     seed = seed_of(course, student)
@@ -195,6 +195,7 @@ def marks(tab: Tab) -> Locator:
     return tab.page.locator('[class*="_W3-"] [role=checkbox]')
 
 
+@pytest.mark.long
 def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(
     new_tab: NewTab, tmp_path: Path
 ) -> None:
@@ -232,6 +233,7 @@ def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(
     assert values[0] == values[1] == grid
 
 
+@pytest.mark.long
 def test_start_times_by_dragging_and_by_fields_give_the_same_file(
     new_tab: NewTab, tmp_path: Path
 ) -> None:
@@ -288,67 +290,7 @@ def drag(tab: Tab, task: str, by_ms: float) -> None:
     tab.page.mouse.up()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1366, 390])
-def test_questions_of_every_type_fit_the_window(
-    new_tab: NewTab, tmp_path: Path, width: int, theme
-) -> None:
-    for lab, screen in ((SIX, 6), (TAX, 3), (TAX, 5), (LABS["time-division"], 6)):
-        tab = new_tab()
-        go_on_from(tab, lab, 7_010, screen - 1, tmp_path)
-        tab.in_window(width, theme)
-        open_lab(tab, lab, 7_010, screen)
-        expect(tab.kicker).to_contain_text(re.compile(f"screen {screen} of"))
-        wide = tab.page.evaluate(
-            "[...document.querySelectorAll('[data-testid=stMain]')].map(one => one.scrollWidth - one.clientWidth)"
-        )
-        assert max(wide) <= 0
-
-
-@pytest.mark.parametrize("kind", ["order", "grouping"])
-def test_an_order_and_a_grouping_by_mouse_and_by_keyboard_give_the_same_file(
-    new_tab: NewTab, tmp_path: Path, kind: str
-) -> None:
-    seed, values = 7_005, []
-    for way in ("mouse", "keyboard"):
-        tab = new_tab()
-
-        def use(choices: Locator, place: int = 0, way: str = way, tab: Tab = tab) -> None:
-            if way == "mouse":
-                choices.nth(place).click()
-            else:
-                tab.reach(choices.first)
-                for _ in range(place):
-                    tab.page.keyboard.press("ArrowRight")
-                tab.page.keyboard.press("Enter")
-            tab.still()
-
-        if kind == "order":
-            file = tmp_path / "my-own.lab.json"
-            file.write_text(json.dumps(OWN), encoding="utf-8")
-            tab.open("/Labs")
-            tab.upload("lab_file_lab", file)
-            expect(tab.page.get_by_text("is loaded: choose it above")).to_be_visible()
-            tab.page.goto(f"{tab.page.url.split('?')[0]}?lab.id=my-own&lab.seed={seed}")
-            tab.still()
-            use(tab.button("*1* up"))
-        else:
-            lab = LABS["time-division"]
-            go_on_from(tab, lab, seed, 5, tmp_path)
-            open_lab(tab, lab, seed, 6)
-            for job, group in right(lab, lab.question("W3"), seed).items():
-                box = tab.page.locator(f'[class*="_W3_{job}-"]')
-                use(box.get_by_role("radio"), "AB".index(group))
-        tab.page.locator(".st-key-lab_check button").click()
-        expect(tab.page.get_by_text("Right:")).to_be_visible()
-        record = json.loads(saved(tab, tmp_path).read_bytes())
-        question = "W1" if kind == "order" else "W3"
-        values.append(record["answers"][question]["attempts"][-1]["value"])
-        tab.button("Begin again").click()
-        tab.still()
-    assert values[0] == values[1]
-
-
+@pytest.mark.long
 def test_a_screen_opens_at_its_top_whatever_was_scrolled_to(
     new_tab: NewTab, tmp_path: Path
 ) -> None:
@@ -371,6 +313,7 @@ def test_a_screen_opens_at_its_top_whatever_was_scrolled_to(
 MOST_OF_A_SCREEN = 300_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
 def test_a_screen_is_light_on_a_class_room_s_network(
     new_tab: NewTab, tmp_path: Path, lab: Lab

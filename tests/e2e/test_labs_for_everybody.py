@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, TimeoutError, expect
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.conftest import ROOT, NewTab, free_port, wait_until_it_answers
 from tests.e2e.longer_words import longer_texts
+from tests.e2e.page_checks import cut, findings
 from tests.e2e.tab import LAPTOP, Tab
-from tests.e2e.test_accessibility import findings
 from tests.e2e.test_labs import LABS, go_on_from, open_lab
-from tests.e2e.test_narrow import CUT
-from tests.e2e.test_present import BEYOND, PROJECTOR, address
 from topox_core.labs.lab import Lab
-from topox_core.labs.presentation import slides
 from topox_core.labs.texts_in import BASE, texts_in
 from topox_core.labs.tour import SCREENS
 
@@ -47,17 +44,6 @@ NAMELESS = re.compile(
 def aloud(tab: Tab) -> str:
     """Return the page as a screen reader has it, without the menu."""
     return str(tab.page.get_by_test_id("stMain").aria_snapshot())
-
-
-def cut(tab: Tab) -> list[str]:
-    """Return what is cut or covered, once charts have found their width."""
-    wrong: list[str] = []
-    for _ in range(20):
-        wrong = tab.page.evaluate(CUT)
-        if not wrong:
-            break
-        tab.page.wait_for_timeout(250)
-    return wrong
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
@@ -181,21 +167,5 @@ def test_longer_words_are_not_cut_in_labs_and_tour(
         assert "oo" in tab.headline.inner_text() or "ee" in tab.headline.inner_text()
         if found := cut(tab):
             wrong[width] = found
-    tab.context.close()
-    assert wrong == {}
-
-
-@pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
-def test_longer_words_need_no_scroll_bar_on_a_slide(
-    chromium: Browser, longer: str, lab: Lab
-) -> None:
-    tab = Tab(chromium.new_context(viewport=PROJECTOR), longer)
-    wrong = {}
-    for slide in slides(lab):
-        tab.open(address(lab.id, slide.place, slide.show))
-        try:  # its type is made smaller once it is there
-            tab.page.wait_for_function(f"Math.max(...({BEYOND})()) <= 0", timeout=5_000)
-        except TimeoutError:
-            wrong[slide.place, slide.show] = tab.page.evaluate(BEYOND)
     tab.context.close()
     assert wrong == {}

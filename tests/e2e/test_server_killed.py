@@ -10,11 +10,11 @@ from playwright.sync_api import Browser, expect
 
 from tests.e2e.conftest import Server, free_port, start_server, wait_until_it_answers
 from tests.e2e.tab import LAPTOP, Tab
-from tests.e2e.test_proving import LONG, wait_for
+from tests.e2e.test_schedule import LONG, wait_for
 from tests.faults.test_killed import alive, children
 from tests.patience import wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = pytest.mark.browser
 CONNECTED = (
     "document.querySelector('[data-testid=stApp]').dataset.testConnectionState === 'CONNECTED'"
 )

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.conftest import NewTab
+from tests.e2e.page_checks import at_rest
 from tests.e2e.tab import Tab
-from tests.e2e.test_accessibility import at_rest
 from tests.e2e.views import address
 from tests.topox_ui.shell.test_words_covered import NEEDED
 from topox_core.labs.tour import SCREENS, live_line, screen

@@ -1,0 +1,80 @@
+"""Every page: by a click, in light and in dark, on a laptop and on a phone, folded and unfolded."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.page_checks import FOLDED, at_rest, cut, findings, first_look, menu_out_and_in
+from tests.e2e.tab import Tab
+from tests.e2e.views import SAMPLE, address, every_face
+from topox_ui.shell.pages import PAGES
+
+pytestmark = pytest.mark.browser
+
+LARGE = [(title, "large=yes") for title in ("Home", "Schedule", "Compare")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
+def test_a_page_that_is_clicked_to_can_be_read_by_everybody_and_fits_a_phone_in_the_dark(
+    tab: Tab, page
+) -> None:
+    sample = f"sample={SAMPLE.get(page.title, 'blackboard')}" if page.needs_graph else ""
+    if page.listed:
+        tab.open(address("Glossary" if page.title == "Home" else "Home", sample)).go_to(page.title)
+    else:
+        tab.open(address(page.title))
+    assert findings(tab) == []
+    tab.in_window(390, "dark").page.reload()
+    first_look(tab.still(), page.title, "")
+    assert cut(tab) == []
+
+
+def test_on_a_phone_the_menu_folds_out_and_in(tab: Tab) -> None:
+    menu_out_and_in(tab.in_window(390).open(address("Schedule", "large=yes")))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("title", "choice"), every_face())
+def test_axe_finds_nothing_serious_on_any_face_of_a_page_folded_or_unfolded(
+    tab: Tab, title: str, choice: str, theme: Literal["light", "dark"]
+) -> None:
+    tab.in_window(1366, theme).open(address(title, choice))
+    assert findings(at_rest(tab)) == []
+    for _ in range(20):
+        folded = tab.page.locator(FOLDED)
+        if not folded.count():
+            break
+        folded.first.click()
+        tab.still()
+    assert findings(at_rest(tab)) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("title", "choice"), [*every_face(), *LARGE])
+def test_no_face_of_a_page_is_cut_in_a_narrow_window(tab: Tab, title: str, choice: str) -> None:
+    for width in (390, 700):
+        first_look(at_rest(tab.in_window(width).open(address(title, choice))), title, choice)
+        assert cut(tab) == []
+
+
+@pytest.mark.long
+def test_a_page_follows_a_theme_that_is_switched_while_it_is_open(tab: Tab) -> None:
+    tab.in_window(1366, "light").open("/Schedule?sample=patience")
+    ink = "document.querySelector('.st-key-gantt .js-plotly-plot')?.layout?.font?.color"
+    light = tab.page.evaluate(ink)
+    assert light
+    tab.page.emulate_media(color_scheme="dark")
+    # While the chart is replaced there is none.
+    tab.page.wait_for_function(f"({ink} ?? {light!r}) !== {light!r}")
+
+
+def test_the_watch_over_requests_to_other_machines_sees_those_to_this_one(tab: Tab) -> None:
+    """Every tab of every test is watched; here the watch itself is."""
+    tab.open()
+    assert len(tab.requests) > 10
+    expect(tab.headline).to_be_visible()
+    assert tab.outside == []
