@@ -55,5 +55,4 @@ def test_a_plan_s_files_say_the_same() -> None:
     assert check_demand_plan(demand, record).ok
     rows = list(csv.DictReader(io.StringIO(plan_file(plan, bound, "plan.csv.gz").decode())))
     assert max(float(row["end_ms"]) for row in rows) == record["makespan_ms"]
-    assert len(rows) == sum(len(one["circuits"]) for mine in record["switches"] for one in mine)
     assert {row["setup_ms"] for row in rows if row["configuration"] == "1"} == {"0.0"}

@@ -11,28 +11,23 @@ from topox_core.demand.decomposition import evened, extended, few_matchings, pee
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_assignment
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_heaviest_assignment_is_the_heaviest_of_all(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(12))
+def test_matchings_are_the_heaviest_and_the_least_narrow_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 1 + seed % 6
     weight = rng.integers(0, 6, (n, n)).astype(float)
+    every = [np.array(order) for order in permutations(range(n))]
+    lines = np.arange(n)
     column = heaviest_assignment(weight)
     assert sorted(column) == list(range(n))
-    best = max(sum(weight[i, p[i]] for i in range(n)) for p in permutations(range(n)))
-    assert weight[np.arange(n), column].sum() == best
+    assert weight[lines, column].sum() == max(weight[lines, order].sum() for order in every)
+    even = evened(weight + np.eye(n))
+    column, value = bottleneck_matching(even, np.full(n, -1, np.int32))
+    widest = max(even[lines, order].min() for order in every)
+    assert even[lines, column].min() == pytest.approx(widest) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_smallest_entry_of_a_bottleneck_matching_is_the_largest_there_is(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = 1 + seed % 6
-    weight = evened(rng.integers(0, 6, (n, n)).astype(float) + np.eye(n))
-    column, value = bottleneck_matching(weight, np.full(n, -1, np.int32))
-    best = max(min(weight[i, p[i]] for i in range(n)) for p in permutations(range(n)))
-    assert weight[np.arange(n), column].min() == pytest.approx(best) == pytest.approx(value)
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_there_are_as_many_matchings_as_the_fullest_line_has_entries(seed: int) -> None:
     rng = np.random.default_rng(seed)
     demand = rng.random((12, 12)) * (rng.random((12, 12)) < 0.4)
@@ -46,16 +41,13 @@ def test_there_are_as_many_matchings_as_the_fullest_line_has_entries(seed: int) 
         assert all(len({pair[side] for pair in longer}) == len(longer) for side in (0, 1))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_peeled_matrix_adds_up_to_at_least_itself(seed: int) -> None:
     rng = np.random.default_rng(seed)
     demand = rng.random((9, 9)) * (rng.random((9, 9)) < 0.5)
     even = evened(demand)
     assert np.allclose(even.sum(axis=0), even.sum(axis=1))
-    assert (even >= demand).all()
     sent = np.zeros_like(demand)
     for one in peeled(demand):
-        for pair in one.circuits:
-            sent[pair] += one.weight_ms
-    assert (sent >= demand - 1e-9).all()
-    assert (sent <= even + 1e-9).all()
+        sent[tuple(zip(*one.circuits, strict=True))] += one.weight_ms
+    assert (demand - 1e-9 <= sent).all() and (sent <= even + 1e-9).all()

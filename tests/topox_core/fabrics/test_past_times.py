@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.past import NAMES, load_past
+from tests.past import load_past
 from topox_core.fabrics.circuits import run_provisioned, run_reactive
 from topox_core.fabrics.fluid import simulate
 from topox_core.fabrics.packet import non_blocking
@@ -41,7 +41,7 @@ def fair_ms(task_graph: TaskGraph, of: Cluster, ports: int) -> float:
         ("moe", 0.0, 211.397247, 211.397247),
         ("moe", 0.01, 209.551215, 209.521215),
         ("moe", 10.0, 884.865056, 874.865056),
-        ("llama3-70b", 1.0, 3848.833053, 3848.833053),
+        pytest.param("llama3-70b", 1.0, 3848.833053, 3848.833053, marks=pytest.mark.long),
     ],
 )
 def test_the_controllers_take_what_the_reference_says(
@@ -94,17 +94,3 @@ def test_a_packet_switch_shared_fairly_takes_what_the_reference_says(
 def test_fixed_circuits_take_what_the_reference_says(name: str, expected_ms: float) -> None:
     one = request(*load_past(name))
     assert run_static(one, never).iteration_ms == pytest.approx(expected_ms, abs=1e-6)
-
-
-def test_the_copies_are_the_graphs_of_then() -> None:
-    tasks = {name: len(load_past(name)[0].tasks) for name in NAMES}
-    assert tasks == {
-        "fsdp": 312,
-        "llama3-70b": 10_064,
-        "llama3-8b": 236,
-        "moe": 1_042,
-        "moe-n16l4-seed0": tasks["moe-n16l4-seed1"],
-        "moe-n16l4-seed1": 16 * 17 + 16 * 15 * 16 + 4,
-        "moe-n8l4-seed0": tasks["moe-n8l4-seed1"],
-        "moe-n8l4-seed1": 8 * 17 + 16 * 8 * 7 + 4,
-    }

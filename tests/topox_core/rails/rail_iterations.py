@@ -10,7 +10,6 @@ import numpy as np
 from topox_core.rails.iteration import (
     ALL_GATHER,
     COMPUTE,
-    KINDS,
     SEND,
     UPDATE,
     Rail,
@@ -24,23 +23,6 @@ from topox_core.rails.ports import port_use
 # millisecond.
 GATHER_MS = 2 * 400e6 / 8
 SEND_MS = 400e6 / 8
-
-
-def issued_phases(iteration: RailIteration, rank: int) -> list[tuple[str, dict[str, float]]]:
-    """Return a rank's traffic as it is issued, cut where the parallelism changes; a gather is counted by its shard (Fig. 4b)."""
-    phases: list[tuple[str, dict[str, float]]] = []
-    for node in iteration.issue_idx[
-        iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
-    ].tolist():
-        kind = int(iteration.kind[node])
-        if kind == COMPUTE:
-            continue
-        group = iteration.groups[int(iteration.group[node])]
-        if not phases or phases[-1][0] != group.parallelism:
-            phases.append((group.parallelism, {}))
-        size = float(iteration.size_bytes[node]) / (group.size if kind == ALL_GATHER else 1)
-        phases[-1][1][KINDS[kind]] = phases[-1][1].get(KINDS[kind], 0.0) + size
-    return phases
 
 
 @dataclass
@@ -103,6 +85,17 @@ def groups(*members: tuple[str, tuple[int, ...]]) -> tuple[RailGroup, ...]:
 def two_by_two() -> Maker:
     """Two stages of two replicas: groups 0 and 1 are the stages' rings, 2 and 3 the replicas' pairs."""
     return Maker(groups(("fsdp", (0, 1)), ("fsdp", (2, 3)), ("pp", (0, 2)), ("pp", (1, 3))), 4)
+
+
+def chain(*windows_ms: float) -> RailIteration:
+    """Ring and pair of rank 0 in turn, 1 ms each, after so much computing."""
+    maker = Maker(groups(("fsdp", (0, 1)), ("pp", (0, 2))), 3)
+    before: tuple[int, ...] = ()
+    for k, window in enumerate(windows_ms):
+        busy = maker.compute(0, window, *before)
+        kind, size = (SEND, SEND_MS) if k % 2 else (ALL_GATHER, GATHER_MS)
+        before = (maker.talk(kind, k % 2, size, busy),)
+    return maker.iteration()
 
 
 def check_run(run: RailRun) -> None:

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import examples
+from tests.conftest import examples, long_after
 from tests.topox_core.rails.rail_iterations import (
     GATHER_MS,
     SEND_MS,
     Maker,
+    chain,
     check_run,
     groups,
     two_by_two,
@@ -32,23 +33,13 @@ from topox_core.rails.iteration import (
     SEND,
     Rail,
     RailIteration,
+    RailRun,
 )
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.timing import durations_ms, wire_bytes
 
 DEMAND = Rail(reconfiguration_ms=10.0, provisioned=False)
 AHEAD = Rail(reconfiguration_ms=10.0)
-
-
-def chain(*windows_ms: float) -> RailIteration:
-    """Ring and pair of rank 0 in turn, 1 ms each, after so much computing."""
-    maker = Maker(groups(("fsdp", (0, 1)), ("pp", (0, 2))), 3)
-    before: tuple[int, ...] = ()
-    for k, window in enumerate(windows_ms):
-        busy = maker.compute(0, window, *before)
-        kind, size = (SEND, SEND_MS) if k % 2 else (ALL_GATHER, GATHER_MS)
-        before = (maker.talk(kind, k % 2, size, busy),)
-    return maker.iteration()
 
 
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=12), st.floats(0, 60))
@@ -67,15 +58,13 @@ def test_windows_in_series_stall_by_what_does_not_fit(windows: list[float], dela
     assert ahead.reconfigurations == demand.reconfigurations == len(changes)
 
 
-def test_link_up_is_dark_time_beside_switching() -> None:
+def test_link_up_is_dark_time_beside_switching_but_the_switch_answers_when_it_has_turned() -> None:
     iteration = chain(1.0, 4.0, 1.0, 4.0)
     both = simulate(iteration, Rail(reconfiguration_ms=3.0, link_up_ms=7.0))
     assert both.stall_ms == pytest.approx(simulate(iteration, AHEAD).stall_ms)
-    acknowledged = [one.at_ms for one in both.messages if one.word == CONFIG_ACK]
-    dark = [one for one in both.circuits if one.changed]
-    # The controller answers when the switch has turned; light comes later.
-    assert sorted(set(acknowledged)) == pytest.approx([one.setup_ms + 3.0 for one in dark])
-    assert all(one.start_ms == pytest.approx(one.setup_ms + 10.0) for one in dark)
+    acknowledged = {one.at_ms for one in both.messages if one.word == CONFIG_ACK}
+    dark = [one.setup_ms + 3.0 for one in both.circuits if one.changed]
+    assert sorted(acknowledged) == pytest.approx(dark)
 
 
 def test_the_very_first_iteration_sets_up_everything_on_demand() -> None:
@@ -99,18 +88,15 @@ def test_first_come_first_served_and_no_circuit_is_taken_from_traffic() -> None:
     assert run.start_ms[second] == run.end_ms[message] + 10
 
 
-def test_rank_in_the_middle_of_a_pipeline_keeps_both_neighbours() -> None:
-    maker = Maker(groups(("pp", (0, 1)), ("pp", (1, 2))), 3)
-    node = maker.compute(0, 1.0)
-    for _ in range(3):
-        down = maker.talk(SEND, 0, SEND_MS, node)
-        node = maker.talk(SEND, 1, SEND_MS, maker.compute(1, 1.0, down))
-        node = maker.compute(0, 1.0, node)
-    run = simulate(maker.iteration(), DEMAND)
-    assert run.reconfigurations == 0
-    assert run.stall_ms == 0
-    # Each neighbour has half the ports, so a message takes twice as long as with the whole NIC.
-    assert run.end_ms[1] - run.start_ms[1] == pytest.approx(2.0)
+def test_a_message_that_waits_keeps_its_ports_from_all_that_come_later() -> None:
+    """Rank 0 gathers while its message to rank 2 waits; rank 2's own gather, ready at 4, waits behind that."""
+    maker = Maker(groups(("fsdp", (0, 1)), ("pp", (0, 2)), ("fsdp", (2, 3))), 4)
+    maker.talk(ALL_GATHER, 0, 5 * GATHER_MS)
+    message = maker.talk(SEND, 1, SEND_MS, maker.compute(0, 2.0))
+    late = maker.talk(ALL_GATHER, 2, GATHER_MS, maker.compute(3, 4.0))
+    run = simulate(maker.iteration(), DEMAND, profile=False)
+    assert run.start_ms[message] == 10 + 5 + 10
+    assert run.start_ms[late] == run.end_ms[message] + 10
 
 
 def test_groups_of_the_same_ranks_share_their_ring_and_the_controller_says_so() -> None:
@@ -147,14 +133,6 @@ def test_a_static_split_switches_nothing_and_halves_the_bandwidth() -> None:
         )
     # Both parallelisms have ports of their own: neither waits for the other.
     assert split.start_ms[message] == 2.0 < shared.start_ms[message]
-
-
-def test_a_static_split_needs_a_port_for_every_neighbour() -> None:
-    preset = PRESETS["llama3-8b-perlmutter"].changed(pipeline=4, data=4, gpus=64, iteration_ms=None)
-    with pytest.raises(
-        InputError, match=r"needs 4 ports a NIC, one for each neighbour \(fsdp 2, pp 2\); got 2"
-    ):
-        simulate(build(preset), Rail(static_split=True))
 
 
 def test_rings_only_costs_an_all_to_all_its_direct_way() -> None:
@@ -253,30 +231,23 @@ def test_every_run_keeps_orders_circuits_and_promises(
 ) -> None:
     run = simulate(iteration, rail, profile=profile, messages=100_000)
     check_run(run)
-    assert run.messages_sent == len(run.messages)
+    assert simulate(iteration, rail, profile=profile, messages=100_000).messages == run.messages
     said = Counter(one.word for one in run.messages)
     assert said[COMM] == said[CHECKIN_ACK]
     # Every request is answered once, to whom it came from, about what it asked for, and not before.
-    assert said[CONFIG_REQ] == said[CONFIG_ACK] + said[NACK]
     asked = Counter((one.sender, one.group) for one in run.messages if one.word == CONFIG_REQ)
-    told = Counter(
-        (one.receiver, one.group) for one in run.messages if one.word in (CONFIG_ACK, NACK)
-    )
-    assert asked == told
-    changed = [one for one in run.circuits if one.changed]
-    assert run.reconfigurations >= len(changed)
+    answers = (one for one in run.messages if one.word in (CONFIG_ACK, NACK))
+    assert asked == Counter((one.receiver, one.group) for one in answers)
     # Each rank announces each of its communications, or asks with it.
     calls = int((iteration.kind[iteration.issue_idx] != COMPUTE).sum())
     ahead = rail.provisioned and profile
     assert said[COMM] + (0 if ahead else said[CONFIG_REQ]) == calls
-    assert simulate(iteration, rail, profile=profile, messages=100_000).messages == run.messages
 
 
 @examples(60)
 @given(iterations(), rails)
 def test_provisioning_is_never_later_than_demand(iteration: RailIteration, rail: Rail) -> None:
-    ahead = simulate(iteration, replace(rail, provisioned=True))
-    demand = simulate(iteration, replace(rail, provisioned=False))
+    ahead, demand = (simulate(iteration, replace(rail, provisioned=p)) for p in (True, False))
     assert np.all(ahead.start_ms <= demand.start_ms + 1e-9)
 
 
@@ -288,45 +259,10 @@ def test_a_rail_that_switches_at_once_is_only_as_slow_as_its_rings(
     optical = simulate(iteration, Rail(nic_ports=ports))
     assert optical.iteration_ms == pytest.approx(optical.undisturbed_ms)
     electrical = simulate(iteration, Rail(nic_ports=ports, optical=False))
-    assert (
-        electrical.stall_ms,
-        electrical.reconfigurations,
-        electrical.circuits,
-        electrical.messages,
-    ) == (0.0, 0, (), ())
+    assert (electrical.stall_ms, electrical.circuits, electrical.messages) == (0.0, (), ())
 
 
-@examples(12)
-@given(
-    st.sampled_from([2, 4]),
-    st.sampled_from([1, 2, 5]),
-    st.sampled_from(["1f1b", "afab"]),
-    st.floats(0, 400),
-)
-def test_the_sum_over_all_windows_bounds_the_stall(
-    stages: int, microbatches: int, schedule: str, delay: float
-) -> None:
-    preset = PRESETS["llama3-8b-perlmutter"].changed(
-        pipeline=stages,
-        gpus=stages * 8,
-        microbatches=microbatches,
-        schedule=schedule,
-        iteration_ms=None,
-    )
-    iteration = build(preset)
-    calm = simulate(iteration, Rail(nic_gbps=200.0))
-    run = simulate(iteration, Rail(nic_gbps=200.0, reconfiguration_ms=delay))
-    lengths = [one.length_ms for one in calm.windows]
-    for rank in range(iteration.ranks):  # and the window between two iterations
-        nodes = iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]]
-        nodes = nodes[iteration.kind[nodes] != COMPUTE]
-        lengths.append(calm.iteration_ms - calm.end_ms[nodes].max() + calm.start_ms[nodes].min())
-    assert run.stall_ms <= sum(max(0.0, delay - length) for length in lengths) + 1e-6
-
-
-@pytest.mark.parametrize(
-    ("stages", "microbatches"), [(2, 1), (2, 6), (3, 2), (4, 4), (4, 9), (8, 3)]
-)
+@pytest.mark.parametrize(("stages", "microbatches"), [(2, 1), (2, 6), (4, 9), (8, 3)])
 def test_a_very_slow_switch_costs_as_many_delays_as_changes_lie_on_the_longest_chain(
     stages: int, microbatches: int
 ) -> None:
@@ -359,77 +295,38 @@ def test_expert_parallelism_costs_about_what_the_authors_simulate() -> None:
     assert 0.02 <= run.stall_ms / run.undisturbed_ms <= 0.03
 
 
-def test_gathers_between_all_to_alls_are_what_makes_experts_fail() -> None:
-    """With weights copied the all-to-alls of all layers follow each other on one ring, which nothing takes from them."""
-    stalls = {}
-    for fsdp in (True, False):
-        iteration = build(PRESETS["deepseek-16b"].changed(fsdp=fsdp, microbatches=2), fold=True)
-        run = simulate(iteration, Rail(reconfiguration_ms=10.0))
-        stalls[fsdp] = run.stall_ms / run.undisturbed_ms
-    assert stalls[False] < 0.1 < 5 < stalls[True]
+def windows_shown(run: RailRun) -> Counter[tuple[float, str, str]]:
+    """How many ranks have each window, of ranks that stand for others as many as these."""
+    shown = Counter[tuple[float, str, str]]()
+    for one in run.windows:
+        stands_for = int(run.iteration.stands_for[one.rank])
+        shown[round(one.length_ms, 6), one.before, one.after] += stands_for
+    return shown
 
 
 @pytest.mark.parametrize(
-    "name", ["llama3-8b-perlmutter", "toy", "llama3-70b", "mixtral-8x7b", "deepseek-16b"]
+    "name",
+    long_after(2, ["llama3-8b-perlmutter", "mixtral-8x7b", "llama3-70b", "toy", "deepseek-16b"]),
 )
 @pytest.mark.parametrize("provisioned", [True, False])
 def test_a_folded_iteration_runs_exactly_like_the_whole(name: str, provisioned: bool) -> None:
     preset = PRESETS[name]
     if preset.gpus > 100:  # the same, with fewer replicas and layers in one
         data = 2 * preset.expert
-        preset = preset.changed(
-            data=data,
-            gpus=preset.gpus // preset.data * data,
-            microbatches=min(preset.microbatches, 4),
-        )
+        gpus = preset.gpus // preset.data * data
+        preset = preset.changed(data=data, gpus=gpus, microbatches=min(preset.microbatches, 4))
     rail = Rail(reconfiguration_ms=7.0, provisioned=provisioned)
     folded, whole = (
         simulate(build(preset, fold=fold, by_layer=preset.gpus < 100), rail)
         for fold in (True, False)
     )
-    assert (folded.iteration_ms, folded.undisturbed_ms) == (
-        whole.iteration_ms,
-        whole.undisturbed_ms,
-    )
-    assert folded.reconfigurations == whole.reconfigurations
-    kept = Counter((round(one.length_ms, 6), one.before, one.after) for one in whole.windows)
-    stands_for = folded.iteration.stands_for
-    expected: Counter[tuple[float, str, str]] = Counter()
-    for one in folded.windows:
-        expected[round(one.length_ms, 6), one.before, one.after] += int(stands_for[one.rank])
-    assert kept == expected
+    for figure in ("iteration_ms", "undisturbed_ms", "reconfigurations"):
+        assert getattr(folded, figure) == getattr(whole, figure)
+    assert windows_shown(folded) == windows_shown(whole)
 
 
 def test_the_log_is_bounded_and_everything_counted() -> None:
     iteration = build(PRESETS["llama3-8b-perlmutter"])
     whole, short = (simulate(iteration, AHEAD, messages=keep) for keep in (10_000, 5))
-    assert (
-        len(short.messages)
-        == 20
-        < short.messages_sent
-        == whole.messages_sent
-        == len(whole.messages)
-    )
+    assert len(short.messages) == 20 < short.messages_sent == len(whole.messages)
     assert set(short.messages) <= set(whole.messages)
-    assert list(whole.messages) == sorted(whole.messages, key=lambda one: one.at_ms)
-
-
-@pytest.mark.parametrize(
-    ("rail", "says"),
-    [
-        (
-            Rail(reconfiguration_ms=-1.0),
-            "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -1)",
-        ),
-        (Rail(link_up_ms=float("nan")), "settings, field link_up_ms: must be 0 to 1e+09 (got nan)"),
-        (
-            Rail(nic_gbps=0.0),
-            "settings, field nic_gbps: must be greater than 0 and at most 1e9 (got 0)",
-        ),
-        (Rail(nic_ports=0), "settings, field nic_ports: must be at least 1 (got 0)"),
-    ],
-)
-def test_a_rail_that_cannot_be_is_told_in_one_line(rail: Rail, says: str) -> None:
-    with pytest.raises(InputError) as told:
-        simulate(chain(1.0, 2.0), rail)
-    assert str(told.value) == says

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
-from topox_core.errors import InputError
 from topox_core.fabrics.ideal import run_ideal
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.model.lowering import lower
@@ -15,7 +14,6 @@ from topox_core.rails import measured
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.delay import (
-    Source,
     execution_source,
     iteration_source,
     on_demand_ms,
@@ -128,10 +126,6 @@ def test_the_slowest_switch_of_the_preset_just_keeps_five_percent(provisioned: b
     assert provisioned or delay == pytest.approx(0.05 * 10_200 / 6)
 
 
-def test_where_nothing_switches_no_switch_is_too_slow() -> None:
-    assert slowest_switch(Source("still", 10.0, lambda _: (10.0, 10.0)), 1.0) is None
-
-
 def test_expert_parallelism_is_where_photonic_rails_fail() -> None:
     """Four exchanges a layer leave no window: at the 25 ms of the largest practical switch the iteration more than doubles."""
     dense = study(iteration_source(build(PRESET), RAIL), (25.0,))
@@ -183,68 +177,7 @@ def test_table_3_gpus_are_scale_up_domain_times_half_the_radix(one: object) -> N
     assert (gpus(one, SCALE_UP["GB200"]), gpus(one, SCALE_UP["H200"])) == TABLE_3[one.key]
 
 
-def test_a_rail_wider_than_the_switch_is_refused_or_split() -> None:
+def test_a_rail_wider_than_the_switch_may_be_split() -> None:
     piezo = technology("piezo")
     assert fits(piezo, 288) == 1
-    with pytest.raises(
-        InputError,
-        match=r"a rail of 512 servers needs 1,024 ports, more than the 576 of Piezo \(Polatis\)",
-    ):
-        fits(piezo, 512)
     assert fits(piezo, 512, split=True) == 2
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (
-            lambda: provisioned_ms(10.0, [], 1.0),
-            "settings, field windows: at least one window is needed (the list is empty)",
-        ),
-        (
-            lambda: on_demand_ms(10.0, [1.0], -1.0),
-            "settings, field delay_ms: must be 0 to 1e+09 (got -1)",
-        ),
-        (
-            lambda: on_demand_ms(10.0, [float("nan")], 1.0),
-            "settings, field windows: must be finite numbers",
-        ),
-        (
-            lambda: on_demand_ms(-10.0, [1.0], 1.0),
-            "settings, field base_ms: must be 0 to 1e15 (got -10)",
-        ),
-        (
-            lambda: study(windows_source(10.0, [1.0]), ()),
-            "settings, field delays_ms: must be 1 to 200 values (got 0)",
-        ),
-        (
-            lambda: study(windows_source(10.0, [1.0]), (1.0, float("inf"))),
-            "settings, field delay_ms: must be 0 to 1e+09 (got inf)",
-        ),
-        (
-            lambda: share_above([], 1.0),
-            "settings, field windows: at least one window is needed (the list is empty)",
-        ),
-        (
-            lambda: slowest_switch(windows_source(10.0, [1.0]), -1.0),
-            "settings, field limit_percent: must be 0 to 1e6 (got -1)",
-        ),
-        (
-            lambda: slowest_switch(windows_source(10.0, [-1.0]), 1.0),
-            "settings, field limit_percent: the overhead is above 1 % even",
-        ),
-        (
-            lambda: iteration_source(build(PRESET), Rail(reconfiguration_ms=-5.0)),
-            "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -5)",
-        ),
-        (
-            lambda: technology("piezzo"),
-            "settings, field technology: 'piezzo': unknown technology (did you mean 'piezo'?)",
-        ),
-        (lambda: gpus(TECHNOLOGIES[0], 0), "settings, field scale_up: must be at least 1 (got 0)"),
-    ],
-)
-def test_bad_input_is_told_in_one_line(call: object, says: str) -> None:
-    with pytest.raises(InputError) as told:
-        call()  # type: ignore[operator]
-    assert str(told.value).startswith(says)

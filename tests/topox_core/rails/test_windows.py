@@ -1,14 +1,12 @@
-"""Phases and windows by the paper's definition: of executions made by hand, of any fabric, and of rail iterations."""
+"""Phases and windows by the paper's definition, of executions made by hand and of rail iterations; how many there are."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from topox_core.errors import InputError
-from topox_core.fabrics.circuits import run_provisioned
-from topox_core.fabrics.ideal import run_ideal
-from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
@@ -17,16 +15,15 @@ from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
+from topox_core.rails.counts import windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.window_lengths import by_class, cdf, share_above
+from topox_core.rails.window_lengths import by_class
 from topox_core.rails.windows import (
     strip,
-    strip_of_execution,
     windows_of_execution,
 )
 from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import load_sample
 
 
 def talk(name: str, source: int, destination: int, parallelism: str, *after: str) -> Task:
@@ -41,32 +38,14 @@ def talk(name: str, source: int, destination: int, parallelism: str, *after: str
     )
 
 
-def executed(
-    tasks: list[Task], times: dict[str, tuple[float, float]], switch: dict[str, int] | None = None
-) -> Execution:
+def executed(tasks: list[Task], times: dict[str, tuple[float, float]]) -> Execution:
+    """An execution of three servers whose tasks ran at these times; what is not named took none."""
     graph = lower(validated("by hand", tasks, "by hand"), Settings().lowering)
-    start = np.array([times[task_id][0] if task_id in times else 0.0 for task_id in graph.ids])
-    end = np.array([times[task_id][1] if task_id in times else 0.0 for task_id in graph.ids])
+    start, end = np.array([times.get(task_id, (0.0, 0.0)) for task_id in graph.ids]).T
     cluster = Cluster(
         servers=3, ports_per_server=2, switches=2, ports_per_switch=3, port_gbps=100.0
     )
-    circuits = Circuits.none()
-    if switch:
-        nodes = np.array([graph.ids.index(name) for name in switch], np.int32)
-        zero = np.zeros(len(nodes), np.int32)
-        circuits = Circuits(
-            np.array(list(switch.values()), np.int32),
-            graph.source[nodes],
-            graph.destination[nodes],
-            zero,
-            zero,
-            start[nodes],
-            start[nodes],
-            end[nodes],
-            nodes,
-            zero.astype(np.bool_),
-        )
-    return Execution(graph, cluster, start, end, circuits)
+    return Execution(graph, cluster, start, end, Circuits.none())
 
 
 def test_a_window_runs_from_the_last_end_to_the_first_start_of_another_parallelism() -> None:
@@ -87,15 +66,6 @@ def test_a_window_runs_from_the_last_end_to_the_first_start_of_another_paralleli
         ("dp", "pp", 15, -1),
     ]
     assert [one.size_bytes for one in windows] == [2e6, 1e6]
-
-
-def test_rails_have_windows_of_their_own() -> None:
-    tasks = [talk("a", 0, 1, "pp"), talk("b", 0, 1, "dp"), talk("c", 0, 1, "dp")]
-    execution = executed(tasks, {"a": (0, 4), "b": (6, 8), "c": (7, 9)}, {"a": 1, "b": 1, "c": 0})
-    assert [(one.rank, one.rail, one.length_ms) for one in windows_of_execution(execution)] == [
-        (0, 1, 2),
-        (1, 1, 2),
-    ]
 
 
 def test_a_collective_starts_when_its_last_member_joins() -> None:
@@ -119,24 +89,6 @@ def test_a_collective_starts_when_its_last_member_joins() -> None:
     assert {one.length_ms for one in windows} == {max(first.values()) - 4.0}
 
 
-@pytest.mark.parametrize("run", [run_ideal, run_provisioned])
-def test_windows_of_a_fabric_tile_the_strip(run: object) -> None:
-    graph, cluster = load_sample("fsdp")
-    execution = run(
-        FabricRequest(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),  # type: ignore[operator]
-        lambda: False,
-    ).execution
-    stretches, windows = strip_of_execution(execution), windows_of_execution(execution)
-    lanes = {(one.rank, one.rail) for one in stretches}
-    assert len(windows) == len(stretches) - len(lanes)
-    assert all(one.before != one.after for one in windows)
-    for lane in lanes:
-        own = [one for one in stretches if (one.rank, one.rail) == lane]
-        idle = sum(one.length_ms for one in windows if (one.rank, one.rail) == lane)
-        carrying = sum(one.end_ms - one.begin_ms for one in own)
-        assert own[0].begin_ms + carrying + idle == pytest.approx(own[-1].end_ms)
-
-
 def test_the_papers_preset_shows_figure_3a_and_the_classes_of_figure_4b() -> None:
     iteration = build(PRESETS["llama3-8b-perlmutter"])
     run = simulate(iteration, Rail(optical=False, nic_gbps=200.0))
@@ -157,14 +109,52 @@ def test_the_papers_preset_shows_figure_3a_and_the_classes_of_figure_4b() -> Non
     assert sum(one.count for one in by_class(run.windows)) == len(run.windows)
 
 
-def test_the_curve_rises_to_one() -> None:
-    lengths, shares = cdf([3.0, 1.0, 2.0, 1.0])
-    assert lengths.tolist() == [1.0, 1.0, 2.0, 3.0]
-    assert shares.tolist() == [0.25, 0.5, 0.75, 1.0]
-    assert share_above([3.0, 1.0, 2.0, 1.0], 1.0) == 0.5
+# -- how many windows an iteration has -------------------------------------------------------------------
 
 
-def test_an_execution_without_transfers_is_refused() -> None:
-    execution = executed([Task("f", "forward", server=0, device=0, duration_ms=1.0)], {"f": (0, 1)})
-    with pytest.raises(InputError, match="has no transfer"):
-        windows_of_execution(execution)
+def test_the_formula_gives_the_published_127_windows_at_32_microbatches() -> None:
+    assert windows_by_formula(32) == 127
+    assert windows_by_stage(16, 32, "afab")[0] == 127
+
+
+@given(st.integers(2, 9), st.integers(1, 24))
+def test_enumeration_agrees_with_the_closed_forms(stages: int, microbatches: int) -> None:
+    first = 2 * microbatches + 2 * min(stages, microbatches) - 1
+    inside = [4 * microbatches + 1] * (stages - 2)
+    assert windows_by_stage(stages, microbatches, "1f1b") == [first, *inside, 2 * microbatches + 1]
+    edge = 4 * microbatches - 1
+    assert windows_by_stage(stages, microbatches, "afab") == [edge, *inside, edge]
+
+
+@given(st.integers(1, 12), st.sampled_from(["1f1b", "afab"]))
+def test_without_a_pipeline_only_the_optimizer_interrupts(microbatches: int, schedule: str) -> None:
+    assert windows_by_stage(1, microbatches, schedule) == [1]
+
+
+@given(st.integers(2, 6), st.integers(1, 4), st.integers(2, 4))
+def test_interleaved_stages_in_the_middle_have_a_window_around_every_pass(
+    stages: int, rounds: int, chunks: int
+) -> None:
+    microbatches = stages * rounds
+    counts = windows_by_stage(stages, microbatches, "interleaved", chunks)
+    passes = 2 * microbatches * chunks
+    # Every pass gathers between two transfers, which merge with those of the next pass.
+    assert counts[1:-1] == [2 * passes + 1] * (stages - 2)
+    # Edges begin and end where the model does: passes without a transfer on one side merge nothing,
+    # or merge whole passes.
+    assert all(count <= 2 * passes - 1 for count in (counts[0], counts[-1]))
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "afab"])
+def test_a_simulated_iteration_shows_as_many_windows_on_every_rank(schedule: str) -> None:
+    preset = PRESETS["llama3-8b-perlmutter"].changed(
+        pipeline=4, data=2, gpus=32, microbatches=6, schedule=schedule, iteration_ms=None
+    )
+    iteration = build(preset, by_layer=False)
+    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.nic_gbps))
+    expected = windows_by_stage(4, 6, schedule)
+    for rank in range(iteration.ranks):
+        assert (
+            sum(window.rank == rank for window in run.windows)
+            == expected[int(iteration.stage[rank])]
+        )

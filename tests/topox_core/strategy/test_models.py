@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from statistics import geometric_mean
 
 import pytest
 
 from topox_core.errors import InputError
+from topox_core.io.task_graph_file import load_graph
+from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.convolutional import vgg16_measured
 from topox_core.strategy.costs import A100, Work, roofline, table
 from topox_core.strategy.models import ALIASES, MODELS, named
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle, dlrm
-from topox_core.strategy.strategy import data_parallel
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machines import MACHINES
@@ -30,6 +32,9 @@ LANGUAGE_MODELS = sorted(name for name, model in MODELS.items() if model.shape)
     ("name", "parameters"),
     [
         ("vgg16", 138_357_544),
+        # Four square matrices of attention and two dense ones a layer.
+        ("bert-16", 6 * 6 * 768**2 + 768),
+        ("bert-128", 12 * 6 * 1024**2 + 1024),
         ("resnet50", 25_557_032),
         ("llama3-8b", 8_030_261_248),
         ("llama3-70b", 70_553_706_496),
@@ -68,69 +73,29 @@ def test_a_language_model_s_operators_take_what_a_plan_takes_on_a_server(
     assert sum(one.backward_ms for one in costs) == pytest.approx(backward_ms, rel=1e-6)
 
 
-def test_bert_holds_four_square_matrices_of_attention_and_two_dense_ones_a_layer() -> None:
-    assert named("bert-16").build(16).parameters == 6 * 6 * 768**2 + 768
-    assert named("bert-128").build(128).parameters == 12 * 6 * 1024**2 + 1024
-
-
-def test_ncf_has_64_tables_for_each_branch_and_eight_wide_layers() -> None:
-    graph = named("ncf").build(128)
-    tables = [operator for operator in graph.operators if operator.kind == "embedding"]
-    assert len(tables) == 128
-    assert sum(operator.parameters for operator in tables) == 64 * 10**6 * (64 + 128)
-    assert sum(operator.name.startswith("dense") for operator in graph.operators) == 8
-
-
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_model_can_be_built_for_any_servers_and_has_a_cost_for_every_split(name: str) -> None:
     for servers in (1, 6, 16):
         graph = MODELS[name].build(servers)
+        divisors = tuple(p for p in range(1, servers + 1) if servers % p == 0)
         for operator in graph.operators:
-            divisors = tuple(p for p in range(1, servers + 1) if servers % p == 0)
-            assert graph.choices(operator, servers) == (
-                (1,) if operator.kind == "embedding" else divisors
-            )
-            assert all(
-                cost.forward_ms > 0 and cost.backward_ms > 0 for cost in operator.costs.values()
-            )
+            splits = (1,) if operator.kind == "embedding" else divisors
+            assert graph.choices(operator, servers) == splits
+            costs = operator.costs.values()
+            assert all(cost.forward_ms > 0 and cost.backward_ms > 0 for cost in costs)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_dlrm_has_the_layers_and_measured_times_of_the_dlrm_workload(number: int) -> None:
     configuration = CONFIGURATIONS[number]
-    n = configuration.servers
-    graph = dlrm(n, number)
+    graph = dlrm(configuration.servers, number)
     for name, inputs, outputs in layers(configuration):
-        cost = graph.operator(name).costs[n]
+        one = graph.operator(name)
+        cost = one.costs[configuration.servers]
         assert (cost.forward_ms, cost.backward_ms) == configuration.dense_ms[inputs, outputs]
-        assert [weight.elements for weight in graph.operator(name).weights] == [
-            inputs * outputs,
-            outputs,
-        ]
+        assert [weight.elements for weight in one.weights] == [inputs * outputs, outputs]
     lookup = graph.operator("table3").costs[1]
     assert (lookup.forward_ms, lookup.backward_ms) == configuration.embedding_ms
-    assert {cost.source for operator in graph.operators for cost in operator.costs.values()} == {
-        "measured"
-    }
-
-
-def test_dlrm_moves_half_as_much_with_four_byte_elements() -> None:
-    sizes = [
-        {
-            edge.bytes_per_sample
-            for edge in dlrm(16, 2, element).edges
-            if edge.producer.startswith("table")
-        }
-        for element in (8, 4)
-    ]
-    assert sizes == [{2048.0}, {1024.0}]
-
-
-def test_a_server_s_share_keeps_its_measured_time_when_there_are_fewer_servers() -> None:
-    few, many = dlrm(4, 2), dlrm(16, 2)
-    assert few.samples * 4 == many.samples
-    assert few.operator("top3").costs[4] == many.operator("top3").costs[16]
-    assert few.operator("top3").costs[1] == many.operator("top3").costs[4]
 
 
 def test_measured_tables_are_those_that_were_published(real_inputs: Path) -> None:
@@ -146,70 +111,57 @@ def test_measured_tables_are_those_that_were_published(real_inputs: Path) -> Non
 
 
 def test_candle_s_layers_are_those_of_the_published_task_graph(real_inputs: Path) -> None:
-    from topox_core.io.task_graph_file import load_graph
-
     file = real_inputs / "flexnet" / "100candle_16.fbuf"
     theirs = load_graph(file.read_bytes(), file.name)
-    ours = candle(16)
-    reduced = sorted(task.size_bytes for task in theirs.tasks if task.kind == "all_reduce")
-    assert (
-        sorted(weight.size_bytes for operator in ours.operators for weight in operator.weights)
-        == reduced
-    )
+    ours = [weight.size_bytes for one in candle(16).operators for weight in one.weights]
+    reduced = [task.size_bytes for task in theirs.tasks if task.kind == "all_reduce"]
+    assert sorted(ours) == sorted(reduced)
 
 
 def test_vgg16_as_measured_computes_for_the_published_hundred_milliseconds() -> None:
-    graph = vgg16_measured(16)
-    costs = [operator.costs[16] for operator in graph.operators]
-    assert {cost.source for cost in costs} == {"measured"}
-    assert sum(cost.forward_ms + cost.backward_ms for cost in costs) == pytest.approx(
-        100.6, abs=0.2
-    )
+    costs = [operator.costs[16] for operator in vgg16_measured(16).operators]
+    spent_ms = sum(cost.forward_ms + cost.backward_ms for cost in costs)
+    assert spent_ms == pytest.approx(100.6, abs=0.2)
 
 
-def test_the_memory_formula_is_the_measured_one_for_dense_layers_and_lookups_to_the_byte() -> None:
-    from topox_core.strategy.blueprint import Blueprint
-
-    for name, servers, share, keys in (
-        ("dlrm16", 16, 1024, [(1024, 1024), (5120, 2048), (2048, 2048), (2048, 1)]),
-        ("dlrm128", 128, 512, [(2048, 2048), (10_240, 4096), (4096, 1)]),
-    ):
-        plan = Blueprint("test", "", "", servers, share, A100)
-        for inputs, outputs in keys:
-            plan.dense(f"d{inputs}.{outputs}", inputs, outputs)
-        plan.embedding("table", 10_000_000, 256 if servers == 16 else 128, 100, 8)
-        graph = plan.graph()
-        for inputs, outputs in keys:
-            measured = table(name)[f"Dense_{inputs}_{outputs}"]
-            for partitions, cost in graph.operator(f"d{inputs}.{outputs}").costs.items():
-                assert cost.memory_bytes == measured[servers * share // partitions].memory_bytes
-        (only,) = next(
-            rows for key, rows in table(name).items() if key.startswith("Embed")
-        ).values()
-        assert graph.operator("table").costs[1].memory_bytes == only.memory_bytes
+@pytest.mark.parametrize(
+    ("name", "servers", "share", "width", "keys"),
+    [
+        ("dlrm16", 16, 1024, 256, [(1024, 1024), (5120, 2048), (2048, 2048), (2048, 1)]),
+        ("dlrm128", 128, 512, 128, [(2048, 2048), (10_240, 4096), (4096, 1)]),
+    ],
+)
+def test_the_memory_formula_is_the_measured_one_for_dense_layers_and_lookups_to_the_byte(
+    name: str, servers: int, share: int, width: int, keys: list[tuple[int, int]]
+) -> None:
+    plan, known = Blueprint("test", "", "", servers, share, A100), table(name)
+    for inputs, outputs in keys:
+        plan.dense(f"Dense_{inputs}_{outputs}", inputs, outputs)
+    plan.embedding("table", 10_000_000, width, 100, 8)
+    *dense, lookup = plan.graph().operators
+    assert len(dense) == len(keys)
+    for one in dense:
+        for partitions, cost in one.costs.items():
+            measured = known[one.name][servers * share // partitions]
+            assert cost.memory_bytes == measured.memory_bytes
+    (measured,) = next(rows for key, rows in known.items() if key.startswith("Embed")).values()
+    assert lookup.costs[1].memory_bytes == measured.memory_bytes
 
 
 def test_the_roofline_lies_near_the_measured_dense_layers() -> None:
+    """A roofline knows nothing of a GPU that is not full: right for large layers, too fast for small ones."""
     ratios = []
-    for name in ("dlrm16", "dlrm128", "candle16"):
-        for key, rows in table(name).items():
-            kind, *sizes = key.split("_")
-            if kind != "Dense" or int(sizes[0]) < 512 or int(sizes[1]) < 512:
-                continue
-            inputs, outputs = int(sizes[0]), int(sizes[1])
+    for key, rows in chain(*(table(name).items() for name in ("dlrm16", "dlrm128", "candle16"))):
+        kind, *sizes = key.split("_")
+        if kind == "Dense" and min(map(int, sizes[:2])) >= 512:
+            inputs, outputs = map(int, sizes[:2])
+            work = Work(2.0 * inputs * outputs, 4.0 * (inputs + outputs), 4.0 * inputs * outputs)
             for samples, cost in rows.items():
-                work = Work(
-                    2.0 * inputs * outputs, 4.0 * (inputs + outputs), 4.0 * inputs * outputs
-                )
-                ratios.append(
-                    (cost.forward_ms, roofline(work, samples, A100, 4).forward_ms / cost.forward_ms)
-                )
+                near = roofline(work, samples, A100, 4).forward_ms / cost.forward_ms
+                ratios.append(near)
+                assert (0.8 if cost.forward_ms > 5 else 0.25) < near < 1.2
     assert len(ratios) == 64
-    assert geometric_mean(ratio for _, ratio in ratios) == pytest.approx(1.0, abs=0.15)
-    # A roofline knows nothing of a GPU that is not full: right for large layers, too fast for small
-    # ones.
-    assert all(0.8 < ratio < 1.2 for measured_ms, ratio in ratios if measured_ms > 5)
-    assert all(0.25 < ratio < 1.2 for _, ratio in ratios)
+    assert geometric_mean(ratios) == pytest.approx(1.0, abs=0.15)
 
 
 def test_the_roofline_is_the_slower_of_arithmetic_and_memory_shared_by_the_gpus() -> None:
@@ -220,19 +172,6 @@ def test_the_roofline_is_the_slower_of_arithmetic_and_memory_shared_by_the_gpus(
     assert memory.backward_ms == 2 * memory.forward_ms
     assert memory.source == "roofline"
     assert roofline(Work(flop=1.0, moved_bytes=1.0), 1, A100, 4).forward_ms == A100.launch_ms
-
-
-def test_data_parallel_of_the_measured_dlrm_needs_the_time_and_memory_of_the_published_graph() -> (
-    None
-):
-    graph = dlrm(16, 2)
-    total = sum(
-        cost.forward_ms + cost.backward_ms
-        for placement in data_parallel(graph, 16).placements
-        for cost in [graph.operator(placement.operator).costs[placement.partitions]]
-        if placement.start == 0
-    )
-    assert total == pytest.approx(14.543, abs=5e-4)
 
 
 def test_short_names_lead_to_models_and_an_unknown_one_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import permutations
 
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork
@@ -14,7 +15,6 @@ from topox_core.tdm.model.jobs_file import validated
 GOLDEN_HILL_CLIMBING_S = 118.7998
 GOLDEN_OPTIMUM_S = 107.7832
 GOLDEN_STAGE_S = 18.944
-GOLDEN_BEST_STAGE_S = 13.4357
 
 
 def golden(reconfiguration_ms: float = 0.0) -> Jobs:
@@ -32,6 +32,13 @@ def golden(reconfiguration_ms: float = 0.0) -> Jobs:
     ]
     jobs.append(Job("ps", "parameter_server", 0, (0, 1, 1, 1), 678.4, 33.3982, server_pod=0))
     return validated("four pods", network, jobs, "golden")
+
+
+def laps(job: Job) -> list[tuple[int, ...]]:
+    """Every ring through the pods of a job, from its first pod; one empty ring for what is no ring."""
+    if job.collective != "ring_all_reduce" or len(job.pods) < 2:
+        return [()]
+    return [(job.pods[0], *rest) for rest in permutations(job.pods[1:])]
 
 
 def small(seed: int, reconfiguration_ms: float = 0.0) -> Jobs:
@@ -61,7 +68,7 @@ def random_jobs(
 ) -> Jobs:
     """Jobs of any kind, volume and computing on small pods, with just enough ports and up to thrice that; long delays."""
     rng = random.Random(seed)
-    pods = pods or rng.randint(2, 6)
+    pods = pods or rng.randint(1, 6)
     ports = max(2, 2 * (pods - 1)) + rng.randint(0, 4 * pods)
     delay = rng.choice((0.0, 0.5, 2000.0)) if reconfiguration_ms is None else reconfiguration_ms
     network = PodNetwork(

@@ -1,4 +1,4 @@
-"""Algorithms 1 to 3 of the drafts line by line in plain Python, slow and without anything of the product but its data.
+"""Algorithms 1 to 3 of the drafts line by line, slow and without anything of the product but its data.
 
 Every neighbour is worked out from nothing: all four stages, all pod groups.
 """
@@ -6,19 +6,15 @@ Every neighbour is worked out from nothing: all four stages, all pod groups.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
-from topox_core.tdm.model.jobs import Job, Jobs, Reading
+import numpy as np
+from numpy.typing import NDArray
 
-Matrix = list[list[float]]
-Counts = list[list[int]]
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 
-
-def zeros(pods: int) -> Matrix:
-    return [[0.0] * pods for _ in range(pods)]
-
-
-def transposed(matrix: Counts) -> Counts:
-    return [list(row) for row in zip(*matrix, strict=True)]
+Floats = NDArray[np.float64]
+Ring = tuple[int, ...]
 
 
 def algorithm_3(pods: tuple[int, ...], linked: list[list[bool]]) -> tuple[int, ...]:
@@ -53,82 +49,93 @@ def algorithm_3(pods: tuple[int, ...], linked: list[list[bool]]) -> tuple[int, .
     return tuple(n for path in sorted(paths) for n in path)  # 15
 
 
-def local_gbit(job: Job, pod: int) -> float:
-    units = job.units_per_pod[pod]
+def pushed_gbit(job: Job, ring: Ring, reading: Reading) -> Floats:
+    """What a job pushes from pod to pod (eq. 4), over a ring if it has one."""
+    units = np.array(job.units_per_pod, float)
+    demand = np.zeros((len(units), len(units)))
     if job.collective == "parameter_server":
-        return units * job.volume_gbit
-    if job.collective == "ring_all_reduce":
-        return 2 * units * job.volume_gbit
-    return 2 * units * job.volume_gbit * (sum(job.units_per_pod) - 1)
+        demand[:, job.server_pod] = units * job.volume_gbit
+    elif job.collective == "all_to_all":
+        demand = np.outer(units, units) * job.volume_gbit
+    arcs = 2 * (len(ring) - 1) / len(ring) if ring and reading.physical_ring else 1
+    for a, b in zip(ring, ring[1:] + ring[:1], strict=True):
+        demand[a, b] = job.volume_gbit * arcs
+    np.fill_diagonal(demand, 0)
+    return demand
+
+
+def local_gbit(job: Job) -> Floats:
+    """What the servers of each pod exchange with their switch (eq. 5)."""
+    times = {
+        "parameter_server": 1,
+        "ring_all_reduce": 2,
+        "all_to_all": 2 * (sum(job.units_per_pod) - 1),
+    }
+    return times[job.collective] * job.volume_gbit * np.array(job.units_per_pod, float)
+
+
+def least_s(demand: Floats, tor_s: float, network: PodNetwork) -> float:
+    """The least time over all allocations of links: the least at which every pod has ports enough."""
+    pairs, seconds = np.argwhere(demand > 0), demand[demand > 0] / network.port_gbps
+    if not len(seconds):
+        return tor_s
+    times = np.unique(np.outer(seconds, 1.0 / np.arange(1, network.ports_per_pod + 1)))
+
+    def enough(position: int) -> bool:
+        links = np.ceil(seconds / times[position] * (1 - 1e-12))
+        return bool(np.bincount(pairs.ravel(), np.repeat(links, 2)).max() <= network.ports_per_pod)
+
+    first = bisect_left(range(len(times)), True, key=enough)
+    return max(float(times[first]), tor_s) if first < len(times) else math.inf
 
 
 def algorithm_2(
     jobs: Jobs, members: list[int], pod_group: int, reading: Reading
-) -> tuple[float, Counts, dict[int, tuple[int, ...]]]:
+) -> tuple[float, NDArray[np.int64], dict[int, Ring]]:
     """Push time of the members in a pod group, links and rings; infinite time where ports are too few."""
     network = jobs.network
-    size, speed, ports = network.pods_per_group, network.port_gbps, network.ports_per_pod
-    demand, local, rings = zeros(size), [0.0] * size, {}
-    here = [n for n in sorted(members) if jobs.jobs[n].pod_group == pod_group]
-    for n in here:  # 2-4
-        job = jobs.jobs[n]
-        for i, units in enumerate(job.units_per_pod):
-            local[i] += local_gbit(job, i)
-            for j, others in enumerate(job.units_per_pod):
-                if i != j and job.collective == "parameter_server" and j == job.server_pod:
-                    demand[i][j] += units * job.volume_gbit
-                if i != j and job.collective == "all_to_all":
-                    demand[i][j] += units * others * job.volume_gbit
-    for n in here:  # 5-8
-        job = jobs.jobs[n]
-        pods = tuple(i for i, units in enumerate(job.units_per_pod) if units)
-        if job.collective == "ring_all_reduce" and len(pods) > 1:
-            ring = algorithm_3(pods, [[value > 0 for value in row] for row in demand])
-            rings[n] = ring
-            arc = job.volume_gbit * (
-                2 * (len(pods) - 1) / len(pods) if reading.physical_ring else 1
-            )
-            for a, b in zip(ring, ring[1:] + ring[:1], strict=True):
-                demand[a][b] += arc
-    links = [[int(value > 0) for value in row] for row in demand]  # 9
-    free = [ports - sum(links[i]) - sum(row[i] for row in links) for i in range(size)]
-    if min(free) < 0:
+    here = {n: jobs.jobs[n] for n in sorted(members) if jobs.jobs[n].pod_group == pod_group}
+    local, rings = np.zeros(network.pods_per_group), {}
+    demand = np.zeros((len(local), len(local)))
+    for job in here.values():  # 2-4
+        demand += pushed_gbit(job, (), reading)
+        local += local_gbit(job)
+    for n, job in here.items():  # 5-8
+        if job.collective == "ring_all_reduce" and len(job.pods) > 1:
+            rings[n] = algorithm_3(job.pods, (demand > 0).tolist())
+            demand += pushed_gbit(job, rings[n], reading)
+    links = (demand > 0).astype(int)  # 9
+    free = network.ports_per_pod - links.sum(0) - links.sum(1)
+    if free.min() < 0:
         return math.inf, links, rings
-    tor_s = max(local) / network.tor_gbps  # 10
+    tor_s = float(local.max()) / network.tor_gbps  # 10
     while True:  # 11
-        times = [
-            (demand[i][j] / (speed * links[i][j]), -i, -j)
-            for i in range(size)
-            for j in range(size)
-            if links[i][j]
-        ]
-        oxc_s, i, j = max(times, default=(0.0, 0, 0))  # 12
-        i, j = -i, -j
-        if tor_s >= oxc_s or not free[i] or not free[j]:  # 13-15
-            return max(tor_s, oxc_s), links, rings
-        links[i][j] += 1  # 16
-        free[i] -= 1
-        free[j] -= 1
+        times = demand / (network.port_gbps * np.maximum(links, 1))
+        i, j = divmod(int(times.argmax()), len(times))  # 12
+        if tor_s >= times[i, j] or not free[i] or not free[j]:  # 13-15
+            return max(tor_s, float(times[i, j])), links, rings
+        links[i, j] += 1  # 16
+        free[[i, j]] -= 1
 
 
 def round_s(jobs: Jobs, group: list[int], reading: Reading) -> float:
     """Eq. 1 with eq. 3, and the reconfiguration at each of the four transitions."""
     groups = range(jobs.network.pod_groups)
+    members = [[n for n in range(len(jobs)) if group[n] == k] for k in (0, 1)]
+    found = [[algorithm_2(jobs, of, g, reading) for g in groups] for of in members]
     stages = []  # (k, t) in the order of 2t + k + 1: group, communication of each pod group, its links
     for t in (0, 1):
         for k in (0, 1):
-            members = [n for n in range(len(jobs)) if group[n] == k]
-            found = [algorithm_2(jobs, members, g, reading) for g in groups]
-            links = [transposed(one[1]) if t else one[1] for one in found]
-            stages.append((k, t, max(one[0] for one in found), links))
+            links = [one[1].T if t else one[1] for one in found[k]]
+            stages.append((k, t, max(one[0] for one in found[k]), links))
     delay_s = jobs.network.reconfiguration_ms / 1000
     changed = [False] * 4
     for g in groups:
         # Circuits stay as they are through a stage in which nobody of the pod group communicates
         # between pods.
-        using = [s for s in range(4) if any(map(any, stages[s][3][g]))]
+        using = [s for s in range(4) if stages[s][3][g].any()]
         for at, s in enumerate(using):
-            changed[s] |= stages[s][3][g] != stages[using[at - 1]][3][g]
+            changed[s] |= not np.array_equal(stages[s][3][g], stages[using[at - 1]][3][g])
     total = 0.0
     for s, (k, t, talk_s, _) in enumerate(stages):
         train_s = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -43,14 +44,15 @@ def computed(of: Study, known: dict[str, StudyCellResult] | None = None) -> list
     return of.rows(result.results)
 
 
-def test_every_point_has_a_row_for_every_algorithm_and_the_baseline() -> None:
+def test_every_point_has_a_row_for_every_algorithm_and_none_loses_to_the_baseline() -> None:
     rows = computed(study())
     assert len(rows) == 4 * 3
     assert {row.algorithm for row in rows} == {BASELINE, "hill-climbing", "all-train"}
-    assert all(row.seeds == 3 for row in rows)
-    assert all(
-        row.reduction == Spread(0, 0, 0, 0, 0, 0) for row in rows if row.algorithm == BASELINE
-    )
+    for row in rows:
+        assert row.seeds == 3
+        assert row.reduction.least >= -1e-9
+        assert row.reduction.most == 0 or row.algorithm != BASELINE
+        assert 0 <= row.gap.least <= row.gap.most < 1
 
 
 def test_reductions_are_taken_seed_by_seed() -> None:
@@ -67,28 +69,12 @@ def test_reductions_are_taken_seed_by_seed() -> None:
     assert (row.reduction.least, row.reduction.most) == pytest.approx((min(by_hand), max(by_hand)))
 
 
-def test_time_division_never_loses_and_bounds_hold() -> None:
-    for row in computed(study()):
-        assert row.reduction.least >= -1e-9
-        assert 0 <= row.gap.least <= row.gap.most < 1
-
-
 def test_a_cell_knows_how_the_round_without_time_division_spends_its_time() -> None:
     """Twice communicating and twice computing: with no time to reconfigure they add up to the round."""
     whole = study(setup=replace(SMALL, reconfiguration_ms=0.0), axes=StudyAxes((8,)), seeds=(3,))
     result = run_cell(whole.setup, whole.settings, whole.algorithms, whole.cells()[0])
-    assert result.communicating_s + result.computing_s == pytest.approx(
-        result.outcomes[BASELINE].round_s
-    )
-    assert result.ratio == pytest.approx(result.communicating_s / result.computing_s)
-    assert (
-        result.reduction("all-train")
-        == 1 - result.outcomes["all-train"].round_s / result.outcomes[BASELINE].round_s
-    )
-    assert (StudyCellResult({}, {}).ratio, StudyCellResult({}, {}).reduction("all-train")) == (
-        None,
-        None,
-    )
+    whole_s = result.outcomes[BASELINE].round_s
+    assert result.communicating_s + result.computing_s == pytest.approx(whole_s)
 
 
 def test_spread_of_known_numbers() -> None:
@@ -98,25 +84,10 @@ def test_spread_of_known_numbers() -> None:
 def test_cells_that_are_known_are_not_run_again() -> None:
     kept: dict[str, StudyCellResult] = {}
     first = computed(study(), kept)
-    assert len(kept) == 4 * 3
-    marked = {key: StudyCellResult({}, {}) for key in kept}
-    assert computed(study(), marked) == []
+    assert computed(study(), {key: StudyCellResult({}, {}) for key in kept}) == []
     more = study(seeds=(0, 1, 2, 3))
     assert len({more.key(cell) for cell in more.cells()} - set(kept)) == 4
     assert [row.round_s for row in computed(study(), kept)] == [row.round_s for row in first]
-
-
-@pytest.mark.long
-def test_worker_processes_run_the_same_cells_and_rows_grow_with_the_seeds() -> None:
-    whole = study(seeds=(0, 1))
-    result = finish(whole.start(executor=2))
-    assert result is not None
-    rows = whole.rows(result.results)
-    assert [(row.algorithm, row.round_s) for row in rows] == [
-        (row.algorithm, row.round_s) for row in computed(whole)
-    ]
-    some = {cell: result.results[cell] for cell in whole.cells()[:5]}
-    assert {row.seeds for row in whole.rows(some)} == {1, 2}  # four points of a seed, one of two
 
 
 def test_what_cannot_run_is_told() -> None:
@@ -139,14 +110,11 @@ def test_what_cannot_run_is_told() -> None:
         ({"algorithms": ("magic",)}, "algorithms"),
         ({"settings": TdmSettings(starts=-1)}, "starts"),
         ({"seeds": tuple(range(600))}, "2,400 points"),
+        ({"axes": ((), (1,))}, "field jobs"),
+        ({"axes": ((4, 4), (1,))}, "field jobs"),
+        ({"axes": ((4,), ())}, "field context"),
     ],
 )
-def test_bad_studies(changes: dict[str, object], field: str) -> None:
+def test_bad_studies_are_refused_by_field(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(InputError, match=field):
-        study(**changes)
-
-
-@pytest.mark.parametrize("axes", [((), (1,)), ((4, 4), (1,)), ((4,), ())])
-def test_bad_axes(axes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    with pytest.raises(InputError, match=r"field (jobs|context)"):
-        StudyAxes(*axes)
+        study(**changes | ({"axes": StudyAxes(*changes["axes"])} if "axes" in changes else {}))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import combinations, islice, pairwise
+from dataclasses import fields
+from itertools import combinations, islice, pairwise, permutations
 from math import gcd
 
 import networkx
@@ -17,7 +18,7 @@ from tests.conftest import examples
 from tests.topox_core.small_graphs import GBIT_MS, compute, graph, transfer
 from topox_core.cli.main import main
 from topox_core.errors import InputError
-from topox_core.io.task_graph_file import load_graph
+from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import Lowering
@@ -40,7 +41,6 @@ from topox_core.topology.permutations import (
 )
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
-from topox_core.topology.wiring import wired
 
 
 def demand(
@@ -95,18 +95,15 @@ class TestReleasedVariant:
     ):
         found = find_layout(all_reduce_demand(servers), degree, "released")
         assert found.strides == {servers: strides}
-        assert found.hops.diameter == diameter
-        assert round(found.hops.mean, 2) == mean_hops
+        assert (found.hops.diameter, round(found.hops.mean, 2)) == (diameter, mean_hops)
 
     def test_twelve_servers_get_the_rings_of_the_testbed(self):
         found = find_layout(all_reduce_demand(12), 4, "released")
-        assert found.strides == {12: (1, 5)}
         assert sorted(ring_strides(found, range(12))) == [1, 5, 7, 11]
 
     def test_no_port_goes_to_matchings_however_much_model_parallel_traffic_there_is(self):
         found = find_layout(demand(8, {tuple(range(8)): 1.0}, {(0, 4): 1e9}), 4, "released")
         assert (found.degree_all_reduce, found.degree_model_parallel) == (4, 0)
-        assert found.layout.circuits[0, 4] == 0
         assert found.layout.routes[0, 4] in {((0, m, 4),) for m in range(8)}
 
     def test_one_ring_through_all_servers_is_taken_from_the_largest_group_size(self):
@@ -114,7 +111,6 @@ class TestReleasedVariant:
         found = find_layout(demand(16, quarters), 4, "released")
         assert found.strides == {4: (1,), 16: (1,)}
         assert set(found.network.out[0]) == {4, 12, 1, 15}
-        assert found.hops.unreachable == 0
 
     def test_a_group_without_rings_runs_on_the_strides_of_fewest_hops(self):
         # Pairs i, i + 8 need an even distance on rings of odd strides: 8 = 5 + 3 or 9 - 1, two hops
@@ -122,24 +118,19 @@ class TestReleasedVariant:
         whole, pairs = tuple(range(16)), {(i, i + 8): 1.0 for i in range(8)}
         found = find_layout(demand(16, {whole: 1e6, **pairs}), 8, "released")
         assert 2 not in found.strides
-        assert {len(found.layout.routes[i, i + 8][0]) for i in range(8)} == {3}
+        assert {len(found.layout.routes[pair][0]) for pair in pairs} == {3}
 
     def test_a_group_that_does_not_divide_the_servers_is_named(self):
         found = find_layout(demand(16, {(0, 1, 2): 1.0}), 4, "released")
         assert "Groups of 3" in found.steps[0].text
-        assert ring_strides(found, (0, 1, 2)) in ((1,), (2,), (1, 2))
 
     def test_routes_repeat_with_the_seed_and_differ_with_another(self):
-        traffic = demand(
-            16,
-            {tuple(range(16)): 1.0},
-            {(a, b): 1.0 for a in range(16) for b in range(16) if a != b},
-        )
-        routes = [
+        everybody = dict.fromkeys(permutations(range(16), 2), 1.0)
+        traffic = demand(16, {tuple(range(16)): 1.0}, everybody)
+        one, same, other = (
             find_layout(traffic, 4, "released", seed=seed).layout.routes for seed in (1, 1, 2)
-        ]
-        assert routes[0] == routes[1]
-        assert routes[0] != routes[2]
+        )
+        assert one == same != other
 
 
 class TestPublishedVariant:
@@ -152,6 +143,7 @@ class TestPublishedVariant:
             (0.0, 1.0, 4, 1),
             (1.0, 0.0, 4, 4),
             (1e-9, 1.0, 4, 1),
+            (3.0, 7.0, 4, 2),  # 1.2 ports, rounded up
         ],
     )
     def test_ports_are_split_as_the_bytes_are_and_rings_keep_one(
@@ -172,7 +164,6 @@ class TestPublishedVariant:
     def test_two_servers_get_parallel_circuits(self):
         found = find_layout(all_reduce_demand(2), 4)
         assert found.layout.circuits.tolist() == [[0, 4], [4, 0]]
-        assert ring_strides(found, (0, 1)) == (1, 1, 1, 1)
 
     def test_disjoint_groups_share_the_ports_and_are_not_joined_if_they_do_not_talk(self):
         found = find_layout(demand(8, {(0, 2, 4, 6): 5.0, (1, 3, 5, 7): 1.0}), 2)
@@ -180,32 +171,14 @@ class TestPublishedVariant:
         assert found.hops.unreachable == 2 * 4 * 4
 
     def test_overlapping_groups_share_a_server_s_ports_by_their_bytes(self):
-        rows = {(0, 1): 1.0, (2, 3): 1.0}
-        columns = {(0, 2): 3.0, (1, 3): 3.0}
-        found = find_layout(demand(4, rows | columns), 4)
-        assert {group: len(strides) for group, strides in found.rings.items()} == {
-            (0, 2): 3,
-            (1, 3): 3,
-            (0, 1): 1,
-            (2, 3): 1,
-        }
+        groups = {(0, 1): 1.0, (2, 3): 1.0, (0, 2): 3.0, (1, 3): 3.0}
+        rings = find_layout(demand(4, groups), 4).rings
+        assert {group: len(strides) for group, strides in rings.items()} == groups
 
     def test_a_group_left_without_ports_rides_on_the_others(self):
-        whole, pair = tuple(range(16)), (0, 3)
-        found = find_layout(demand(16, {whole: 1e6, pair: 1.0}), 4)
-        assert pair not in found.rings
-        assert ring_strides(found, pair) == (1,)
-        assert found.layout.routes[0, 3] == ((0, 3),)
-
-    def test_matched_servers_get_a_circuit_each_way(self):
-        found = find_layout(demand(6, {tuple(range(6)): 1.0}, {(0, 3): 90.0, (1, 4): 30.0}), 2)
-        assert found.degree_model_parallel == 1
-        assert [found.layout.circuits[a, b] for a, b in ((0, 3), (3, 0), (1, 4), (4, 1))] == [
-            1,
-            1,
-            1,
-            1,
-        ]
+        found = find_layout(demand(16, {tuple(range(16)): 1e6, (0, 3): 1.0}), 4)
+        assert (0, 3) not in found.rings
+        assert ring_strides(found, (0, 3)) == (1,)
         assert found.layout.routes[0, 3] == ((0, 3),)
 
     def test_without_all_reduce_one_ring_still_connects_who_talks(self):
@@ -224,11 +197,11 @@ class TestPublishedVariant:
         assert found.hops.unreachable == 0
         assert found.layout.circuits.sum(axis=0).tolist() == [degree] * 4
 
-    def test_the_record_tells_every_step_and_survives_json(self):
+    def test_matched_servers_get_a_circuit_each_way_and_the_record_tells_every_step(self):
         found = find_layout(demand(6, {tuple(range(6)): 1.0}, {(0, 3): 90.0, (1, 4): 30.0}), 2)
-        kinds = [step.kind for step in found.steps]
-        assert kinds == ["split", "candidates", "choose", "matching", "route"]
+        assert all(found.layout.circuits[pair] == 1 for pair in ((0, 3), (3, 0), (1, 4), (4, 1)))
         steps = {step.kind: json.loads(json.dumps(step.data)) for step in found.steps}
+        assert list(steps) == ["split", "candidates", "choose", "matching", "route"]
         assert steps["candidates"]["candidates"] == [1, 5]
         assert steps["choose"]["chosen"] == [1]
         assert steps["matching"]["pairs"] == [[0, 3, 90.0], [1, 4, 30.0]]
@@ -254,20 +227,17 @@ class TestStrides:
         # O(d * n^(1/d)); the constant is 1.02 at worst over n < 400, d < 9.
         assert max(hops) <= 1.1 * degree * members ** (1 / degree)
 
-    @given(
-        st.integers(2, 200), st.integers(1, 12), st.sampled_from([select_strides, released_strides])
-    )
-    def test_as_many_rings_as_ports_and_none_twice_before_all_once(self, members, rings, select):
+    @given(st.integers(2, 200), st.integers(1, 12))
+    def test_as_many_rings_as_ports_and_none_twice_before_all_once(self, members, rings):
         candidates = totient_strides(members)
-        chosen = (
-            select(members, rings, candidates)
-            if select is select_strides
-            else select(candidates, rings)
-        )
-        times = Counter(chosen)
-        assert len(chosen) == rings
-        assert set(times) <= set(candidates)
-        assert max(times.values()) <= -(-rings // len(candidates))
+        for chosen in (
+            select_strides(members, rings, candidates),
+            released_strides(candidates, rings),
+        ):
+            times = Counter(chosen)
+            assert len(chosen) == rings
+            assert set(times) <= set(candidates)
+            assert max(times.values()) <= -(-rings // len(candidates))
 
 
 class TestCoinChange:
@@ -295,22 +265,13 @@ class TestCoinChange:
 class TestMatching:
     def test_rounds_take_the_heaviest_pairs_and_halve_them(self):
         weight = np.zeros((4, 4))
-        for a, b, size in ((0, 1, 8), (2, 3, 8), (0, 2, 5), (3, 1, 5)):
-            weight[a, b] = size
-        rounds = matching_rounds(weight, np.full(4, 3))
+        weight[[0, 2, 0, 3], [1, 3, 2, 1]] = 8, 8, 5, 5
         # 8 + 8 against 5 + 5; then 4 + 4 against 5 + 5; then 4 + 4 against 2.5 + 2.5.
-        assert [one.pairs for one in rounds] == [
-            ((0, 1), (2, 3)),
-            ((0, 2), (1, 3)),
-            ((0, 1), (2, 3)),
-        ]
+        rounds = matching_rounds(weight, np.full(4, 3))
+        straight, crossed = ((0, 1), (2, 3)), ((0, 2), (1, 3))
+        assert [one.pairs for one in rounds] == [straight, crossed, straight]
         assert [one.weights for one in rounds] == [(8, 8), (5, 5), (4, 4)]
         assert [(one.before, one.after) for one in rounds] == [(26, 18), (18, 13), (13, 9)]
-
-    def test_more_pairs_come_before_more_bytes(self):
-        weight = np.zeros((4, 4))
-        weight[0, 1], weight[1, 2], weight[2, 3] = 1, 10, 1
-        assert matching_rounds(weight, np.full(4, 1))[0].pairs == ((0, 1), (2, 3))
 
     @given(st.integers(2, 6), st.randoms(use_true_random=False))
     def test_each_round_is_the_best_of_all_matchings(self, n, rng):
@@ -339,41 +300,30 @@ class TestEveryLayout:
         degree += degree % 2 if variant == "released" else 0
         found = find_layout(traffic, degree, variant, seed=3)
         circuits = found.layout.circuits
-        assert circuits.sum(axis=0).max() <= degree
-        assert circuits.sum(axis=1).max() <= degree
+        assert max(circuits.sum(axis=0).max(), circuits.sum(axis=1).max()) <= degree
         assert not circuits.diagonal().any()
         wanted = set(traffic.pairs)
         for members, strides in found.riding.items():
             n = len(members)
-            assert strides
-            assert all(gcd(p, n) == 1 for p in strides)
+            assert strides and all(gcd(p, n) == 1 for p in strides)
             wanted |= {(members[i], members[(i + p) % n]) for p in (*strides, 1) for i in range(n)}
         assert set(found.layout.routes) == wanted
-        for (a, b), paths in found.layout.routes.items():
+        for ends, paths in found.layout.routes.items():
             assert len(set(paths)) == len(paths) >= 1
             for path in paths:
-                assert (path[0], path[-1]) == (a, b)
+                assert (path[0], path[-1]) == ends
                 assert len(set(path)) == len(path)
                 assert all(circuits[x, y] > 0 for x, y in pairwise(path))
-
-    @examples(60)
-    @given(demands(), st.integers(1, 6))
-    def test_a_group_s_own_rings_run_on_their_own_circuits(self, traffic, degree):
-        found = find_layout(traffic, degree)
-        ends = Counter(
+        own = Counter(
             (members[i], members[(i + p) % len(members)])
             for members, strides in found.rings.items()
             for p in strides
             for i in range(len(members))
         )
-        assert all(found.layout.circuits[a, b] >= count for (a, b), count in ends.items())
-
-    @examples(60)
-    @given(demands(), st.sampled_from((2, 4, 6)), st.sampled_from(VARIANTS))
-    def test_its_circuits_fit_on_one_switch_a_port(self, traffic, degree, variant):
-        found = find_layout(traffic, degree, variant)
-        wiring = found.wiring
-        assert (wiring.circuits(traffic.servers) == found.layout.circuits).all()
+        if variant == "published":  # a group's own rings run on their own circuits
+            assert all(circuits[pair] >= count for pair, count in own.items())
+        wiring = found.wiring  # its circuits fit on one switch a port
+        assert (wiring.circuits(traffic.servers) == circuits).all()
         assert wiring.plane.max(initial=-1) < degree
         for side in (wiring.source, wiring.destination):
             assert len(set(zip(side.tolist(), wiring.plane.tolist(), strict=True))) == len(wiring)
@@ -398,55 +348,28 @@ class TestPaths:
     @examples(80)
     @given(st.integers(3, 8), st.randoms(use_true_random=False))
     def test_k_shortest_paths_are_as_short_as_an_independent_search_finds(self, n, rng):
-        circuits = np.array(
-            [[int(a != b and rng.random() < 0.4) for b in range(n)] for a in range(n)], np.int32
-        )
-        paths = (
-            list(
-                islice(
-                    networkx.shortest_simple_paths(
-                        networkx.from_numpy_array(circuits, create_using=networkx.DiGraph), 0, n - 1
-                    ),
-                    5,
-                )
-            )
-            if RoutedNetwork(circuits).connected(0, n - 1)
-            else []
-        )
-        if not paths:
+        circuits = np.array([[a != b and rng.random() < 0.4 for b in range(n)] for a in range(n)])
+        network = RoutedNetwork(circuits.astype(np.int32))
+        independent = networkx.from_numpy_array(circuits, create_using=networkx.DiGraph)
+        if not networkx.has_path(independent, 0, n - 1):
             with pytest.raises(InputError, match=f"server 0 talks to server {n - 1}"):
-                RoutedNetwork(circuits).shortest_paths(0, n - 1)
+                network.shortest_paths(0, n - 1)
             return
-        found = RoutedNetwork(circuits).shortest_paths(0, n - 1, paths=5, longer=n)
-        assert [len(path) for path in found] == [len(path) for path in paths]
+        paths = islice(networkx.shortest_simple_paths(independent, 0, n - 1), 5)
+        found = network.shortest_paths(0, n - 1, paths=5, longer=n)
+        assert list(map(len, found)) == list(map(len, paths))
         assert len(set(found)) == len(found)
 
     @examples(40)
     @given(demands(), st.integers(1, 4))
     def test_diameter_and_mean_hops_agree_with_an_independent_count(self, traffic, degree):
-        found = find_layout(traffic, degree)
-        hops = [
-            hop
-            for source, row in networkx.all_pairs_shortest_path_length(
-                networkx.from_numpy_array(found.layout.circuits > 0, create_using=networkx.DiGraph)
-            )
-            for end, hop in row.items()
-            if end != source
-        ]
-        n = traffic.servers
-        assert found.hops.diameter == max(hops, default=0)
-        assert found.hops.mean == pytest.approx(sum(hops) / len(hops) if hops else 0.0)
-        assert found.hops.unreachable == n * (n - 1) - len(hops)
-
-    def test_rings_load_every_circuit_of_a_stride_alike(self):
-        everybody = {(a, b): 1.0 for a in range(16) for b in range(16) if a != b}
-        found = find_layout(demand(16, {tuple(range(16)): 1e6}, everybody), 4)
-        load: Counter[tuple[int, int]] = Counter()
-        for paths in found.layout.routes.values():
-            for path in paths:
-                load.update({hop: 1 / len(paths) for hop in pairwise(path)})
-        for stride in (1, 3, 5, 7):
-            assert len({round(load[a, (a + stride) % 16], 9) for a in range(16)}) == 1
+        told, n = find_layout(traffic, degree), traffic.servers
+        network = networkx.from_numpy_array(told.layout.circuits > 0, create_using=networkx.DiGraph)
+        lengths = dict(networkx.all_pairs_shortest_path_length(network))
+        hops = [lengths[a][b] for a, b in permutations(range(n), 2) if b in lengths[a]]
+        assert told.hops.diameter == max(hops, default=0)
+        assert told.hops.mean == pytest.approx(sum(hops) / len(hops) if hops else 0.0)
+        assert told.hops.unreachable == n * (n - 1) - len(hops)
 
 
 class TestTraffic:
@@ -462,24 +385,24 @@ class TestTraffic:
         ]
         traffic = traffic_of(graph(*tasks), 4)
         assert traffic.all_reduce == {members: pytest.approx(2 * 2 / 3 * 9 + 2 / 3 * 9)}
-        assert traffic.model_parallel[2, 0] == traffic.model_parallel[0, 1] == 3.0
-        assert traffic.model_parallel[0, 3] == GBIT_MS
-        assert traffic.model_parallel[3, 0] == 0
-        assert (3, 0) in traffic.pairs
-        assert len(traffic.pairs) == 3 * 2 + 2
+        expected = np.zeros((4, 4))
+        expected[:3, :3] = 3.0 * (1 - np.eye(3))
+        expected[0, 3] = GBIT_MS
+        assert np.array_equal(traffic.model_parallel, expected)
+        assert traffic.pairs == {*permutations(range(3), 2), (0, 3), (3, 0)}
 
     @pytest.mark.parametrize(
-        "lowering",
-        [Lowering(), Lowering(rings=2), Lowering(steps="stepwise"), Lowering(strides=(3,))],
+        ("lowering", "size_bytes"),
+        [
+            *((Lowering(), 16.0), (Lowering(rings=2), 16.0), (Lowering(steps="stepwise"), 16.0)),
+            *((Lowering(strides=(3,)), 16.0), (Lowering(all_reduce_on_network=False), None)),
+        ],
     )
-    def test_the_demand_does_not_depend_on_how_rings_were_lowered(self, lowering):
-        tasks = [Task("sum", "all_reduce", (), members=(4, 0, 1, 3, 2), size_bytes=10.0)]
-        traffic = traffic_of(graph(*tasks), 5, lowering)
-        assert traffic.all_reduce == {(4, 0, 1, 3, 2): pytest.approx(16.0)}
-
-    def test_all_reduces_off_the_network_ask_for_nothing(self):
-        tasks = [Task("sum", "all_reduce", (), members=(0, 1), size_bytes=10.0)]
-        assert traffic_of(graph(*tasks), 2, Lowering(all_reduce_on_network=False)).all_reduce == {}
+    def test_the_demand_does_not_depend_on_how_rings_were_lowered(self, lowering, size_bytes):
+        members = (4, 0, 1, 3, 2)
+        task = Task("sum", "all_reduce", (), members=members, size_bytes=10.0)
+        asked = traffic_of(graph(task), 5, lowering).all_reduce
+        assert asked == ({members: pytest.approx(size_bytes)} if size_bytes else {})
 
 
 class TestMutation:
@@ -501,20 +424,10 @@ class TestMutation:
         lowered = lower(job, Lowering(steps=steps))
         moved = on_rings(lowered, find_layout(demand_of(lowered, 8), 3))
         expected = lower(job, Lowering(rings=3, strides=(1, 3, 5), steps=steps))
-        for name in ("ids", "task_kind", "lowered", "lowering"):
-            assert getattr(moved, name) == getattr(expected, name)
-        for name in (
-            "kind",
-            "origin",
-            "server",
-            "source",
-            "destination",
-            "size_bytes",
-            "duration_ms",
-            "pred_ptr",
-            "pred_idx",
-        ):
-            np.testing.assert_array_equal(getattr(moved, name), getattr(expected, name))
+        for field in fields(expected):
+            if field.name != "digest":
+                one, other = getattr(moved, field.name), getattr(expected, field.name)
+                np.testing.assert_array_equal(one, other)
 
     @pytest.mark.parametrize("variant", VARIANTS)
     def test_groups_of_different_sizes_keep_their_bytes_and_every_transfer_has_a_route(
@@ -524,113 +437,63 @@ class TestMutation:
         found = find_layout(demand_of(lowered, 12), 4, variant)
         moved = on_rings(lowered, found)
         assert demand_of(moved, 12).all_reduce == pytest.approx(demand_of(lowered, 12).all_reduce)
-        sent = {
-            pair
-            for pair in zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
-            if pair[0] >= 0
-        }
-        assert sent <= set(found.layout.routes)
+        ends = zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
+        assert set(ends) - {(-1, -1)} <= set(found.layout.routes)
         assert moved.digest != lowered.digest
 
     def test_parallel_circuits_carry_parallel_rings(self):
         lowered = lower(self.job((0, 1)))
         moved = on_rings(lowered, find_layout(demand_of(lowered, 2), 4))
-        assert (
-            Counter(zip(moved.source.tolist(), moved.destination.tolist(), strict=True))[0, 1] == 4
-        )
-
-    def test_another_group_is_refused(self):
-        with pytest.raises(InputError, match=r"other groups than \(0, 1\)"):
-            ring_strides(find_layout(all_reduce_demand(4), 2), (0, 1))
+        assert ((moved.source == 0) & (moved.destination == 1)).sum() == 4
 
 
-class TestWiring:
-    @given(
-        st.integers(2, 8).flatmap(
-            lambda n: st.lists(
-                st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.booleans()).filter(
-                    lambda c: c[0] != c[1]
-                ),
-                max_size=40,
-            )
-        )
-    )
-    def test_circuits_need_no_more_planes_than_the_busiest_server_has(self, circuits):
-        wiring = wired(circuits)
-        busiest = max(
-            [
-                *Counter(a for a, *_ in circuits).values(),
-                *Counter(b for _, b, _ in circuits).values(),
-            ],
-            default=0,
-        )
-        assert len(wiring) == len(circuits)
-        assert wiring.plane.max(initial=-1) < max(1, busiest)
-        for side in (wiring.source, wiring.destination):
-            assert len(set(zip(side.tolist(), wiring.plane.tolist(), strict=True))) == len(circuits)
+FOUR = all_reduce_demand(4)
 
 
 class TestBadInput:
     @pytest.mark.parametrize(
-        ("degree", "variant", "told"),
+        ("asked", "told"),
         [
-            (0, "published", "degree: must be a whole number from 1"),
-            (-1, "released", "degree"),
-            (3, "released", "must be even"),
-            (2.0, "published", "whole number"),
-            (True, "published", "whole number"),
-            (10**6, "published", "to 4,096"),
-            (2, "secret", "variant: must be one of published, released"),
+            (lambda: find_layout(FOUR, 0), "degree: must be a whole number from 1"),
+            (lambda: find_layout(FOUR, -1, "released"), "degree"),
+            (lambda: find_layout(FOUR, 3, "released"), "must be even"),
+            (lambda: find_layout(FOUR, 2.0), "whole number"),
+            (lambda: find_layout(FOUR, True), "whole number"),
+            (lambda: find_layout(FOUR, 10**6), "to 4,096"),
+            (lambda: find_layout(FOUR, 2, "secret"), "variant: must be one of published, released"),
+            (lambda: find_layout(all_reduce_demand(4096), 100), "409,600 circuits"),
+            (lambda: all_reduce_demand(10**6), "servers: must be a whole number from 1 to 4,096"),
+            (
+                lambda: traffic_of(graph(transfer("act", 0, 3, 1.0)), 2),
+                "names server 3, but there are 2",
+            ),
+            (lambda: ring_strides(find_layout(FOUR, 2), (0, 1)), r"other groups than \(0, 1\)"),
         ],
     )
-    def test_a_degree_or_variant_that_cannot_be_is_named(self, degree, variant, told):
+    def test_what_cannot_be_laid_is_named_before_memory_is_spent(self, asked, told):
         with pytest.raises(InputError, match=told):
-            find_layout(all_reduce_demand(4), degree, variant)
-
-    def test_a_layout_too_large_is_refused_before_memory_is_spent(self):
-        with pytest.raises(InputError, match="servers: must be a whole number from 1 to 4,096"):
-            all_reduce_demand(10**6)
-        with pytest.raises(InputError, match="409,600 circuits"):
-            find_layout(all_reduce_demand(4096), 100)
-
-    def test_a_graph_with_more_servers_is_named(self):
-        with pytest.raises(InputError, match="names server 3, but there are 2"):
-            traffic_of(graph(transfer("act", 0, 3, 1.0)), 2)
+            asked()
 
 
 class TestCommand:
     def test_json_has_rings_links_diameter_and_mean_hops(self, capsys):
-        assert (
-            main(
-                ["topology", "--servers", "16", "--degree", "4", "--variant", "released", "--json"]
-            )
-            == 0
-        )
+        asked = ["--servers", "16", "--degree", "4", "--variant", "released", "--json"]
+        assert main(["topology", *asked]) == 0
         told = json.loads(capsys.readouterr().out)
-        assert told["rings"] == {"16": [1, 5]}
-        assert told["diameter"] == 4
+        assert (told["rings"], told["diameter"]) == ({"16": [1, 5]}, 4)
         assert told["mean_hops"] == pytest.approx(2.1333, abs=1e-4)
         assert len(told["links"]) == 64
-        assert {"source": 0, "destination": 11, "circuits": 1} in told["links"]
 
     def test_a_graph_s_traffic_decides(self, tmp_path, capsys):
-        from topox_core.io.task_graph_file import dump_graph_json
-
         file = tmp_path / "g.json"
-        file.write_bytes(
-            dump_graph_json(graph(transfer("act", 0, 2, 1.0), transfer("grad", 2, 0, 1.0)))
-        )
-        assert (
-            main(["topology", "--servers", "4", "--degree", "2", "--graph", str(file), "--json"])
-            == 0
-        )
+        both_ways = graph(transfer("act", 0, 2, 1.0), transfer("grad", 2, 0, 1.0))
+        file.write_bytes(dump_graph_json(both_ways))
+        asked = ["topology", "--servers", "4", "--degree", "2", "--graph", str(file)]
+        assert main([*asked, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
-        assert told["rings"] == {}
-        assert told["links"] == [
-            {"source": 0, "destination": 2, "circuits": 2},
-            {"source": 2, "destination": 0, "circuits": 2},
-        ]
-        assert main(["topology", "--servers", "4", "--degree", "2", "--graph", str(file)]) == 0
+        links = [(link["source"], link["destination"], link["circuits"]) for link in told["links"]]
+        assert (told["rings"], links) == ({}, [(0, 2, 2), (2, 0, 2)])
+        assert main(asked) == 0
         assert "0>2 x2 2>0 x2" in capsys.readouterr().out
 
     @pytest.mark.parametrize(
@@ -639,10 +502,6 @@ class TestCommand:
             (
                 ["--servers", "16", "--degree", "0"],
                 "field --degree: must be a whole number from 1 to 4,096 (got 0)",
-            ),
-            (
-                ["--servers", "16", "--degree", "3", "--variant", "released"],
-                "field --degree: must be even",
             ),
             (["--servers", "0", "--degree", "2"], "field --servers: must be a whole number from 1"),
             (
@@ -660,6 +519,5 @@ class TestCommand:
     def test_a_mistake_gets_one_clear_line(self, arguments, told, capsys):
         assert main(["topology", *arguments]) == 2
         printed = capsys.readouterr()
-        assert printed.out == ""
-        assert printed.err.count("\n") == 1
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
         assert told in printed.err

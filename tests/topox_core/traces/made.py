@@ -11,7 +11,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -297,7 +297,7 @@ class _Writer:
 
     def _step(self, step: int) -> None:
         style, known = self._style, {}
-        shared = self._call_host("cudaGraphLaunch", 7) if style.graphs else None
+        shared = self._runtime("cudaGraphLaunch", 7) if style.graphs else None
         for position, op in enumerate(self._program[self._rank]):
             span = self._times.span.get((step, self._rank, position), (0.0, 0.0))
             if isinstance(op, Kernel):
@@ -313,9 +313,7 @@ class _Writer:
                     self._runtime("cudaStreamWaitEvent", 1.0)
                     self._now += 4.0
                 correlation = self._runtime("cudaLaunchKernelExC", 2.0)
-                self._communication(
-                    "ncclDevKernel_SendRecv(ncclDevComm*)", op.stream, span, correlation, {}
-                )
+                self._activity("ncclDevKernel_SendRecv(ncclDevComm*)", op.stream, span, correlation)
                 for part in op.parts:
                     known[part.key] = (op.stream, 0, self._now, ())
             else:
@@ -329,7 +327,7 @@ class _Writer:
             correlation = (
                 self._runtime("cudaLaunchKernel", 1.0, thread) if shared is None else shared
             )
-            self._activity("kernel", "gemm", op.stream, (float(low), float(high)), correlation)
+            self._activity("gemm", op.stream, (float(low), float(high)), correlation)
         if op.phase == "update":
             self._event(
                 "user_annotation", "Optimizer.step#Adam.step", begin - 0.5, self._now - begin
@@ -367,7 +365,7 @@ class _Writer:
         elif style.metadata == "none":
             name = f"ncclDevKernel_{op.kind.title().replace('_', '')}_Sum_f32_RING_LL"
         in_kernel = meta if style.metadata == "kernel" else {}
-        self._communication(name, stream, span, correlation, in_kernel)
+        self._activity(name, stream, span, correlation, in_kernel)
         in_scope: dict[str, Any] = {}
         if style.metadata in ("kernel", "scope"):
             in_scope = meta
@@ -441,9 +439,6 @@ class _Writer:
     def _scope(self, name: str, begin: float, lasts: float, args: dict[str, Any]) -> None:
         self._event("cpu_op", name, begin, lasts, args=args)
 
-    def _call_host(self, name: str, lasts: float) -> int:
-        return self._runtime(name, lasts)
-
     def _runtime(self, name: str, lasts: float, thread: int = 1) -> int:
         self._correlation += 1
         self._event(
@@ -452,19 +447,8 @@ class _Writer:
         self._now += lasts
         return self._correlation
 
-    def _communication(
-        self,
-        name: str,
-        stream: int,
-        span: tuple[float, float],
-        correlation: int,
-        args: dict[str, Any],
-    ) -> None:
-        self._activity("kernel", name, stream, span, correlation, args)
-
     def _activity(
         self,
-        category: str,
         name: str,
         stream: int,
         span: tuple[float, float],
@@ -473,7 +457,7 @@ class _Writer:
     ) -> None:
         own = {"stream": stream, "correlation": correlation, **(args or {})}
         begin, end = (self._late_us + time for time in span)
-        self._gpu.append(self._record(category, name, begin, end - begin, 0, own))
+        self._gpu.append(self._record("kernel", name, begin, end - begin, 0, own))
 
     def _event(
         self,
@@ -506,10 +490,6 @@ class _Writer:
             "dur": round(lasts, 3),
             "args": args,
         }
-
-
-def with_offsets(style: Style, *offsets_us: float) -> Style:
-    return replace(style, offsets_us=offsets_us)
 
 
 def pipeline_and_data(microbatches: int = 4, seed: int = 0) -> dict[int, list[Op]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from topox_core.traces.importing import Imported, import_kineto
 from topox_core.traces.settings import ImportSettings
@@ -20,3 +25,37 @@ def imported(files: Mapping[str, bytes], **settings: Any) -> Imported:
 
 def status(found: Imported, name: str) -> str:
     return next(one.status for one in found.checks if one.name == name)
+
+
+Events = list[dict[str, Any]]
+
+
+def edited(
+    files: Mapping[str, bytes], change: Callable[[Events], Events | None], *names: str
+) -> dict[str, bytes]:
+    """The files with the events of some of them, or of all, changed in place or for others."""
+    changed = dict(files)
+    for name in names or files:
+        record = json.loads(files[name])
+        events = change(record["traceEvents"])
+        record["traceEvents"] = record["traceEvents"] if events is None else events
+        changed[name] = json.dumps(record).encode()
+    return changed
+
+
+def communications(events: Events) -> Events:
+    """The kernels that communicate, in the order in which they were posted."""
+    return [one for one in events if one["name"].startswith("nccl")]
+
+
+def unpacked(archive: Path) -> dict[str, bytes]:
+    """The files in an archive of public recordings; the test is skipped where it is not there."""
+    if not archive.is_file():
+        pytest.skip("needs the public recordings")
+    with tarfile.open(archive) as tar:
+        return {
+            Path(member.name).name: file.read()
+            for member in tar
+            if member.isfile() and (file := tar.extractfile(member))
+            if not Path(member.name).name.startswith(".")
+        }

@@ -16,7 +16,7 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import Task
 from topox_core.traces.chakra_in import Machine, import_chakra
 from topox_core.traces.chakra_nodes import groups_of_text, read_chakra
 from topox_core.traces.chakra_out import Exported, export_chakra
@@ -40,16 +40,6 @@ def read_back(made: Exported, **settings: Any) -> Imported:
     files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]
     groups = groups_of_text(json.loads(made.groups))
     return import_chakra(files, ImportSettings(**settings), groups)
-
-
-def reached(graph: TaskGraph) -> dict[str, set[str]]:
-    """What each task with work or bytes waits for, directly or over others."""
-    known: dict[str, set[str]] = {}
-    for task in graph.tasks:
-        known[task.id] = set()
-        for before in task.dependencies:
-            known[task.id] |= known[before] | {before}
-    return known
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -89,7 +79,7 @@ def test_a_dependency_between_servers_is_a_barrier_of_two() -> None:
     assert replay_ms(dropped.run, at_speed(400.0)) < replayed
 
 
-@pytest.mark.parametrize("sample", ["moe", "dlrm-16"])
+@pytest.mark.parametrize("sample", ["race", "llama3-8b"])
 def test_samples_go_out_and_come_back(sample: str) -> None:
     graph, _ = load_sample(sample)
     back = read_back(export_chakra(graph))
@@ -216,39 +206,14 @@ def test_cut_anywhere_it_is_read_or_refused_in_a_line() -> None:
 
 
 def test_the_commands_go_out_and_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graph = imported(recordings(JOBS["experts"](layers=2), 100.0)).graph
-    path, prefix = tmp_path / "a.taskgraph.json", str(tmp_path / "out")
-    path.write_bytes(dump_graph_json(graph))
-    assert main(["trace", "export", str(path), "--format", "chakra", "--output", prefix]) == 0
+    graph = imported(recordings(JOBS["experts"](layers=1), 100.0)).graph
+    path, back, prefix = (str(tmp_path / name) for name in ("a.json", "b.taskgraph.json", "out"))
+    Path(path).write_bytes(dump_graph_json(graph))
+    assert main(["trace", "export", path, "--format", "chakra", "--output", prefix]) == 0
     files = [f"{prefix}.{rank}.et" for rank in range(4)]
-    back = str(tmp_path / "b.taskgraph.json")
     capsys.readouterr()
     assert main(["trace", "import", *files, "--output", back, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["ranks"] == [0, 1, 2, 3]
     loaded = load_graph(Path(back).read_bytes(), back)
-    assert loaded.digest == record["digest"]
-    assert sum(t.size_bytes or 0 for t in loaded.tasks) == sum(
-        t.size_bytes or 0 for t in graph.tasks
-    )
-
-
-def test_the_trace_of_another_tool_agrees_with_the_profiler(real_inputs: Path) -> None:
-    import tarfile
-
-    archive = real_inputs / "traces" / "feeder_tests_trace.tar.gz"
-    if not archive.is_file():
-        pytest.skip("needs the public recordings")
-    with tarfile.open(archive) as tar:
-        member = next(one for one in tar if one.name.endswith("chakra.0.et"))
-        file = tar.extractfile(member)
-        assert file is not None
-        data = file.read()
-    found = import_chakra([Source.of_bytes("chakra.0.et", data)], ImportSettings(world=2), {})
-    assert (found.report["nodes"], found.report["calls"], found.report["host_wrappers"]) == (
-        3664,
-        7,
-        14,
-    )
-    assert found.report["size_bytes"] == 102_441_032
-    assert "control dependencies go round in circles" in found.report["checks"][0]["words"]
+    assert loaded.digest == json.loads(capsys.readouterr().out)["digest"]
+    sent = [sum(t.size_bytes or 0 for t in one.tasks) for one in (graph, loaded)]
+    assert sent[0] == sent[1]

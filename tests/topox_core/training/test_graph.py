@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from graphlib import TopologicalSorter
 
 import pytest
 from hypothesis import given
 
+from tests.conftest import examples
 from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import JOBS, R1, R2, R4, R5, R6
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import simulate
 from topox_core.fabrics.packet import non_blocking
 from topox_core.fabrics.run import FabricRequest
-from topox_core.model.facts import facts
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
@@ -29,7 +30,7 @@ from topox_core.training.weights import stage_weights
 # What a graph cannot hold: latencies on the network, and splitting messages that are not split anyway.
 PLAIN = {"machine__network_call_us": 0.0, "machine__network_step_us": 0.0}
 WHOLE = {"schedule__split_sends": False}
-SHORT_R4 = R4.changed(plan__microbatches=16)
+SHORT_R4 = R4.changed(plan__microbatches=4)
 
 
 def unfolded_ms(built: Program) -> float:
@@ -40,18 +41,12 @@ def unfolded_ms(built: Program) -> float:
         for _ in range(copies)
     ]
     found = list(tasks(built))
-    number = {task.id: i for i, task in enumerate(found)}
-    end: list[float | None] = [None] * len(found)
-    stack = list(range(len(found)))
-    while stack:
-        waits = [number[name] for name in found[stack[-1]].dependencies]
-        missing = [one for one in waits if end[one] is None]
-        if missing:
-            stack += missing
-        else:
-            at = stack.pop()
-            end[at] = max((end[one] or 0.0 for one in waits), default=0.0) + own[at]
-    return max(one or 0.0 for one in end)
+    waits = {task.id: task.dependencies for task in found}
+    lasts = dict(zip(waits, own, strict=True))
+    end: dict[str, float] = {}
+    for name in TopologicalSorter(waits).static_order():
+        end[name] = max((end[one] for one in waits[name]), default=0.0) + lasts[name]
+    return max(end.values())
 
 
 def fair_ms(task_graph: TaskGraph, job: Job) -> float:
@@ -72,46 +67,40 @@ def test_a_program_takes_as_long_as_the_closed_form(job: Job) -> None:
 
 
 @pytest.mark.parametrize(
-    "job", [R1.changed(**WHOLE), R2, SHORT_R4.changed(**WHOLE)], ids=lambda job: job.name
+    ("job", "longer"),
+    [
+        (R1.changed(**WHOLE), 1e-6),
+        (R2, 1e-6),
+        (SHORT_R4.changed(**WHOLE), 1e-6),
+        # Exchanges of experts, and messages that share a link, take a little longer.
+        (R5, 2e-3),
+    ],
+    ids=str,
 )
-def test_a_graph_on_a_shared_network_takes_as_long_as_the_closed_form(job: Job) -> None:
+def test_a_graph_on_a_shared_network_takes_as_long_as_the_closed_form(
+    job: Job, longer: float
+) -> None:
     plain = job.changed(**PLAIN)
     expected = iteration(plain).total_ms
-    assert fair_ms(task_graph(plain), plain) == pytest.approx(expected, rel=1e-6)
-
-
-def test_exchanges_of_experts_and_messages_that_share_a_link_take_a_little_longer() -> None:
-    plain = R5.changed(**PLAIN)
-    expected = iteration(plain).total_ms
-    assert expected < fair_ms(task_graph(plain), plain) < 1.002 * expected
+    assert expected * (1 - 1e-6) < fair_ms(task_graph(plain), plain) < expected * (1 + longer)
 
 
 def test_the_first_job_has_236_tasks_whose_bytes_are_those_of_whole_servers() -> None:
     graph, cluster = task_graph(R1), suggested_cluster(R1)
-    assert Counter(task.kind for task in graph.tasks) == {
-        "forward": 64,
-        "backward": 64,
-        "communication": 96,
-        "all_reduce": 4,
-        "update": 8,
+    counted = Counter((task.kind, task.size_bytes) for task in graph.tasks)
+    assert counted == {
+        ("forward", None): 64,
+        ("backward", None): 64,
+        ("communication", 64 * 2**20): 96,
+        **Counter(("all_reduce", 4 * 8 * stage_weights(R1, stage).held) for stage in range(4)),
+        ("update", None): 8,
     }
-    sizes = {task.size_bytes for task in graph.tasks if task.kind == "communication"}
-    assert sizes == {64 * 2**20}
-    sums = [task.size_bytes for task in graph.tasks if task.kind == "all_reduce"]
-    assert sums == [4 * 8 * stage_weights(R1, stage).held for stage in range(4)]
     assert (cluster.servers, cluster.devices_per_server) == (8, 1)
     speed = cluster.ports_per_server * cluster.port_gbps
     assert speed == pytest.approx(8 * R1.machine.nic_gbps * R1.machine.network_share)
-    assert facts(graph, cluster).servers == 8
-    busy = [sum(t.duration_ms or 0.0 for t in graph.tasks if t.kind == kind) for kind in WORDS]
-    split = 8 * 2 * 3 * (0.464010166 - 0.232413511)  # a message made whole lengthens the pass
-    expected = [1061.17655 + split, 1766.01574 + split, 23.9709291]
-    assert busy == pytest.approx(expected, rel=1e-6)
 
 
-WORDS = ("forward", "backward", "update")
-
-
+@examples(50)
 @given(jobs())
 def test_folded_and_unfolded_run_equally_long(job: Job) -> None:
     built = program(job)
@@ -123,6 +112,7 @@ def test_folded_and_unfolded_run_equally_long(job: Job) -> None:
     )
 
 
+@examples(50)
 @given(jobs())
 def test_without_overlap_a_program_is_no_longer_than_the_closed_form(job: Job) -> None:
     """It is shorter only at the end, where stages need not wait for the longest update of another."""
@@ -151,26 +141,26 @@ def test_gradients_that_leave_layer_by_layer_are_hidden_as_the_closed_form_says(
 
 
 def test_weights_that_are_split_are_gathered_layer_by_layer() -> None:
+    """Sixteen layers a stage and the head, two microbatches, forward and, unless kept, backward."""
     job = JOBS["R3"]
-    steps = program(job).steps
-    kinds = Counter(step.kind for step in steps)
-    # Sixteen layers a stage and the head, two microbatches, forward and backward.
-    assert (kinds["all_gather"], kinds["reduce_scatter"]) == (2 * 2 * 33, 2 * 33)
-    moved = {kind: sum(step.size_bytes for step in steps if step.kind == kind) for kind in kinds}
-    assert moved["all_gather"] == 2 * 2 * 2 * sum(stage_weights(job, s).held for s in (0, 1))
-    once = program(job.changed(schedule__regather=False, schedule__reduce="last")).steps
-    kinds = Counter(step.kind for step in once)
-    assert (kinds["all_gather"], kinds["reduce_scatter"]) == (2 * 33, 33)
+    for changed, gathers, scatters in (
+        (job, 2 * 2 * 33, 2 * 33),
+        (job.changed(schedule__regather=False, schedule__reduce="last"), 2 * 33, 33),
+    ):
+        steps = program(changed).steps
+        kinds = Counter(step.kind for step in steps)
+        assert (kinds["all_gather"], kinds["reduce_scatter"]) == (gathers, scatters)
+        moved = sum(step.size_bytes for step in steps if step.kind == "all_gather")
+        held = sum(stage_weights(job, stage).held for stage in (0, 1))
+        assert moved * 33 == 2 * gathers * held
     assert program(job).length_ms() == pytest.approx(iteration(job).total_ms, rel=0.03)
 
 
 def test_a_job_of_16384_gpus_is_built_folded() -> None:
     job = R6.changed(plan__data=64, plan__microbatches=16)
     built = program(job)
-    assert job.plan.gpus == 16_384
+    assert (job.plan.gpus, max(built.copies())) == (16_384, 128)
     assert len(built.steps) < 3_000
-    assert max(built.copies()) == 128
-    assert built.length_ms() == pytest.approx(iteration(job).total_ms, rel=0.01)
     with pytest.raises(InputError, match="tasks, more than 200,000"):
         task_graph(job.changed(plan__microbatches=64))
 
@@ -205,35 +195,24 @@ def uneven(**changes: object) -> Job:
 
 def test_uneven_routing_moves_the_same_bytes_and_work_to_other_places() -> None:
     skewed = uneven()
-    even = task_graph(skewed.changed(plan__skew=0.0))
-    graph = task_graph(skewed)
-    tokens = [t for t in graph.tasks if t.parallelism == "ep"]
-    assert {t.kind for t in tokens} == {"communication"}
+    even, graph = (task_graph(job) for job in (skewed.changed(plan__skew=0.0), skewed))
+    tokens, exchanges = ([t for t in one.tasks if t.parallelism == "ep"] for one in (graph, even))
     n = skewed.plan.expert
-    exchanges = [t for t in even.tasks if t.parallelism == "ep"]
     assert len(tokens) == len(exchanges) * n * (n - 1)
     # What each server sends in an exchange and what comes home in the next are the same bytes.
-    out = {t.id.replace(".out", ""): t.size_bytes for t in tokens if ".out" in t.id}
-    home = {t.id.replace(".home", ""): t.size_bytes for t in tokens if ".home" in t.id}
-    for name, size in out.items():
-        stem, _, pair = name.rpartition(".")
-        source, destination = pair.split("-")
-        assert home[f"{stem}.{destination}-{source}"] == size
-    busy = [
+    sizes = {t.id: t.size_bytes for t in tokens}
+    for name in (one for one in sizes if ".out" in one):
+        stem, _, pair = name.replace(".out", ".home").rpartition(".")
+        assert sizes[f"{stem}.{'-'.join(reversed(pair.split('-')))}"] == sizes[name]
+    busy, same = (
         sum(t.duration_ms or 0.0 for t in one.tasks if t.kind == "forward") for one in (even, graph)
-    ]
-    assert busy[0] == pytest.approx(busy[1], rel=1e-9)
-    lengths = {t.duration_ms for t in graph.tasks if t.id.startswith("f.experts.")}
-    assert len(lengths) > n
+    )
+    assert busy == pytest.approx(same, rel=1e-9)
+    assert len({t.duration_ms for t in graph.tasks if t.id.startswith("f.experts.")}) > n
+    assert graph == task_graph(skewed) != task_graph(uneven(plan__seed=1))
 
 
-def test_uneven_routing_is_drawn_from_the_seed() -> None:
-    assert task_graph(uneven()) == task_graph(uneven())
-    assert task_graph(uneven()) != task_graph(uneven(plan__seed=1))
-
-
-@pytest.mark.parametrize("tensor", [8, 4, 2])
-@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize(("tensor", "recompute"), [(8, "none"), (4, "full"), (2, "none")])
 def test_the_tasks_of_uneven_routing_are_counted_before_they_are_made(
     tensor: int, recompute: str
 ) -> None:
@@ -244,18 +223,12 @@ def test_the_tasks_of_uneven_routing_are_counted_before_they_are_made(
 
 def test_passes_whose_exchanges_overlap_wait_for_their_own_data_alone() -> None:
     job = uneven(plan__pipeline=1, plan__skew=0.0, schedule__overlap_exchanges=True)
-    graph = task_graph(job)
-    first = [t for t in graph.tasks if t.id == "f.r0.s0.m1.l0"]
-    assert first[0].dependencies == ()
-    waits = {t.id: t.dependencies for t in graph.tasks if t.parallelism == "dp"}
-    for m in range(2):
-        assert all(any(f".m{m}." in name for name in names) for names in waits.values())
-    apart = task_graph(job.changed(schedule__overlap_exchanges=False))
+    graph, apart = (
+        task_graph(job.changed(schedule__overlap_exchanges=one)) for one in (True, False)
+    )
+    waits = {t.id: t.dependencies for t in graph.tasks}
+    assert waits["f.r0.s0.m1.l0"] == ()
+    for task in graph.tasks:
+        if task.parallelism == "dp":
+            assert all(any(f".m{m}." in name for name in task.dependencies) for m in range(2))
     assert fair_ms(graph, job) < fair_ms(apart, job)
-
-
-def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(InputError, match="plan, field skew: must be 0 unless"):
-        R5.changed(plan__skew=0.5)
-    with pytest.raises(InputError, match="schedule, field overlap_exchanges: must be false unless"):
-        R1.changed(schedule__overlap_exchanges=True)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 from hypothesis import given
 
 from tests.topox_core.training.random_jobs import jobs
-from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1, R5, R6
+from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1
 from tests.topox_core.training.reference_walk import reference_walk
 from topox_core.errors import InputError
 from topox_core.training.collectives import all_reduce_ms, all_to_all_ms, gather_ms, scatter_ms
-from topox_core.training.exchanges import layer_exchanges, message
-from topox_core.training.groups import Groups, strided
-from topox_core.training.iteration import Iteration, iteration
+from topox_core.training.exchanges import message
+from topox_core.training.groups import strided
+from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.layer import expert_share, head_forward_ms, layer_share, layer_time
 from topox_core.training.machines import MACHINES
 from topox_core.training.passes import layer_passes
 from topox_core.training.walk import walk
 from topox_core.training.weights import (
     layer_gathers,
     layer_scatters,
-    stage_update_ms,
     stage_weights,
 )
 
@@ -66,12 +62,10 @@ def measured(job: Job) -> dict[str, float]:
     }
 
 
-_measured = cache(measured)
-
-
-@pytest.mark.parametrize(("job", "line"), EXPECTED, ids=lambda word: word.replace(" ", "-"))
-def test_the_reference_jobs_take_what_the_reference_says(job: str, line: str) -> None:
-    assert _measured(JOBS[job])[line] == pytest.approx(EXPECTED[job, line], rel=CLOSE)
+@pytest.mark.parametrize("name", JOBS)
+def test_the_reference_jobs_take_what_the_reference_says(name: str) -> None:
+    expected = {line: figure for (job, line), figure in EXPECTED.items() if job == name}
+    assert measured(JOBS[name]) == pytest.approx(expected, rel=CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -85,34 +79,6 @@ def test_the_reference_jobs_take_what_the_reference_says(job: str, line: str) ->
 )
 def test_variations_of_the_first_job(changes: dict[str, object], expected_ms: float) -> None:
     assert iteration(R1.changed(**changes)).total_ms == pytest.approx(expected_ms, rel=CLOSE)
-
-
-def test_the_pieces_of_the_first_job() -> None:
-    one = iteration(R1)
-    inside = Groups.of(R1).tensor
-    assert all_reduce_ms(R1.machine, inside, 64 * 2**20) == pytest.approx(0.42219331, rel=CLOSE)
-    assert R1.machine.matmul_ms(8192, 4096, 768) == pytest.approx(0.0979758574, rel=CLOSE)
-    assert head_forward_ms(R1) == pytest.approx(2.14853859, rel=CLOSE)
-    totals = [
-        16 * sum(each) for each in zip(*_pass_totals(one), strict=True)
-    ]  # two replicas of eight microbatches
-    assert totals == pytest.approx([1061.17655, 1766.01574], rel=CLOSE)
-    updates = [stage_update_ms(R1, stage) for stage in range(4)]
-    assert updates == pytest.approx([3.38840683, 2.60432239, 2.60432239, 3.38841294], rel=CLOSE)
-    assert 2 * sum(updates) == pytest.approx(23.9709291, rel=CLOSE)
-
-
-def _pass_totals(one: Iteration) -> list[tuple[float, float]]:
-    return [(each.forward.total_ms, each.backward.total_ms) for each in one.passes]
-
-
-def test_the_pieces_of_the_job_with_experts() -> None:
-    (exchange,) = [one for one in layer_exchanges(R5) if one.parallelism == "ep"]
-    assert head_forward_ms(R5) == pytest.approx(0.557540191, rel=CLOSE)
-    assert layer_time(R5).router_ms == pytest.approx(0.00371994231, rel=CLOSE)
-    assert exchange.size_bytes == 20_971_520
-    assert exchange.ms(R5) == pytest.approx(0.453779556, rel=CLOSE)
-    assert (layer_share(R5), expert_share(R5)) == (27_268_096, 22_020_096)
 
 
 def test_what_fsdp_moves_for_a_layer() -> None:
@@ -166,14 +132,6 @@ def test_a_stage_s_layers_and_weights_are_those_of_the_model(job: Job) -> None:
     assert held == pytest.approx(shape.parameters + second_table * shape.table_parameters)
 
 
-def test_a_job_of_16384_gpus_is_timed_by_the_ranks_of_one_replica() -> None:
-    job = R6.changed(plan__data=64, plan__microbatches=16)
-    one = iteration(job)
-    assert job.plan.gpus == 16_384
-    assert len(one.walked.end_ms) == 16
-    assert one.tokens_per_s == pytest.approx(2**23 / one.total_ms * 1e3)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -218,6 +176,11 @@ def test_a_job_of_16384_gpus_is_timed_by_the_ranks_of_one_replica() -> None:
             "field virtual: must be 2 or more when the order is interleaved, and 1 otherwise (got 2)",
         ),
         ({"schedule__order": "gpipe"}, "must be one of 1f1b, afab, interleaved"),
+        ({"plan__skew": 0.5}, "plan, field skew: must be 0 unless"),
+        (
+            {"schedule__overlap_exchanges": True},
+            "schedule, field overlap_exchanges: must be false unless",
+        ),
         ({"plan__zero": 4}, "plan, field zero: must be one of 0, 1, 2, 3 (got 4)"),
         ({"plan__data": True}, "field data: must be a whole number"),
         ({"plan__capacity": float("nan")}, "field capacity: must be a number"),
@@ -257,11 +220,3 @@ def test_the_compiled_walk_agrees_with_the_one_in_words(job: Job) -> None:
             assert walk(job, forward, backward, message_ms) == reference_walk(
                 job, forward, backward, message_ms
             )
-
-
-@pytest.mark.parametrize("name", sorted(JOBS))
-def test_the_reference_jobs_walk_as_the_one_in_words_says(name: str) -> None:
-    one = iteration(JOBS[name])
-    forward = [each.forward.total_ms for each in one.passes]
-    backward = [each.backward.total_ms for each in one.passes]
-    assert one.walked == reference_walk(JOBS[name], forward, backward, one.message_ms)

@@ -23,11 +23,9 @@ def record(**changes: Any) -> bytes:
     return json.dumps({**json.loads(dump_job(R1)), **changes}).encode()
 
 
-def test_shapes_and_machines_may_be_named_and_the_rest_has_defaults() -> None:
-    data = record(shape="llama3-8b", machine="h100", plan={"tensor": 8, "pipeline": 4})
-    job = load_job(data, "a.job.json")
+def test_shapes_and_machines_may_be_named_and_numbers_written_whole() -> None:
+    job = load_job(record(shape="llama3-8b", machine="h100", plan={"tensor": 8}), "a.job.json")
     assert (job.shape, job.machine) == (R1.shape, R1.machine)
-    assert (job.plan.data, job.plan.microbatches) == (1, 1)
     whole = {**json.loads(dump_job(R1))["machine"], "nic_gbps": 400}
     assert load_job(record(machine=whole), "a.job.json") == R1
 
@@ -66,9 +64,6 @@ def test_what_is_wrong_in_a_file_is_named(changes: dict[str, Any], said: str) ->
 
 def test_every_figure_of_a_machine_tells_its_source_and_how_sure_it_is() -> None:
     for machine in MACHINES.values():
-        found = {one.field: one for one in figures(machine)}
-        assert all(one.source and one.status != "your own" for one in found.values())
-        assert found["matmul_share"].status == machine.status
+        assert all(one.source and one.status != "your own" for one in figures(machine))
     edited = {one.field: one for one in figures(R3.changed(machine__tflops=300.0).machine)}
-    assert edited["tflops"].status == "your own"
-    assert edited["nic_gbps"].status == "published"
+    assert (edited["tflops"].status, edited["nic_gbps"].status) == ("your own", "published")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import json
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import long_after, some
 from tests.topox_core.small_graphs import list_schedule
 from topox_core.errors import InputError
 from topox_core.io.sample_folder import SAMPLE_FOLDER
@@ -65,31 +67,6 @@ def all_orders(graph: TaskGraph, cluster: Cluster) -> list[int]:
     return [ms for order in permutations(graph.tasks) if (ms := placed(order, cluster)) is not None]
 
 
-def first_come(graph: TaskGraph, cluster: Cluster) -> int:
-    """Makespan if nothing that could start ever waits; ties in the order of the file."""
-    end: dict[str, int] = {}
-    free: dict[tuple[str, int | None], int] = {}
-    now, left = 0, list(graph.tasks)
-    while left:
-        for task in list(left):
-            ready = all(end.get(d, now + 1) <= now for d in task.dependencies)
-            if ready and all(free.get(p, 0) <= now for p in places(task)):
-                end[task.id] = now + whole_ms(task, cluster)
-                free.update(dict.fromkeys(places(task), end[task.id]))
-                left.remove(task)
-        now += 1
-    return max(end.values())
-
-
-def test_there_are_samples_from_six_tasks_to_ten_thousand_and_two_have_a_proved_optimum() -> None:
-    tasks = sorted(sample.tasks for sample in SAMPLES.values())
-    assert len(tasks) >= 6
-    assert tasks[0] == 6
-    assert 9_000 <= tasks[-1] <= 12_000
-    assert len(PROVED) == 2
-    assert sum(file.stat().st_size for file in SAMPLE_FOLDER.iterdir()) < 2_000_000
-
-
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_is_as_large_as_its_index_says(name: str) -> None:
     graph, cluster = load_sample(name)
@@ -100,10 +77,6 @@ def test_a_sample_is_as_large_as_its_index_says(name: str) -> None:
         sample.servers,
     )
     assert found.servers <= cluster.servers
-    assert graph.name == name
-    assert sample.title
-    assert "\n" not in sample.see
-    assert 20 < len(sample.see) < 160
 
 
 @pytest.mark.parametrize("name", PROVED)
@@ -115,29 +88,22 @@ def test_no_order_of_a_hand_made_sample_beats_its_optimum(name: str) -> None:
     assert max(found) > min(found)
 
 
-@pytest.mark.parametrize("name", PROVED)
-@pytest.mark.parametrize("engine", ["highs", "auto"])
-def test_the_solver_proves_the_optimum_of_a_hand_made_sample(name: str, engine: str) -> None:
+@pytest.mark.parametrize("name", long_after(1, PROVED[::-1]))
+def test_the_solver_proves_the_optimum_of_a_hand_made_sample(name: str) -> None:
     sample = SAMPLES[name]
     result = solve(
-        *load_sample(name), Settings.of(**sample.optimum_settings, clock="slots", engine=engine)
+        *load_sample(name), Settings.of(**sample.optimum_settings, clock="slots", engine="highs")
     )
     assert result.status == "optimal"
     assert result.makespan_ms == result.bound_ms == sample.optimum_ms
 
 
-def test_never_waiting_costs_three_milliseconds_in_patience() -> None:
+def test_sending_at_once_costs_three_milliseconds_in_patience() -> None:
     graph, cluster = load_sample("patience")
-    assert first_come(graph, cluster) == SAMPLES["patience"].first_come_ms == 17
-    assert SAMPLES["patience"].optimum_ms == 14
-    assert facts(graph, cluster).critical_path_ms == 12
-
-
-def test_the_wrong_transfer_first_costs_two_milliseconds_on_the_blackboard() -> None:
-    graph, cluster = load_sample("blackboard")
     at = {t.id: t for t in graph.tasks}
-    assert placed(tuple(at[i] for i in "ayxbcz"), cluster) == 12
-    assert placed(tuple(at[i] for i in "axybcz"), cluster) == 10
+    order = ("weights", "f0", "act0", "f1", "act1", "f2", "u2")
+    assert placed(tuple(at[i] for i in order), cluster) == SAMPLES["patience"].first_come_ms == 17
+    assert facts(graph, cluster).critical_path_ms == 12 < SAMPLES["patience"].optimum_ms == 14
 
 
 def test_two_rings_save_the_sharded_sample_more_than_a_fifth() -> None:
@@ -151,10 +117,9 @@ def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
     graph, cluster = load_sample("moe")
     found = [
         list_schedule(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0
-        for ms in (0.0, 2.0, 10.0)
+        for ms in (0.0, 10.0)
     ]
-    assert found[0] < found[1] < found[2]
-    assert found[2] > 2 * found[0]
+    assert found[1] > 2 * found[0]
 
 
 def test_the_dlrm_sample_is_bound_by_its_all_reduce() -> None:
@@ -166,6 +131,7 @@ def test_the_dlrm_sample_is_bound_by_its_all_reduce() -> None:
     assert off.makespan_ms == pytest.approx(21.2, abs=3.5)
 
 
+@pytest.mark.long
 def test_the_list_schedule_of_the_large_sample_meets_its_bound_and_rings_shorten_it() -> None:
     graph, cluster = load_sample("llama3-70b")
     one, four = (
@@ -175,12 +141,6 @@ def test_the_list_schedule_of_the_large_sample_meets_its_bound_and_rings_shorten
     assert (four.makespan_ms or 0) < 0.95 * (one.makespan_ms or 0)
 
 
-def test_the_race_starts_with_a_gap() -> None:
-    result = list_schedule(*load_sample("race"), Settings())
-    assert result.status == "feasible"
-    assert (result.gap or 0) > 0.05
-
-
 def test_every_file_comes_out_of_the_generator_byte_for_byte(tmp_path: Path) -> None:
     script = SAMPLE_FOLDER.parent / "tools" / "make_samples.py"
     spec = importlib.util.spec_from_file_location("make_samples", script)
@@ -188,15 +148,20 @@ def test_every_file_comes_out_of_the_generator_byte_for_byte(tmp_path: Path) -> 
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.GENERATED = some(module.GENERATED, quick=3)
     module.main(tmp_path)
-    assert sorted(f.name for f in tmp_path.iterdir()) == sorted(
-        f.name for f in SAMPLE_FOLDER.iterdir()
+    # Another zlib may pack differently: what is inside must be the same.
+    made, kept = (
+        {
+            f.name: gzip.decompress(f.read_bytes()) if f.suffix == ".gz" else f.read_bytes()
+            for f in of
+        }
+        for of in (sorted(tmp_path.iterdir()), sorted(SAMPLE_FOLDER.iterdir()))
     )
-    for made in tmp_path.iterdir():
-        kept = (SAMPLE_FOLDER / made.name).read_bytes()
-        # Another zlib may pack differently: what is inside must be the same.
-        unpack = gzip.decompress if made.suffix == ".gz" else bytes
-        assert unpack(made.read_bytes()) == unpack(kept), made.name
+    index, known = (json.loads(files.pop("index.json")) for files in (made, kept))
+    assert made.items() <= kept.items()
+    assert all(entry in known["samples"] for entry in index["samples"])
+    assert index["job_mixes"] == known["job_mixes"]
 
 
 def test_an_unknown_sample_is_named_with_those_there_are() -> None:

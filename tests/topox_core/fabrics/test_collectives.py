@@ -1,0 +1,383 @@
+"""Collectives on circuits: what each takes alone, which algorithm is chosen, and circuits that change inside it.
+
+a is the latency of a message, b the tensor's time on one port, delta the reconfiguration delay; first
+circuits are free (rivals of collectives, Thakur et al. 2005, with the delay added).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, log2
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import examples
+from topox_core.check.checker import check
+from topox_core.errors import InputError
+from topox_core.fabrics.collective_choice import collectives_of, with_fastest_algorithms
+from topox_core.fabrics.compare import compare, run_one
+from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
+from topox_core.fabrics.run import FabricRequest
+from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.split_exact import shortest_split
+from topox_core.model.algorithm_choice import Chooser
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower, transfers_of
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import Lowering
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.settings import FREE, Settings
+
+A, DELTA = 0.01, 0.1
+BYTES_PER_MS = 100e6 / 8  # of a port of 100 Gbit/s
+
+
+def alone(kind: str, n: int, size_bytes: float = 8 * BYTES_PER_MS) -> TaskGraph:
+    root = 0 if kind == "broadcast" else None
+    task = Task("c", kind, (), members=tuple(range(n)), size_bytes=size_bytes, root=root)
+    return TaskGraph("one", (task,))
+
+
+def cluster(n: int, ports: int, delay_ms: float = 0.0, latency_ms: float = 0.0) -> Cluster:
+    of = Cluster(n, ports, 1, n * ports, 100.0)
+    return of.changed(reconfiguration_ms=delay_ms, latency_us=1000 * latency_ms)
+
+
+def time_ms(fabric: str, graph: TaskGraph, of: Cluster, lowering: Lowering) -> float:
+    return run_one(fabric, FabricRequest(lower(graph, lowering), of, Settings.of())).iteration_ms
+
+
+# What each takes alone.
+
+
+def two_level(n: int, m: int, b: float) -> float:
+    g = n // m
+    return 2 * (m - 1) * (A + b / m) + 2 * (g - 1) * (A + b / n) + 2 * DELTA
+
+
+def logarithmic(n: int, b: float) -> float:
+    k = ceil(log2(n))
+    return k * A + (n - 1) / n * b + (k - 1) * DELTA
+
+
+def halving_doubling(n: int, b: float) -> float:
+    k = int(log2(n))
+    p = 2**k
+    if p == n:
+        return 2 * k * A + 2 * (n - 1) / n * b + 2 * (k - 1) * DELTA
+    return 2 * (k + 1) * A + (2 + 2 * (p - 1) / p) * b + 2 * k * DELTA
+
+
+FORMULAS = [
+    ("all_reduce", "ring", 8, 14.14, lambda n, b: 2 * (n - 1) * (A + b / n)),
+    ("all_reduce", "halving_doubling", 8, 14.46, halving_doubling),
+    ("all_reduce", "two_level(4)", 8, 14.28, lambda n, b: two_level(n, 4, b)),
+    ("all_gather", "bruck", 8, 7.23, logarithmic),
+    ("all_gather", "doubling", 8, 7.23, logarithmic),
+    ("reduce_scatter", "halving", 8, 7.23, logarithmic),
+    ("broadcast", "tree", 8, 24.23, lambda n, b: 3 * (A + b) + 2 * DELTA),
+    ("broadcast", "scatter_gather", 8, 14.84, lambda n, b: 2 * (n - 1) * (A + b / n) + 7 * DELTA),
+    ("broadcast", "chain(8)", 8, 14.14, lambda n, b: (n - 2 + 8) * (A + b / 8)),
+    ("all_to_all", "pairwise", 8, 7.67, lambda n, b: (n - 1) * (A + b / n) + (n - 2) * DELTA),
+    ("all_to_all", "bruck", 8, 12.23, lambda n, b: 3 * (A + b / 2) + 2 * DELTA),
+    (
+        *("all_to_all", "two_level(4)", 8, 10.34),
+        lambda n, b: 3 * (A + 2 * b / n) + (A + 4 * b / n) + 3 * DELTA,
+    ),
+    ("all_reduce", "ring", 6, 10.1, lambda n, b: 2 * (n - 1) * (A + b / n)),
+    ("all_reduce", "halving_doubling", 6, 21.46, halving_doubling),
+    ("all_reduce", "two_level(2)", 6, 10.26, lambda n, b: two_level(n, 2, b)),
+    ("all_gather", "bruck", 6, 5.23, logarithmic),
+    ("broadcast", "tree", 6, 18.23, lambda n, b: 3 * (A + b) + 2 * DELTA),
+]
+
+
+@pytest.mark.parametrize("fabric", ["reactive", "provisioned"])
+@pytest.mark.parametrize(("kind", "name", "n", "published", "formula"), FORMULAS)
+def test_a_collective_alone_takes_its_formula(
+    fabric: str, kind: str, name: str, n: int, published: float, formula: Callable[..., float]
+) -> None:
+    graph = alone(kind, n, n * BYTES_PER_MS)
+    time = time_ms(fabric, graph, cluster(n, 1, DELTA, A), Lowering(algorithm={kind: name}))
+    assert time == pytest.approx(formula(n, float(n)), abs=1e-6)
+    assert time == pytest.approx(published, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "rings", "of", "reactive", "provisioned"),
+    [
+        # A tree waits for each change of peer, which provisioning cannot hide.
+        ("all_reduce", "tree", 1, cluster(8, 1, DELTA, A), 48.56, 48.46),
+        # With two ports the next circuit is set up while the other port sends.
+        ("all_to_all", "pairwise", 1, cluster(8, 2, 1.0), 12.0, 7.0),
+        ("all_reduce", "halving_doubling", 1, cluster(8, 2, 1.0), 16.0, 14.0),
+        ("all_to_all", "direct", 1, cluster(8, 2, 1.0), None, 13.0),
+        # Direct has no formula, but orders without conflicts and rings on all ports beat it.
+        ("all_reduce", "direct", 1, cluster(8, 1), None, 21.0),
+        ("all_to_all", "direct", 1, cluster(8, 1), None, 13.0),
+        ("all_to_all", "pairwise", 1, cluster(8, 1), None, 7.0),
+        ("all_reduce", "direct", 1, cluster(8, 2, DELTA), None, 12.0),
+        ("all_reduce", "ring", 1, cluster(8, 2, DELTA), None, 14.0),
+        ("all_reduce", "ring", 2, cluster(8, 2, DELTA), None, 7.0),
+    ],
+)
+def test_a_collective_alone_takes_what_was_counted_by_hand(
+    kind: str, name: str, rings: int, of: Cluster, reactive: float | None, provisioned: float
+) -> None:
+    lowering = Lowering(algorithm={kind: name}, rings=rings)
+    for fabric, expected in (("reactive", reactive), ("provisioned", provisioned)):
+        if expected is not None:
+            assert time_ms(fabric, alone(kind, 8), of, lowering) == pytest.approx(expected)
+
+
+# Which is chosen.
+
+
+def chosen(
+    fabric: str, graph: TaskGraph, of: Cluster, lowering: Lowering
+) -> tuple[str, float, float]:
+    """Return the chosen word, and the times of choice and default."""
+    choice = with_fastest_algorithms(fabric, graph, of, Settings.of(lowering=lowering))
+    times = (time_ms(fabric, graph, of, one) for one in (choice, lowering))
+    return next((word for _, word in choice.algorithm), "default"), *times
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "latency_us", "delay_ms", "name", "expected_ms"),
+    [
+        (1e4, 1.0, 0.0, "halving_doubling", 0.0087),
+        (1e4, 1.0, 0.01, "two_level(4)", 0.0135),
+        (1e4, 20.0, 0.01, "halving_doubling", 0.1615),
+        (1e4, 20.0, 0.1, "two_level(4)", 0.2415),
+        (1e6, 1.0, 0.1, "two_level(4)", 0.162),
+    ],
+)
+def test_what_wins_an_all_reduce_step_by_step_depends_on_latency_and_delay(
+    size_bytes: float, latency_us: float, delay_ms: float, name: str, expected_ms: float
+) -> None:
+    """n = 16, two ports of 100G, provisioned; a ring of lock steps is the default here."""
+    of = cluster(16, 2, delay_ms, latency_us / 1000)
+    stepwise = Lowering(steps="stepwise")
+    word, time, default = chosen("provisioned", alone("all_reduce", 16, size_bytes), of, stepwise)
+    assert word.split("*")[0] == name
+    assert time == pytest.approx(expected_ms, abs=1e-4)
+    assert time < default
+
+
+def test_circuits_prefer_an_order_without_conflicts_for_an_all_to_all_and_keep_fluid_rings() -> (
+    None
+):
+    for fabric in ("reactive", "provisioned"):
+        word, time, default = chosen(fabric, alone("all_to_all", 8), cluster(8, 1), Lowering())
+        assert (word, time / default) == ("pairwise", pytest.approx(7 / 13))
+    for kind in ("all_reduce", "all_gather", "reduce_scatter"):
+        graph, of = alone(kind, 8, 1e6), Cluster(8, 2, 2, 8, 100.0, latency_us=5.0)
+        assert chosen("provisioned", graph, of, Lowering(rings=2))[0] == "default"
+    fixed = Lowering(algorithm={"all_to_all": "bruck"})  # what a user names stays
+    assert chosen("provisioned", alone("all_to_all", 8), cluster(8, 1), fixed)[0] == "bruck"
+
+
+def test_each_size_is_judged_once_whatever_its_place_in_the_graph() -> None:
+    sizes = [((0, 1, 2), 1e6), ((3, 4, 5), 1e6 + 1), ((0, 1), 1e6), ((0, 1, 2), 2e6)]
+    tasks = [
+        Task(f"c{i}", "all_reduce", (), members=members, size_bytes=size)
+        for i, (members, size) in enumerate(sizes)
+    ]
+    graph = TaskGraph("g", tuple(tasks))
+    keys = [one.key for one in collectives_of(graph, Lowering())]
+    assert keys == ["all_reduce:3:1e+06", "all_reduce:2:1e+06", "all_reduce:3:2e+06"]
+    assert collectives_of(graph, Lowering(all_reduce_on_network=False)) == ()
+
+
+# Inside one collective: circuits that change between steps while other ports send.
+
+
+def of_steps(
+    n: int, c: int, delay: float, kind: str = "all_reduce", latency: float = 0.0
+) -> OneCollective:
+    name = {"all_reduce": "halving_doubling", "all_to_all": "pairwise"}[kind]
+    return OneCollective(kind, name, n, c, 8.0, latency, delay)
+
+
+def assert_carried_out(one: OneCollective, way: StepsOnPorts) -> None:
+    """Every step sends all it has, after the step before, and no port changes faster than it can."""
+    busy, circuits = one.steps.busy, one.steps.circuits
+    assert way.share_ms.sum(axis=1) == pytest.approx(busy, abs=1e-6)
+    used = way.share_ms > 1e-9
+    end = way.start_ms + way.share_ms + one.latency_ms
+    before = 0.0
+    for q in range(len(busy)):
+        assert (way.start_ms[q, used[q]] >= before - 1e-6).all()
+        before = max(before, end[q, used[q]].max())
+        for r in used[q].nonzero()[0].tolist():
+            for p in used[:q, r].nonzero()[0].tolist():
+                dark = one.delay_ms if circuits[p] != circuits[q] else 0.0
+                assert way.start_ms[q, r] >= end[p, r] + dark - 1e-6
+    assert way.makespan_ms == pytest.approx(before, abs=1e-6)
+
+
+STATED = [  # members, ports, delay; together, one port a step, the optimum, a ring on each port
+    (8, 2, 1.0, 11.0, 14.0, 11.0, 7.0),
+    (8, 2, 2.0, 15.0, 14.0, 12.0, 7.0),
+    (8, 2, 5.0, 27.0, 20.0, 18.0, 7.0),
+    (8, 4, 0.5, 5.5, 14.0, 5.333333, 3.5),
+    (8, 4, 1.0, 7.5, 14.0, 6.0, 3.5),
+    (8, 4, 2.0, 11.5, 14.0, 7.333333, 3.5),
+    (8, 4, 5.0, 23.5, 14.0, 10.0, 3.5),
+    (8, 4, 20.0, 83.5, 14.0, 10.0, 3.5),
+    (16, 2, 1.0, 13.5, 15.0, 12.0, 7.5),
+    (16, 2, 2.0, 19.5, 17.0, 15.0, 7.5),
+    (16, 2, 5.0, 37.5, 23.0, 23.0, 7.5),
+]
+
+
+@pytest.mark.parametrize(("n", "c", "delay", "together", "one_port", "optimum", "rings"), STATED)
+def test_halving_and_doubling_takes_what_was_computed_beforehand(
+    n: int, c: int, delay: float, together: float, one_port: float, optimum: float, rings: float
+) -> None:
+    one = of_steps(n, c, delay)
+    assert one.together().makespan_ms == pytest.approx(together)
+    assert one.one_port_a_step().makespan_ms == pytest.approx(one_port)
+    assert one.rings_ms == pytest.approx(rings)
+    found = one.split().makespan_ms
+    assert optimum - 1e-6 <= found <= min(together, one_port, optimum * 1.1) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "delay", "optimum", "proved"),
+    [
+        (8, 2, 2.0, 12.0, True),
+        (8, 2, 5.0, 18.0, True),
+        *(pytest.param(*(*row[:3], row[5], False), marks=pytest.mark.long) for row in STATED),
+    ],
+)
+def test_the_programme_reaches_every_stated_optimum(
+    n: int, c: int, delay: float, optimum: float, proved: bool
+) -> None:
+    one = of_steps(n, c, delay)
+    best = shortest_split(one, 30.0)
+    assert best.makespan_ms <= optimum + 1e-5
+    assert not proved or best.proved_ms == pytest.approx(optimum, abs=1e-4)
+    assert_carried_out(one, best)
+
+
+@pytest.mark.parametrize(
+    ("c", "delay", "together", "optimum"),
+    [(2, 0.1, 4.1, 4.1), (2, 1.0, 9.5, 7.0), (2, 5.0, 33.5, 19.0), (4, 5.0, 31.75, 9.0)],
+)
+def test_an_exchange_in_pairs_hides_set_ups_behind_other_ports(
+    c: int, delay: float, together: float, optimum: float
+) -> None:
+    one = of_steps(8, c, delay, "all_to_all")
+    assert one.together().makespan_ms == pytest.approx(together)
+    assert one.split().makespan_ms == pytest.approx(optimum)
+
+
+@given(
+    st.sampled_from([("all_reduce", 4), ("all_reduce", 8), ("all_to_all", 5), ("all_to_all", 8)]),
+    st.integers(1, 4),
+    st.sampled_from([0.0, 0.3, 1.0, 7.0]),
+    st.sampled_from([0.0, 0.05]),
+)
+@examples(30)
+def test_no_way_is_shorter_than_the_bound_and_the_split_is_behind_none(
+    of_kind: tuple[str, int], c: int, delay: float, latency: float
+) -> None:
+    one = of_steps(of_kind[1], c, delay, of_kind[0], latency)
+    ways = [one.together(), one.one_port_a_step(), one.split()]
+    for way in ways:
+        assert_carried_out(one, way)
+        assert way.makespan_ms >= one.bound_ms - 1e-9
+    assert ways[2].makespan_ms <= min(way.makespan_ms for way in ways) + 1e-9
+    if delay == 0:
+        assert ways[2].makespan_ms == pytest.approx(one.bound_ms)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "ports", "delay_ms", "latency_ms", "expected_ms"),
+    [
+        ("all_to_all", 8, 2, 0.8, 0.0, 6.9),
+        ("all_to_all", 8, 4, 0.8, 0.0, 4 + 1 / 3),
+        ("all_to_all", 8, 4, 1.6, 0.0, 5.6),
+        ("all_reduce", 8, 4, 0.4, 0.5, 8.083333),
+    ],
+)
+def test_uneven_parts_hide_set_ups_that_whole_and_equal_parts_do_not(
+    kind: str, n: int, ports: int, delay_ms: float, latency_ms: float, expected_ms: float
+) -> None:
+    """What the controller carries out is what the model of one collective says."""
+    graph, of = alone(kind, n), cluster(n, ports, delay_ms, latency_ms)
+    settings = Settings.of(engine="list", free=FREE, lowering=Lowering(steps="stepwise"))
+    runs = compare(graph, of, settings, ["provisioned", "in_collective", "scheduled"])
+    assert runs["in_collective"].iteration_ms == pytest.approx(expected_ms, abs=1e-4)
+    assert "uneven parts" in runs["in_collective"].chosen_words
+    assert runs["provisioned"].iteration_ms > expected_ms + 0.01
+    assert runs["scheduled"].iteration_ms <= runs["in_collective"].iteration_ms * (1 + 1e-9)
+    assert check(graph, of, to_record(runs["scheduled"].result)).lines() == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "n"),
+    [
+        ("all_to_all", "pairwise[3:1|1|1:1|2:1]", 5),
+        ("all_reduce", "halving_doubling[2:1|1|1:1:1|1]", 4),
+        ("all_gather", "bruck[5:3|1|1:1]", 6),
+        ("all_reduce", "two_level(2)[1:1|1|1|2:1]", 4),
+    ],
+)
+def test_a_message_in_uneven_parts_moves_its_bytes_and_waits_for_all_parts_before(
+    kind: str, word: str, n: int
+) -> None:
+    graph, of = alone(kind, n), Cluster(n, 2, 2, n, 100.0)
+    uneven, whole = (
+        lower(graph, Lowering(algorithm={kind: name})) for name in (word, word.partition("[")[0])
+    )
+    moved, expected = (one.size_bytes[one.kind == 1].sum() for one in (uneven, whole))
+    assert moved == pytest.approx(expected)
+    assert len(uneven.lowered) == transfers_of(graph, uneven.lowering)
+    settings = Settings.of(engine="list", lowering=uneven.lowering)
+    assert check(graph, of, to_record(schedule(graph, of, settings))).lines() == ()
+
+
+def test_parts_are_whole_numbers_the_largest_first() -> None:
+    shares = of_steps(8, 4, 0.8, "all_to_all").split().shares()
+    assert len(shares) == 7
+    assert all(step == tuple(sorted(step, reverse=True)) and min(step) > 0 for step in shares)
+    word = f"pairwise[{'|'.join(':'.join(map(str, step)) for step in shares)}]"
+    choice = Chooser.of(Lowering(algorithm={"all_to_all": word})).choice("all_to_all", 8, 1.0)
+    assert (choice.shares, str(choice)) == (shares, word)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "n", "words"),
+    [
+        ("all_to_all", "direct", 8, "a member sends or receives twice in a step"),
+        ("reduce_scatter", "halving", 6, "needs 2, 4, 8, ... members (got 6)"),
+        ("all_reduce", "magic", 8, "must be one of ring, direct"),
+        ("all_reduce", "ring", 1000, "from 2 to 256"),
+    ],
+)
+def test_what_has_no_such_steps_is_refused_in_one_line(
+    kind: str, name: str, n: int, words: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        OneCollective(kind, name, n, 2, 8.0, 0.0, 1.0)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ("pairwise[1:0|1]", "uneven parts are above 0"),
+        ("pairwise[1|1]", "has 3 steps (uneven parts for 2)"),
+        ("pairwise[]", "must be one of"),
+        ("pairwise[1:x|1]", "must be one of"),
+        ("default[1]", "uneven parts are above 0"),
+    ],
+)
+def test_parts_that_fit_no_steps_are_refused_in_one_line(word: str, words: str) -> None:
+    with pytest.raises(InputError) as error:
+        lower(alone("all_to_all", 4), Lowering(algorithm={"all_to_all": word}))
+    assert words in str(error.value)

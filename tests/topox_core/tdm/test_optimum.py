@@ -1,0 +1,386 @@
+"""What goes beyond the drafts, against brute force: exact where it says so, never worse than what it extends, repeatable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
+from pkgutil import iter_modules
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import examples, long_after
+from tests.topox_core.tdm.tdm_cases import (
+    GOLDEN_HILL_CLIMBING_S,
+    GOLDEN_OPTIMUM_S,
+    golden,
+    laps,
+    random_jobs,
+    small,
+)
+from topox_core.errors import InputError
+from topox_core.tdm import kernels
+from topox_core.tdm.algorithms import splits
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.algorithms.splits import MOST_BUNDLES, bundles_around, bundles_of, subsets_of
+from topox_core.tdm.bounds.round_bounds import bounded
+from topox_core.tdm.exact.exact_model import ExactModel, Traffic, columns_of
+from topox_core.tdm.exact.link_rules import link_rules
+from topox_core.tdm.kernels.ring_moves import better_rings
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs_file import validated
+from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
+from topox_core.tdm.model.rounds import round_s_of
+from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.solve import solve
+from topox_core.warm_up import warm_up_jobs
+
+READINGS = (
+    Reading(),
+    Reading(delay_inside=True),
+    Reading(eq3_literal=True),
+    Reading(physical_ring=True),
+)
+
+
+def run(jobs: Jobs, algorithm: str, **chosen: object) -> Round:
+    return solve(jobs, TdmSettings(algorithm=algorithm, **chosen))  # type: ignore[arg-type]
+
+
+def shortest(jobs: Jobs, reading: Reading, form: RoundForm) -> float:
+    table = StageTable(jobs, reading)
+    every = product(range(form.groups), repeat=len(jobs))
+    return min(round_s_of(table, group, form) for group in every)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "form"),
+    [
+        ("best-grouping", DRAFT),
+        ("all-train", RoundForm(all_train=True)),
+        ("barrier-per-pod-group", RoundForm(per_pod_group=True)),
+        ("three-groups", RoundForm(3, all_train=True, per_pod_group=True)),
+    ],
+)
+@pytest.mark.parametrize("seed", long_after(5, range(12)))
+def test_no_grouping_of_a_form_beats_the_one_found(
+    seed: int, algorithm: str, form: RoundForm
+) -> None:
+    """Slow switches included, and ports that are too few for some groupings, or for all."""
+    reading = READINGS[seed % len(READINGS)]
+    jobs = random_jobs(
+        seed,
+        most_jobs=6,
+        pods=2 + seed % 4,
+        reconfiguration_ms=0.0 if algorithm == "three-groups" else None,
+    )
+    if seed % 3 == 1:
+        jobs = replace(jobs, network=replace(jobs.network, ports_per_pod=4))
+    least = shortest(jobs, reading, form)
+    if least == np.inf:
+        with pytest.raises(InputError, match="infeasible"):
+            run(jobs, algorithm, reading=reading)
+    else:
+        found = run(jobs, algorithm, reading=reading)
+        assert found.round_s == pytest.approx(least, rel=1e-9)
+        assert found.status == "optimal" or algorithm != "best-grouping"
+
+
+def no_worse(jobs: Jobs, **chosen: object) -> None:
+    rounds = {name: run(jobs, name, **chosen).round_s for name in ALGORITHMS if name != "milp"}
+    for name, entry in ALGORITHMS.items():
+        if entry.extends and name != "milp":
+            assert rounds[name] <= rounds[entry.extends] * (1 + 1e-9), name
+    others = [rounds[name] for name in ("load-aware-rings", "multi-start", "annealing")]
+    assert rounds["best"] <= min(others) * (1 + 1e-9)
+
+
+@examples(10)
+@given(st.integers(0, 10_000))
+def test_nothing_is_worse_than_what_it_extends(seed: int) -> None:
+    no_worse(random_jobs(seed, most_jobs=6, pods=2 + seed % 4), starts=2, steps=100)
+
+
+def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(splits, "MOST_BUNDLES", 6)
+    jobs = deploy(SetUp(jobs=18, pod_groups=2, context=131_072, seed=3))
+    no_worse(jobs, starts=2, steps=1_000)
+    assert any(subsets_of(StageTable(jobs), g).bundled for g in range(2))
+
+
+@pytest.mark.parametrize("name", ["multi-start", "best"])
+def test_the_same_seed_gives_the_same_round(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splits, "MOST_BUNDLES", 8)
+    jobs = deploy(SetUp(jobs=20, pod_groups=2, seed=5))
+    one, other = (run(jobs, name, seed=7, starts=3, steps=1_000) for _ in range(2))
+    assert (one.group, one.rings, one.round_s) == (other.group, other.rings, other.round_s)
+
+
+def test_annealing_leaves_the_plateau_on_which_hill_climbing_stops() -> None:
+    jobs = deploy(SetUp(jobs=64, pod_groups=4, seed=1))
+    stuck, free = run(jobs, "hill-climbing"), run(jobs, "annealing", steps=10_000)
+    assert free.round_s < 0.95 * stuck.round_s
+
+
+def test_bundles_hold_every_job_once_and_keep_the_groups_that_they_are_made_around() -> None:
+    table = StageTable(deploy(SetUp(jobs=60, pod_groups=2, seed=3)))
+    group = np.random.default_rng(0).integers(0, 2, len(table.jobs)).tolist()
+    for members in table.members:
+        around = bundles_around(table, members, group, np.random.default_rng(0))
+        for bundles in (bundles_of(table, members), around):
+            assert len(bundles) <= MOST_BUNDLES
+            assert sorted(n for bundle in bundles for n in bundle) == sorted(members)
+        assert all(len({group[n] for n in bundle}) == 1 for bundle in around)
+
+
+@examples(25)
+@given(st.integers(0, 10_000))
+def test_better_rings_are_rings_and_never_longer(seed: int) -> None:
+    jobs = random_jobs(seed, pod_groups=1, pods=6)
+    table = StageTable(jobs)
+    seconds, laps = better_rings(table.load(0), np.ones(len(jobs), np.bool_), table.fabric)
+    everyone = tuple(range(len(jobs)))
+    assert seconds <= table.communication_s(0, everyone) * (1 + 1e-9)
+    rings = {
+        n: tuple(int(pod) for pod in lap[lap >= 0])
+        for n, lap in enumerate(laps)
+        if (lap >= 0).any()
+    }
+    for n, ring in rings.items():
+        assert tuple(sorted(ring)) == jobs.jobs[n].pods
+    assert table.stage(0, everyone, rings).communication_s == pytest.approx(seconds)
+
+
+def test_load_aware_rings_find_the_golden_optimum() -> None:
+    """Two rings must change together there: neither gains anything alone."""
+    assert run(golden(), "load-aware-rings").round_s == pytest.approx(GOLDEN_OPTIMUM_S, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"static"}))
+def test_one_job_alone_has_nothing_to_share(name: str) -> None:
+    """And where its ports are too few, every method names the pod."""
+    ring = Job("a", "ring_all_reduce", 0, (1, 1, 1), 100.0, 3.0)
+    jobs = Jobs("one", PodNetwork(1, 3, 4, 100.0, 1e6, 0.0), (ring,))
+    assert run(jobs, name, steps=50).round_s == pytest.approx(2 * (0.5 + 3.0))
+    with pytest.raises(InputError, match=r"infeasible: pod 0 has 1 .* needs 2"):
+        run(replace(jobs, network=replace(jobs.network, ports_per_pod=1)), name)
+
+
+@pytest.mark.parametrize(
+    "name", ["best-grouping", "load-aware-rings", "annealing", "three-groups", "best"]
+)
+def test_asked_to_stop_or_out_of_time_they_answer_with_what_they_have(name: str) -> None:
+    jobs = deploy(SetUp(jobs=60, pod_groups=2, seed=3))
+    cancelled = solve(jobs, TdmSettings(algorithm=name), lambda: True)
+    late = run(jobs, name, time_limit_s=0.0)
+    assert (cancelled.stopped_by, late.stopped_by) == ("cancelled", "time_limit")
+    assert max(cancelled.round_s, late.round_s) < np.inf
+
+
+def rings_through_pod_0(pods: int) -> tuple[Job, ...]:
+    return tuple(
+        Job(
+            f"r{n}",
+            "ring_all_reduce",
+            0,
+            tuple(int(pod in (0, n)) for pod in range(pods)),
+            100.0,
+            1.0,
+        )
+        for n in range(1, pods)
+    )
+
+
+def test_the_best_of_all_needs_no_start_where_jobs_are_bundled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rings through pods 0 and 1 have to take turns with those through 0 and 2, and hill climbing cannot even begin."""
+    monkeypatch.setattr(splits, "MOST_BUNDLES", 4)
+    monkeypatch.setattr(splits, "FEWEST_BUNDLES", 4)
+    rings = tuple(
+        replace(ring, id=f"{ring.id} {volume}", volume_gbit=volume)
+        for ring, volumes in zip(
+            rings_through_pod_0(3), ((10.0, 11.0, 100.0), (15.0, 16.0, 200.0)), strict=True
+        )
+        for volume in volumes
+    )
+    jobs = Jobs("tight", PodNetwork(1, 3, 2, 100.0, 1e6, 0.0), rings)
+    with pytest.raises(InputError, match="needs 4"):
+        run(jobs, "hill-climbing")
+    assert (
+        run(jobs, "best").round_s
+        == run(jobs, "all-train").round_s
+        == pytest.approx(2 * (1.21 + 2.31))
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"algorithm": "tabu"}, "must be one of non-tdm"),
+        ({"seed": -1}, "field seed"),
+        ({"steps": -5}, "field steps"),
+        ({"time_limit_s": float("nan")}, "time_limit_s"),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(chosen: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        solve(small(1), replace(TdmSettings(), **chosen))  # type: ignore[arg-type]
+
+
+def test_after_warming_up_no_method_compiles_anything_more() -> None:
+    def compiled_versions() -> dict[str, int]:
+        modules = [
+            import_module(f"{kernels.__name__}.{module.name}")
+            for module in iter_modules(kernels.__path__)
+        ]
+        return {
+            f"{module.__name__}.{name}": len(value.signatures)
+            for module in modules
+            for name, value in vars(module).items()
+            if hasattr(value, "signatures")
+        }
+
+    assert warm_up_jobs() > 0
+    ready = compiled_versions()
+    relaxed = f"{kernels.__name__}.relaxed"
+    assert ready[f"{relaxed}.front"] and ready[f"{relaxed}.least_round_s"], "bounds are warm too"
+    for name in ALGORITHMS:
+        bounded(run(random_jobs(4), name, steps=10))
+    assert compiled_versions() == ready
+
+
+def proved(jobs: Jobs, reading: Reading | None = None) -> Round:
+    found = solve(jobs, TdmSettings(algorithm="milp", reading=reading or Reading()))
+    assert (found.status, found.stopped_by) == ("optimal", "proof")
+    return found
+
+
+def shortest_of_all(jobs: Jobs, reading: Reading) -> float:
+    """The shortest round over all groupings and rings, each with the links of Algorithm 2, which are optimal."""
+    table, best = StageTable(jobs, reading), float("inf")
+    for group in product((0, 1), repeat=len(jobs)):
+        for rings in product(*map(laps, jobs.jobs)):
+            best = min(best, round_s_of(table, group, rings=dict(enumerate(rings))))
+    return best
+
+
+def few(seed: int) -> Jobs:
+    """Four or fewer jobs on three or four pods, so that all rings can be tried, without reconfiguration time."""
+    return random_jobs(
+        seed,
+        most_jobs=4,
+        pod_groups=1 + (seed % 3 == 2),
+        pods=3 + seed % 2,
+        reconfiguration_ms=0.0,
+    )
+
+
+@pytest.mark.parametrize("seed", long_after(6, range(14)))
+def test_no_grouping_and_no_ring_beats_the_exact_model(seed: int) -> None:
+    """Under each reading, and where pod groups share a barrier."""
+    reading = (Reading(), Reading(eq3_literal=True), Reading(physical_ring=True))[seed // 2 % 3]
+    jobs = few(seed)
+    assert proved(jobs, reading).round_s == pytest.approx(shortest_of_all(jobs, reading), rel=1e-6)
+
+
+def test_the_golden_optimum_keeps_the_grouping_and_finds_other_rings() -> None:
+    found = proved(golden())
+    climbed = solve(golden(), TdmSettings(algorithm="hill-climbing"))
+    assert climbed.round_s == pytest.approx(GOLDEN_HILL_CLIMBING_S, abs=1e-4)
+    assert found.round_s == pytest.approx(GOLDEN_OPTIMUM_S, abs=1e-4)
+    assert found.group == climbed.group
+    assert found.rings != climbed.rings
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("seed", [1, 6])
+def test_with_slow_switches_the_optimum_still_counts_every_change(seed: int, inside: bool) -> None:
+    """Without a delay the round is shorter, and paying for it four times would be the same grouping's price at most."""
+    jobs, reading = few(seed), Reading(delay_inside=inside)
+    slow = replace(jobs, network=replace(jobs.network, reconfiguration_ms=800.0))
+    free, charged = proved(jobs, reading).round_s, proved(slow, reading).round_s
+    assert (
+        free * (1 - 1e-6)
+        <= charged
+        <= min(free + 4 * 0.8, shortest_of_all(slow, reading)) * (1 + 1e-6)
+    )
+
+
+def test_links_kept_from_stage_to_stage_are_worth_more_than_the_fastest_ones_where_switching_is_slow() -> (
+    None
+):
+    """A parameter server with a port more than it needs: four links up, or two each way for ever."""
+    network = PodNetwork(1, 2, 4, 100.0, 1000.0, 5000.0)
+    jobs = Jobs(
+        "pair", network, (Job("ps", "parameter_server", 0, (0, 1), 100.0, 1.0, server_pod=0),)
+    )
+    found = proved(jobs)
+    # Fastest: 4 links towards the server, a quarter of a second, and 2 changes of 5 s; kept: 2 and
+    # 2 links, half a second.
+    assert found.round_s == pytest.approx(0.5 + 0.5 + 1.0)
+    assert np.array_equal(found.links[0, 0], found.links[0, 0].T)
+
+
+def test_rings_of_many_pods_are_numbered_instead_of_cut() -> None:
+    network = PodNetwork(1, 10, 4, 100.0, 1e6, 0.0)
+    jobs = Jobs("wide", network, (Job("r", "ring_all_reduce", 0, (1,) * 10, 900.0, 1.0),))
+    found = proved(jobs)
+    assert sorted(found.rings[0]) == list(range(10))
+    assert found.round_s == pytest.approx(2 * (900.0 / (2 * 100.0) + 1.0))
+
+
+def test_asked_to_stop_it_gives_the_best_round_so_far() -> None:
+    found = solve(small(1020), TdmSettings(algorithm="milp"), lambda: True)
+    assert found.stopped_by == "cancelled"
+    assert found.status == "feasible"
+    assert found.bound_s <= found.round_s < float("inf")
+
+
+def test_bounds_and_rounds_that_it_tells_of_only_get_better() -> None:
+    trace: list[RoundTracePoint] = []
+    found = solve(golden(), TdmSettings(algorithm="milp"), on_trace=trace.append)
+    rounds = [point.round_s for point in trace if point.round_s is not None]
+    assert rounds == sorted(rounds, reverse=True)
+    assert rounds[-1] == pytest.approx(found.round_s)
+    assert all(point.bound_s <= found.round_s * (1 + 1e-9) for point in trace)
+
+
+def test_a_model_too_large_is_refused_with_its_size_named() -> None:
+    with pytest.raises(InputError, match=r"would have [\d,]+ columns \(limit 20,000\)"):
+        solve(deploy(SetUp(jobs=256)), TdmSettings(algorithm="milp"))
+    many = replace(golden(), jobs=golden().jobs[:1] * 100_000)
+    with pytest.raises(InputError, match="at most 500 jobs"):
+        solve(many, TdmSettings(algorithm="milp"))
+
+
+def test_the_size_named_is_the_size_built() -> None:
+    for seed in range(5):
+        jobs = random_jobs(seed, reconfiguration_ms=0.0)
+        traffic = Traffic.of(jobs, Reading())
+        unit_s = traffic.longest_stage_s(jobs) or 1.0
+        rule = link_rules(0.0)[0]
+        model = ExactModel(jobs, Reading(), rule, unit_s=unit_s, cutoff_s=float("inf"))
+        assert model.mip.columns <= columns_of(jobs, traffic)
+
+
+@pytest.mark.parametrize("volume_gbit", [1e-9, 1e-6])
+def test_times_too_far_apart_for_the_solver_are_refused_or_left_to_other_methods(
+    volume_gbit: float,
+) -> None:
+    network = PodNetwork(1, 4, 8, 150.0, 1200.0)
+    jobs = [
+        Job("a", "ring_all_reduce", 0, (1, 1, 1, 1), volume_gbit, 1e9),
+        Job("b", "ring_all_reduce", 0, (1, 1, 1, 0), volume_gbit, 1e9),
+    ]
+    far = validated("far apart", network, jobs, "far")
+    with pytest.raises(InputError, match="times as long as the longest stage"):
+        solve(far, TdmSettings(algorithm="milp", time_limit_s=5.0))
+    best = solve(far, TdmSettings(algorithm="best", time_limit_s=5.0))
+    assert best.round_s >= 1e9
