@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.patience import wait_until
+from tests.real_inputs import ROOT
 from topox_core.errors import InputError
 from topox_core.runs.dask_executor import DaskExecutor
 

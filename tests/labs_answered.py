@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from topox_core.labs.answers import Answers
+from topox_core.labs.draws import seed_of
 from topox_core.labs.instance_plans import hand_plans
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab import Lab, Question
+from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.student import attempt, begin, explain, lock
 
-AT = "2026-10-05T09:00:12Z"
+LABS = ready_labs()
+
+
+def at(minute: int) -> str:
+    """Return a moment of the lesson."""
+    return f"2026-10-05T09:{minute:02d}:12Z"
+
+
+AT = at(0)
 EXPLANATION = "The port of server 0 carries one circuit at a time, so the rest of the 10 ms waits."
 
 
@@ -50,3 +60,11 @@ def answered(
             else:
                 answers = explain(lab, answers, question.id, value, AT)
     return answers
+
+
+def solved(lab: Lab, student: str = "s1234567", course: str = "NET-401") -> Answers:
+    """Return a student's answers with everything right, in 40 minutes, explained in words of their own."""
+    given = answered(lab, seed_of(course, student), len(lab.screens), course, student)
+    for question in (one for one in lab.questions if one.stage == "explain"):
+        given = explain(lab, given, question.id, f"{EXPLANATION} {student}", at(40))
+    return given

@@ -5,34 +5,61 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_ui.shell.terms import ASK, explanations
 
 SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def what_a_server_does_once() -> Iterator[None]:
+    """Let all visits share one look for components among the installed packages, and load kernels as they are needed."""
+    found = cache(manifest_scanner.scan_component_manifests)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(manifest_scanner, "scan_component_manifests", found)
+        patched.setattr("topox_ui.shell.page._warm_all", lambda: None)
+        yield
+
+
+def forget_answers() -> None:
+    """Begin as a server does that nobody has asked yet."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture(scope="module")
+def answers_kept() -> Iterator[None]:
+    """Let the tests of a module share what pages have answered: for those that change nothing by which answers are made."""
+    yield
+    forget_answers()
+
+
 @pytest.fixture(autouse=True)
-def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def fresh_caches(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[None]:
     """Keep tests from answering each other's questions, from computing maps that they do not look at, and off the user's runs."""
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.gallery.last_runs.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.buying.running.AUTOMATIC", False)
     monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))
     yield
-    st.cache_data.clear()
-    st.cache_resource.clear()
+    if "answers_kept" not in request.fixturenames:
+        forget_answers()
 
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """Open a page cold, with query parameters."""
+    """Open a page cold, with query parameters; whatever they say, no page breaks."""
     monkeypatch.chdir(ROOT)
 
     def opened(page: str = "app.py", **query: str) -> AppTest:
@@ -41,9 +68,44 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
             at.query_params[key] = value
         if page != "app.py":
             at.switch_page(page)
-        return at.run()
+        return unbroken(at.run())
 
     return opened
+
+
+def unbroken(at: AppTest) -> AppTest:
+    """Return a page that no exception ended."""
+    assert not at.exception
+    return at
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    """Click a button."""
+    return unbroken(at.button(key=key).click().run())
+
+
+def bring(at: AppTest, box: str, name: str, content: bytes) -> AppTest:
+    """Put a file into a box."""
+    return unbroken(at.file_uploader(key=box).upload(name, content).run())
+
+
+def choose(at: AppTest, **choices: Any) -> AppTest:
+    """Make choices on an open page, one after the other, each by the control of its field."""
+    for field, value in choices.items():
+        unbroken(control(at, field).set_value(value).run())
+    return at
+
+
+def buttons(at: AppTest) -> set[str]:
+    """Return the keys of the buttons on a page."""
+    return {one.key for one in at.button}
+
+
+def the_error(at: AppTest) -> str:
+    """Return the one line that says what is wrong."""
+    (line,) = [one.value for one in unbroken(at).error]
+    assert "\n" not in line
+    return str(line).replace("\u00a0", " ")
 
 
 @pytest.fixture
@@ -104,12 +166,24 @@ def metric(at: AppTest, label: str) -> str:
     return next(m.value for m in at.metric if m.label == label).replace("\u00a0", " ")
 
 
+def charts(at: AppTest) -> dict[str, Any]:
+    """Return what a page sends for each of its charts, by key."""
+    return {one.proto.id.rpartition("-")[2]: one.proto for one in at.get("plotly_chart")}
+
+
 def chart(at: AppTest, key: str) -> dict:
     """Return the figure of a chart by its key."""
-    for element in at.get("plotly_chart"):
-        if element.proto.id.endswith(f"-{key}"):
-            return json.loads(element.proto.spec)
-    raise AssertionError(f"no chart {key} among {[e.proto.id for e in at.get('plotly_chart')]}")
+    return json.loads(charts(at)[key].spec)
+
+
+def traces(at: AppTest, key: str) -> list[str]:
+    """Return the names of what a chart draws."""
+    return [trace.get("name", "") for trace in chart(at, key)["data"]]
+
+
+def table(at: AppTest, column: str) -> Any:
+    """Return the table with a column of that name."""
+    return next(one.value for one in at.dataframe if column in one.value.columns)
 
 
 def address(at: AppTest) -> dict[str, str]:

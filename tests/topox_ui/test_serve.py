@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_ui.runs.limits import ServerLimits
 from topox_ui.serve import announcement, command
 

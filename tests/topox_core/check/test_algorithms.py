@@ -59,13 +59,11 @@ def test_every_algorithm_passes(kind: str, name: str) -> None:
 def test_parallel_circuits_that_stay_carry_parallel_rings(
     words: dict[str, str], steps: str
 ) -> None:
-    settings = Settings.of(
-        engine="list", switching="fixed", lowering=Lowering(algorithm=words, steps=steps)
-    )
+    lowering = Lowering(algorithm=words, steps=steps)
+    settings = Settings.of(engine="list", switching="fixed", lowering=lowering)
     result = schedule(graph_of("all_reduce", 2), CLUSTER, settings)
-    assert len({one.id for one in result.execution.graph.lowered}) == len(
-        result.execution.graph.lowered
-    )
+    ids = [one.id for one in result.execution.graph.lowered]
+    assert len(set(ids)) == len(ids)
     report = check(graph_of("all_reduce", 2), CLUSTER, to_record(result))
     assert report.ok, report.lines()
 

@@ -18,15 +18,6 @@ from topox_core.figures.slot_state import (
 )
 
 
-def test_a_slot_knows_what_carries_and_what_is_dark(pipeline):
-    state = slot_state(pipeline, 31)
-    assert len(state.carrying) == 0
-    assert pipeline.circuits.node[state.dark].tolist() == [pipeline.graph.ids.index("g1")]
-    assert len(slot_state(pipeline, 33).carrying) == 1
-    assert len(slot_state(pipeline, 0).all) == 0
-    assert slots(pipeline) == 37
-
-
 def test_a_moment_shows_one_circuit_a_port_where_two_follow_one_another_within_the_slot(pipeline):
     """Shown together they would look as if the port had two partners at a time."""
     start, end = np.array([0.0, 0.3, 0.6]), np.array([0.3, 0.6, 0.9])
@@ -55,25 +46,27 @@ def test_a_port_counts_once_at_every_moment_in_which_it_carries_whatever_lies_on
         busy = [ports_busy(moved, state.carrying) for state in states]
         assert ports_carrying_a_slot(run).tolist() == busy
         assert busy[busiest_slot(run)] == max(busy) > 0
+    assert ports_busy(circuits, np.array([0, 1])) == 1
+    assert ports_busy(circuits, np.array([4, 5]), inwards=True) == 1
 
 
-def test_the_matrix_draws_a_cell_a_circuit_with_the_number_of_its_switch(pipeline):
-    figure = matrix(pipeline, slot_state(pipeline, 4), LIGHT)
-    cells = [t for t in figure.data if t.type == "bar"]
-    assert [(t.name, t.text[0], t.marker.color) for t in cells] == [
-        ("switch 0", "<b>0</b>", LIGHT.switch_colour(0))
-    ]
-    assert float(cells[0].y[0]) == 0  # from server 0
-    assert float(cells[0].base[0]) + 0.46 == 1  # to server 1
-
-
-def test_a_dark_circuit_is_hatched_and_counted_at_the_edge(pipeline):
-    figure = matrix(pipeline, slot_state(pipeline, 31), LIGHT)
+def test_the_matrix_draws_a_cell_a_circuit_and_hatches_one_that_is_dark(pipeline):
+    state = slot_state(pipeline, 4)
+    (cell,) = (t for t in matrix(pipeline, state, LIGHT).data if t.type == "bar")
+    assert (cell.name, cell.text[0], cell.marker.color) == (
+        "switch 0",
+        "<b>0</b>",
+        LIGHT.switch_colour(0),
+    )
+    assert (cell.y[0], cell.base[0] + 0.46) == (0, 1)  # from server 0 to server 1
+    state = slot_state(pipeline, 31)
+    assert len(state.carrying) == 0
+    assert pipeline.circuits.node[state.dark].tolist() == [pipeline.graph.ids.index("g1")]
+    figure = matrix(pipeline, state, LIGHT)
     dark = next(t for t in figure.data if t.name == "dark")
     assert dark.marker.pattern.fgcolor == VERMILION
-    texts = [a.text for a in figure.layout.annotations]
-    assert "<b>1</b> of 2" in texts  # server 1 sends
-    assert "<b>0</b> of 2<br>out" in texts
+    counted = {a.text for a in figure.layout.annotations}
+    assert {"<b>1</b> of 2", "<b>0</b> of 2<br>out"} <= counted  # server 1 sends
 
 
 def test_parallel_circuits_share_their_cell(pipeline):
@@ -103,37 +96,14 @@ def test_the_program_of_a_slot_reads_server_by_switch(pipeline):
 def test_changes_are_counted_in_the_slot_of_their_set_up(pipeline):
     counts = changes_a_slot(pipeline)
     assert {slot: int(n) for slot, n in enumerate(counts) if n} == {4: 1, 10: 1, 28: 1, 31: 1}
-    figure = changes(pipeline, slot_state(pipeline, 31), LIGHT)
-    assert figure.layout.yaxis.title.text == "circuits"
-    assert figure.layout.xaxis.ticksuffix == " ms"
-    assert figure.layout.shapes[0].x0 == 31.5
+    assert changes(pipeline, slot_state(pipeline, 31), LIGHT).layout.shapes[0].x0 == 31.5
 
 
-def test_without_changes_the_strip_shows_circuits_in_use(pipeline):
-    still = replace(pipeline, circuits=replace(pipeline.circuits, changed=np.zeros(6, bool)))
-    assert changes(still, slot_state(still, 0), LIGHT).data[0].name == "in use"
-
-
-def test_all_ports_over_time_is_one_small_byte_image(crowd):
+def test_many_servers_and_ports_are_drawn_as_one_small_byte_image(crowd):
     figure = ports_over_time(crowd, slot_state(crowd, 5), None, LIGHT)
-    assert figure.data[0].type == "heatmap"
     assert np.asarray(figure.data[0].z).dtype == np.uint8
     assert len(figure.to_json()) < 150_000
-
-
-def test_one_switch_over_time_names_the_destinations(pipeline):
-    figure = ports_over_time(pipeline, slot_state(pipeline, 5), 0, LIGHT)
-    assert figure.data[0].type == "bar"
-    assert set(figure.data[0].text) == {"1", "2"}
-
-
-def test_many_servers_are_drawn_as_one_image(crowd):
     wide = replace(crowd, cluster=crowd.cluster.changed(servers=128))
     figure = matrix(wide, slot_state(wide, 4), LIGHT)
     assert figure.data[0].z.shape == (128, 128)
     assert len(figure.to_json()) < 60_000
-
-
-def test_ports_held_twice_count_once(pipeline):
-    assert ports_busy(pipeline.circuits, np.array([0, 1])) == 1
-    assert ports_busy(pipeline.circuits, np.array([4, 5]), inwards=True) == 1

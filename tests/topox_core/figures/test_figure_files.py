@@ -13,10 +13,11 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.figures import files
 
+JOB = [f"sample_data/blackboard.{kind}.json" for kind in ("taskgraph", "cluster")]
 BARS = {f"Bars <{k}>": go.Figure(go.Bar(y=[k]), layout={"height": 200 + k}) for k in (1, 2)}
 
 
-def test_a_page_of_figures_loads_nothing_and_has_the_library_once() -> None:
+def test_a_page_of_figures_loads_nothing_has_the_library_once_and_saves_each_for_print() -> None:
     page = files.figures_page("race & co", BARS).decode()
     assert page.count(get_plotlyjs()) == 1
     own = page.replace(get_plotlyjs(), "")
@@ -25,13 +26,9 @@ def test_a_page_of_figures_loads_nothing_and_has_the_library_once() -> None:
     assert "<h1>race &amp; co</h1>" in own and "<h2>Bars &lt;2&gt;</h2>" in own
     assert own.count("Plotly.newPlot") == 2
     assert files.PRINT.page in own
-
-
-def test_each_figure_saves_itself_at_a_size_for_print() -> None:
-    page = files.figures_page("race", BARS).decode()
-    asked = [json.loads(unescape(how)) for how in re.findall(r'data-how="([^"]*)"', page)]
+    asked = [json.loads(unescape(how)) for how in re.findall(r'data-how="([^"]*)"', own)]
     assert [one["format"] for one in asked] == ["png", "svg", "png", "svg"]
-    assert [one["filename"] for one in asked[::2]] == ["race-bars-1", "race-bars-2"]
+    assert [one["filename"] for one in asked[::2]] == ["race-co-bars-1", "race-co-bars-2"]
     assert [(one["width"], one["height"], one["scale"]) for one in asked[:2]] == [
         (1000, 201, 3),
         (1000, 201, 1),
@@ -42,9 +39,8 @@ def test_without_kaleido_a_picture_is_refused_in_a_line_before_anything_is_solve
     tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(files, "find_spec", lambda name: None)
-    job = [f"sample_data/blackboard.{kind}.json" for kind in ("taskgraph", "cluster")]
     picture = tmp_path / "plan.png"
-    assert main(["schedule", *job, "--engine", "list", "--figure", str(picture)]) == 2
+    assert main(["schedule", *JOB, "--engine", "list", "--figure", str(picture)]) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1
     assert "pip install kaleido" in told.err and "Chrome" in told.err
@@ -52,15 +48,13 @@ def test_without_kaleido_a_picture_is_refused_in_a_line_before_anything_is_solve
         files.check_figure_file("plan.bmp")
 
 
-def test_a_schedule_and_a_comparison_are_drawn_into_a_page(tmp_path, capsys) -> None:
-    job = [f"sample_data/blackboard.{kind}.json" for kind in ("taskgraph", "cluster")]
-    for command in (
-        ["schedule", *job, "--engine", "list"],
-        ["compare", *job, "--fabrics", "ideal"],
-    ):
-        page = tmp_path / f"{command[0]}.html"
-        assert main([*command, "--figure", str(page)]) == 0
-        assert "Plotly.newPlot" in page.read_text(encoding="utf-8")[-200_000:]
+@pytest.mark.parametrize(
+    ("command", "options"), [("schedule", "--engine list"), ("compare", "--fabrics ideal")]
+)
+def test_a_schedule_and_a_comparison_are_drawn_into_a_page(command, options, tmp_path) -> None:
+    page = tmp_path / "page.html"
+    assert main([command, *JOB, *options.split(), "--figure", str(page)]) == 0
+    assert "Plotly.newPlot" in page.read_text(encoding="utf-8")[-200_000:]
 
 
 class NoChrome(Exception):

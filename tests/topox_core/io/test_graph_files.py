@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from tests.conftest import examples
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
-from topox_core.io import task_graph_file
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_TASKS
 from topox_core.io.task_graph_file import (
@@ -28,7 +27,6 @@ from topox_core.io.task_graph_file import (
     load_graph,
 )
 from topox_core.io.task_graph_rules import validated
-from topox_core.io.task_rules import FIELDS_OF
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -120,7 +118,7 @@ def graphs(draw: st.DrawFn) -> TaskGraph:
     return validated(draw(plain_text), draw(st.permutations(tasks)))
 
 
-@examples(80)
+@examples(40)
 @given(graphs())
 def test_any_graph_survives_json_and_gzip(graph: TaskGraph) -> None:
     written = dump_graph_json(graph)
@@ -133,34 +131,12 @@ def test_any_graph_survives_json_and_gzip(graph: TaskGraph) -> None:
         assert again.digest == graph.digest
 
 
-@examples(80)
+@examples(40)
 @given(graphs())
 def test_any_graph_survives_a_table(graph: TaskGraph) -> None:
     again = load_graph(dump_graph_csv(graph), "a.csv")
     assert again.tasks == graph.tasks
     assert again.digest == graph.digest
-
-
-def test_a_graph_file_is_json_with_one_task_a_line() -> None:
-    written = dump_graph_json(PIPELINE)
-    record = json.loads(written)
-    assert (record["format"], record["version"], record["name"]) == (
-        "topox-taskgraph",
-        1,
-        "two servers",
-    )
-    lines = written.decode().splitlines()
-    assert [json.loads(line.strip().rstrip(","))["id"] for line in lines[2:-1]] == [
-        "f0",
-        "act",
-        "f1",
-        "g",
-        "end",
-    ]
-    assert (
-        lines[2]
-        == '  {"id": "f0", "kind": "forward", "server": 0, "device": 0, "duration_ms": 3.0, "dependencies": []},'
-    )
 
 
 def test_a_table_has_only_the_columns_it_needs() -> None:
@@ -173,49 +149,29 @@ def test_a_table_has_only_the_columns_it_needs() -> None:
 )
 def test_the_ending_says_how_to_read_and_names_a_table(suffix: str) -> None:
     data = dump_graph_json(PIPELINE) if ".json" in suffix else dump_graph_csv(PIPELINE)
-    graph = load_graph(
-        gzip.compress(data) if suffix.endswith(".gz") else data, f"folder/Iteration{suffix.upper()}"
-    )
+    packed = gzip.compress(data) if suffix.endswith(".gz") else data
+    graph = load_graph(packed, f"folder/Iteration{suffix.upper()}")
     assert graph.tasks == PIPELINE.tasks
     assert graph.name == ("two servers" if ".json" in suffix else "Iteration")
 
 
-def test_gzip_is_seen_in_the_bytes_whatever_the_name_says() -> None:
-    assert load_graph(gzip.compress(dump_graph_json(PIPELINE)), "a.json") == PIPELINE
-
-
-def test_a_json_file_without_a_json_ending_is_recognised() -> None:
-    assert load_graph(dump_graph_json(PIPELINE), "download") == PIPELINE
-
-
-def test_a_graph_without_a_name_takes_that_of_its_file() -> None:
-    data = b'{"format": "topox-taskgraph", "version": 1, "tasks": [{"id": "a", "kind": "barrier"}]}'
-    assert load_graph(data, "iteration.taskgraph.json").name == "iteration"
-
-
-def test_keys_given_as_null_count_as_absent() -> None:
-    entry = {
-        "id": "a",
-        "kind": "barrier",
-        "server": None,
-        "duration_ms": None,
-        "members": None,
-        "dependencies": None,
-        "group": None,
-    }
+def test_what_is_in_a_file_counts_more_than_its_name_and_null_is_absent() -> None:
+    written = dump_graph_json(PIPELINE)
+    assert load_graph(gzip.compress(written), "a.json") == load_graph(written, "download")
+    entry = {"id": "a", "kind": "barrier", "server": None, "members": None, "dependencies": None}
     record = {"format": "topox-taskgraph", "version": 1, "tasks": [entry]}
-    assert load_graph(json.dumps(record).encode(), "a.json").tasks == (Task("a", "barrier"),)
+    graph = load_graph(json.dumps(record).encode(), "iteration.taskgraph.json")
+    assert (graph.name, graph.tasks) == ("iteration", (Task("a", "barrier"),))
 
 
 def test_equal_graphs_have_equal_digests_however_numbers_are_written() -> None:
-    def digest(duration: str, device: str) -> str:
-        task = f'{{"id": "a", "kind": "forward", "server": 0, "duration_ms": {duration}{device}}}'
-        return load_graph(
-            f'{{"format": "topox-taskgraph", "version": 1, "tasks": [{task}]}}'.encode(), "a.json"
-        ).digest
+    def digest(more: str) -> str:
+        task = f'{{"id": "a", "kind": "forward", "server": 0, "duration_ms": {more}}}'
+        file = f'{{"format": "topox-taskgraph", "version": 1, "tasks": [{task}]}}'
+        return load_graph(file.encode(), "a.json").digest
 
-    assert len({digest("3", ""), digest("3.0", ', "device": 0'), digest("30e-1", "")}) == 1
-    assert digest("0", "") == digest("-0.0", "")
+    assert len({digest("3"), digest('3.0, "device": 0'), digest("30e-1")}) == 1
+    assert digest("0") == digest("-0.0")
 
 
 def table(delimiter: str, *rows: str) -> bytes:
@@ -267,27 +223,14 @@ def test_what_spreadsheets_do_to_a_table_is_understood(change: Any) -> None:
 
 
 def test_a_join_of_many_tasks_fits_into_one_cell() -> None:
-    many = [Task(f"task-number-{i}", "barrier") for i in range(12_000)]
+    many = [Task(f"task-number-{i}", "barrier") for i in range(9_000)]  # 140,000 characters
     graph = validated("wide", [*many, Task("join", "barrier", tuple(task.id for task in many))])
     assert load_graph(dump_graph_csv(graph), "wide.csv").tasks == graph.tasks
 
 
-def test_every_kind_has_its_fields_listed() -> None:
-    assert set(FIELDS_OF) == set(KINDS)
-
-
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("content", [dump_graph_json(PIPELINE), b"{"])
-def test_garbage_is_collected_after_reading_as_it_was_before(
-    content: bytes, before: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    during = []
-    reader = task_graph_file._READERS[".json"]
-    monkeypatch.setitem(
-        task_graph_file._READERS,
-        ".json",
-        lambda *given: during.append(gc.isenabled()) or reader(*given),
-    )
+def test_garbage_is_collected_after_reading_as_it_was_before(content: bytes, before: bool) -> None:
     (gc.enable if before else gc.disable)()
     try:
         with suppress(InputError):
@@ -295,23 +238,9 @@ def test_garbage_is_collected_after_reading_as_it_was_before(
         assert gc.isenabled() == before
     finally:
         gc.enable()
-    assert during == [False]
-
-
-def test_a_generator_gets_the_same_checks_as_a_file() -> None:
-    with pytest.raises(InputError, match="task a, field server: must be a whole number"):
-        validated("g", [Task("a", "forward", server=1.5, duration_ms=1.0)])  # type: ignore[arg-type]
-    with pytest.raises(
-        InputError, match=r"^task b, field dependencies: names 'c', which is not the id of a task$"
-    ):
-        validated("g", [Task("a", "barrier"), Task("b", "barrier", ("c",))])
 
 
 SMALL = Cluster(servers=2, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=100.0)
-
-
-def test_a_graph_fits_a_cluster_with_all_its_servers() -> None:
-    check_fits(PIPELINE, SMALL)
 
 
 @pytest.mark.parametrize(
@@ -350,8 +279,8 @@ def test_every_instance_of_the_suite_loads_and_fits_its_cluster(real_inputs: Pat
     found = sorted((real_inputs.parent / "bench" / "instances").glob("*.taskgraph.json*"))
     assert len(found) == 31
     for path in found:
-        graph = load_graph(path.read_bytes(), path.name)
         cluster = path.with_name(path.name.split(".")[0] + ".cluster.json")
+        graph = load_graph(path.read_bytes(), path.name)
         check_fits(graph, load_cluster(cluster.read_bytes(), cluster.name), path.name)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import resource
-import tomllib
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,15 +64,15 @@ def line_of(load: Load, data: bytes, file: str = "f") -> str:
 
 TASK = b'{"id":"a","kind":"barrier",' + b",".join(b'"k%d":1' % i for i in range(100)) + b"},"
 
-BOMBS: dict[str, tuple[Load, bytes, str]] = {
+BOMBS: dict[str, tuple[Load, tuple[Any, ...], str]] = {
     "numbers for parts": (
         load_parts,
-        packed(head("parts") + b'"parts": [', b"1,", 500_000, b"1]}"),
+        (head("parts") + b'"parts": [', b"1,", 500_000, b"1]}"),
         "part 1: must be an object",
     ),
     "numbers for operators": (
         load_strategy,
-        packed(
+        (
             head("strategy") + b'"model": "m", "servers": 1, "operators": [',
             b"1,",
             1_900_000,
@@ -82,45 +82,43 @@ BOMBS: dict[str, tuple[Load, bytes, str]] = {
     ),
     "words for a plan": (
         load_strategy,
-        packed(
-            head("strategy") + b'"model": "m", "servers": 1, "plan": [', b'"xx",', 700_000, b"1]}"
-        ),
+        (head("strategy") + b'"model": "m", "servers": 1, "plan": [', b'"xx",', 700_000, b"1]}"),
         "field plan: holds more than 2,000,000 characters besides its lists",
     ),
     "words for units": (
         load_jobs,
-        packed(head("jobs") + b'"jobs": [{"units_per_pod": [', b'"xx",', 1_000_000, b"1]}]}"),
+        (head("jobs") + b'"jobs": [{"units_per_pod": [', b'"xx",', 1_000_000, b"1]}]}"),
         "job 1, field id: is missing",
     ),
-    "blank windows": (load_windows, packed(b"length_ms\n", b" ", 60_000_000), "a row of more than"),
+    "blank windows": (load_windows, (b"length_ms\n", b" ", 60_000_000), "a row of more than"),
     "commas in a header": (
         load_windows,
-        packed(b"length_ms", b",", 40_000_000),
+        (b"length_ms", b",", 40_000_000),
         "holds a row of more than 8,000,000 characters",
     ),
     "unknown keys": (
         load_graph,
-        packed(head("taskgraph") + b'"tasks": [', TASK, 100_000, b"1]}"),
+        (head("taskgraph") + b'"tasks": [', TASK, 100_000, b"1]}"),
         "task a: holds an object of more than 17 keys",
     ),
     "wide rows": (
         load_graph,
-        packed(b"id,kind\n", b"," * 20_000 + b"\n", 10_000),
+        (b"id,kind\n", b"," * 20_000 + b"\n", 10_000),
         "more than the 256 cells in one row",
     ),
     "blank rows": (
         load_graph,
-        packed(b"id,kind\n", b",,,\n", 3_000_000),
+        (b"id,kind\n", b",,,\n", 3_000_000),
         "more than the 1,000,000 rows",
     ),
     "lists in lists": (
         load_graph,
-        packed(head("taskgraph") + b'"tasks": [[', b"[],", 4_000_000, b"1]]}"),
+        (head("taskgraph") + b'"tasks": [[', b"[],", 4_000_000, b"1]]}"),
         "an entry of more than 8,000,000 characters",
     ),
     "strings in a schedule": (
         read_schedule,
-        packed(
+        (
             head("schedule") + b'"status": "feasible", "settings": {}, "tasks": [',
             b'{"a":"xx","b":"yy","c":"zz"},',
             2_000_000,
@@ -130,26 +128,33 @@ BOMBS: dict[str, tuple[Load, bytes, str]] = {
     ),
     "words in a schedule": (
         read_schedule,
-        packed(head("schedule") + b'"x": [', b'"xx",', 3_000_000, b"1]}"),
+        (head("schedule") + b'"x": [', b'"xx",', 3_000_000, b"1]}"),
         "an entry of more than 8,000,000 characters",
     ),
     "lines for the scheduler": (
         read_psplib,
-        packed(b"", b"x\n", 12_000_000),
+        (b"", b"x\n", 12_000_000),
         "unpacks to more than",
     ),
 }
 
 
 # These read as much as one entry may hold: seconds.
-SLOW = ("lists in lists", "strings in a schedule", "words in a schedule", "words for units")
+SLOW = (
+    "blank rows",
+    "lists in lists",
+    "strings in a schedule",
+    "words in a schedule",
+    "words for units",
+)
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in BOMBS]
 )
 def test_a_small_file_that_unpacks_to_much_is_refused_before_it_is_held(name: str) -> None:
-    load, data, words = BOMBS[name]
+    load, parts, words = BOMBS[name]
+    data = packed(*parts)
     assert len(data) < 1_500_000
     file = "f" if load is not load_graph else "f.csv" if name.endswith("rows") else "f.json"
     with memory_left(700_000_000):
@@ -157,13 +162,9 @@ def test_a_small_file_that_unpacks_to_much_is_refused_before_it_is_held(name: st
 
 
 def test_reading_stops_after_a_thousand_mistakes() -> None:
-    line = line_of(load_graph, head("taskgraph") + b'"tasks": [' + b"[]," * 1_000_000 + b"[]]}")
-    assert (
-        line
-        == "f: entry 1: must be an object (got a list of 0 entries) (and at least 999 more)".replace(
-            "f: ", "f, "
-        )
-    )
+    data = head("taskgraph") + b'"tasks": [' + b"[]," * 100_000 + b"[]]}"
+    expected = "f, entry 1: must be an object (got a list of 0 entries) (and at least 999 more)"
+    assert line_of(load_graph, data) == expected
 
 
 def test_gzip_of_very_many_parts_is_refused() -> None:
@@ -176,14 +177,6 @@ def test_a_file_far_too_large_is_refused_unread(monkeypatch: pytest.MonkeyPatch)
     assert line_of(load_parts, bytes(2_000_000)).endswith(
         "more than the 1.0 MB such a file may have"
     )
-
-
-def test_the_browser_takes_no_more_than_the_largest_file_there_may_be() -> None:
-    server = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["server"]
-    assert server["maxUploadSize"] * limits.MB == limits.MAX_FILE_BYTES
-    known = [one for one in vars(limits).values() if isinstance(one, limits.Limits)]
-    uploaded = [one.file_bytes for one in known if one not in limits.UNPACKED]
-    assert max(uploaded) == limits.MAX_FILE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -226,8 +219,7 @@ def test_foreign_text_in_a_line_is_short_and_seen() -> None:
 
 
 def test_every_error_is_one_line_below_400_characters_that_keeps_its_end() -> None:
-    long = InputError("x" * 1000 + " (got 7)", file="f" * 500, item="i" * 500, field="k" * 500)
+    long = str(InputError("x" * 1000 + " (got 7)", file="f" * 500, item="i" * 500, field="k" * 500))
     assert len(f"topox: error: {long}") < 400
-    assert str(long).startswith("fff")
-    assert str(long).endswith(" (got 7)")
+    assert long.startswith("fff") and long.endswith(" (got 7)")
     assert one_line("a\nb\tc") == "a b c"

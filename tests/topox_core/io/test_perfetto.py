@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import some
+from tests.topox_core.conftest import build
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
 from topox_core.io.cluster_file import dump_cluster
@@ -25,20 +27,33 @@ from topox_core.traces.perfetto_in import windows_of_trace
 from topox_core.traces.source import Source
 from topox_core.workloads.samples import load_sample
 
+ONE_SERVER = Cluster(servers=1, ports_per_server=1, switches=1, ports_per_switch=1, port_gbps=1)
 
-def executions() -> list[tuple[str, TaskGraph, Execution]]:
-    found = []
-    for name in ("moe", "dlrm-16", "llama3-8b"):
-        graph, cluster = load_sample(name)
-        for fabric in ("scheduled", "ideal"):
-            runs = compare(graph, cluster, Settings.of(engine="list"), (fabric,))
-            found.append((f"{name} {fabric}", graph, runs[fabric].execution))
-    return found
+
+def with_transfers_of_no_bytes() -> tuple[TaskGraph, Cluster]:
+    three = {"members": (0, 1, 2)}
+    tasks = [
+        Task("a", "forward", server=0, duration_ms=1.0),
+        Task("x", "all_reduce", ("a",), **three, size_bytes=3e6, parallelism="dp"),
+        Task("z", "all_to_all", ("x",), **three, size_bytes=0.0, parallelism="ep"),
+        Task("b", "forward", ("z",), server=1, duration_ms=1.0),
+        Task("y", "all_reduce", ("b",), **three, size_bytes=3e6, parallelism="dp"),
+        Task("t", "communication", ("y",), source=0, destination=2, size_bytes=0.0),
+    ]
+    cluster = Cluster(
+        servers=3, ports_per_server=2, switches=2, ports_per_switch=3, port_gbps=100.0
+    )
+    return validated("no bytes", tasks), cluster
 
 
 @pytest.fixture(scope="module")
 def cases() -> list[tuple[str, TaskGraph, Execution]]:
-    return executions()
+    found = []
+    samples = [load_sample(name) for name in some(("moe", "dlrm-16", "llama3-8b"), quick=1)]
+    for graph, cluster in [with_transfers_of_no_bytes(), *samples]:
+        runs = compare(graph, cluster, Settings.of(engine="list"), ("scheduled", "ideal"))
+        found += [(f"{graph.name} {name}", graph, run.execution) for name, run in runs.items()]
+    return found
 
 
 def events_of(data: bytes) -> dict[str, list[dict[str, Any]]]:
@@ -76,48 +91,36 @@ def check_structure(data: bytes) -> None:
         assert min(count for _, count in rows) == 0 == rows[-1][1]
 
 
-def test_structure_of_every_trace(cases: list[tuple[str, TaskGraph, Execution]]) -> None:
+def test_a_trace_is_sound_and_windows_come_back_from_it(
+    cases: list[tuple[str, TaskGraph, Execution]],
+) -> None:
     for name, graph, execution in cases:
         data = perfetto_trace(execution, name, graph=graph)
         check_structure(data)
         events = events_of(data)
         assert events["s"], name
+        assert "no bytes" not in name or "t" in {one["name"] for one in events["X"]}
         busiest = max((e["args"]["ports"] for e in events["C"]), default=0)
         assert busiest <= execution.cluster.ports_per_server
-        assert json.loads(data)["otherData"]["format"] == "topox-trace"
-
-
-def test_windows_come_back(cases: list[tuple[str, TaskGraph, Execution]]) -> None:
-    for name, graph, execution in cases:
-        data = perfetto_trace(execution, name, graph=graph)
         windows, makespan_ms = windows_of_trace(Source.of_bytes("x.trace.json", data))
         assert makespan_ms == execution.makespan_ms
         assert windows == windows_of_execution(execution), name
 
 
-def test_transfers_of_no_bytes_are_there_and_their_windows_too() -> None:
-    tasks = [
-        Task("a", "forward", server=0, duration_ms=1.0),
-        Task("x", "all_reduce", ("a",), members=(0, 1, 2), size_bytes=3e6, parallelism="dp"),
-        Task("z", "all_to_all", ("x",), members=(0, 1, 2), size_bytes=0.0, parallelism="ep"),
-        Task("b", "forward", ("z",), server=1, duration_ms=1.0),
-        Task("y", "all_reduce", ("b",), members=(0, 1, 2), size_bytes=3e6, parallelism="dp"),
-        Task(
-            "t", "communication", ("y",), source=0, destination=2, size_bytes=0.0, parallelism="pp"
-        ),
-    ]
-    graph = validated("zero", tasks)
-    cluster = Cluster(
-        servers=3, ports_per_server=2, switches=2, ports_per_switch=3, port_gbps=100.0
-    )
-    runs = compare(graph, cluster, Settings.of(engine="list"), ("scheduled",))
-    execution = runs["scheduled"].execution
-    data = perfetto_trace(execution, "zero", graph=graph)
+def test_every_task_and_dark_time_is_a_slice_and_tasks_that_share_a_device_lie_side_by_side(
+    pipeline: Execution,
+) -> None:
+    data = perfetto_trace(pipeline, "an iteration")
     check_structure(data)
-    drawn = {e["name"] for e in events_of(data)["X"] if "destination" in e["args"]}
-    assert "t" in drawn
-    windows, _ = windows_of_trace(Source.of_bytes("z.json", data))
-    assert windows == windows_of_execution(execution) and windows
+    slices = events_of(data)["X"]
+    assert {"f0s0", "B2", "g1"} <= {one["name"] for one in slices}
+    dark = {one["dur"] for one in slices if one["cat"] == "reconfiguring"}
+    assert dark == {2000.0}  # 2 ms in microseconds
+    times = {"a": (0, 6), "b": (3, 10), "c": (6, 9)}
+    tasks = [(name, "forward", "", 0, *time, []) for name, time in times.items()]
+    shared = perfetto_trace(build(tasks, [], ONE_SERVER), "shared")
+    check_structure(shared)
+    assert len({one["tid"] for one in events_of(shared)["X"]}) == 2
 
 
 @pytest.mark.long
@@ -130,23 +133,23 @@ def test_arrows_and_counters_are_left_out_of_large_traces(crowd: Execution) -> N
 def test_the_command_writes_a_checked_schedule_and_reads_its_windows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    graph, cluster = load_sample("moe")
-    names = [str(tmp_path / n) for n in ("m.taskgraph.json", "m.cluster.json", "m.schedule.json")]
-    Path(names[0]).write_bytes(dump_graph_json(graph))
-    Path(names[1]).write_bytes(dump_cluster(cluster))
-    assert main(["schedule", *names[:2], "--engine", "list", "--output", names[2]]) == 0
-    trace = str(tmp_path / "m.trace.json.gz")
-    capsys.readouterr()
-    assert main(["trace", "perfetto", *names, "--output", trace, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["slices"] > 100 and record["arrows"] > 10
-    assert main(["trace", "windows", trace, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert main(["rails", "windows", *names[:2], "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert found["list"] == listed["list"]
-    broken = json.loads(Path(names[2]).read_text())
+    def told(*words: str) -> Any:
+        assert main([*words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    graph, cluster, schedule, trace = (
+        str(tmp_path / f"m.{kind}.json") for kind in ("taskgraph", "cluster", "schedule", "trace")
+    )
+    for file, dumped in zip((graph, cluster), with_transfers_of_no_bytes(), strict=True):
+        dump = dump_graph_json if file == graph else dump_cluster
+        Path(file).write_bytes(dump(dumped))
+    told("schedule", graph, cluster, "--engine", "list", "--output", schedule)
+    record = told("trace", "perfetto", graph, cluster, schedule, "--output", trace)
+    assert record["slices"] >= 20 and record["arrows"] > 5
+    windows = told("rails", "windows", graph, cluster)["list"]
+    assert windows and told("trace", "windows", trace)["list"] == windows
+    broken = json.loads(Path(schedule).read_text())
     broken["circuits"] = broken["circuits"][1:]
-    Path(names[2]).write_text(json.dumps(broken))
-    assert main(["trace", "perfetto", *names, "--output", trace]) == 2
+    Path(schedule).write_text(json.dumps(broken))
+    assert main(["trace", "perfetto", graph, cluster, schedule, "--output", trace]) == 2
     assert "breaks the model" in capsys.readouterr().err

@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.topox_core.labs.test_answers import LABS, at, hand_in, rows_of, solved, written
+from tests.labs_answered import LABS, at
+from tests.real_inputs import ROOT
+from tests.topox_core.labs.test_answers import hand_in, rows_of
 from topox_core.cli.main import main
 from topox_core.labs.draws import seed_of
 from topox_core.labs.keys import key_of
@@ -94,7 +95,7 @@ class Tags(HTMLParser):
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
 def test_a_sheet_has_two_pages_a_student_and_no_key(lab) -> None:
-    html = worksheets(lab, [("Ann <b>", 1), ("", 58157343)])
+    html = worksheets(lab, [("Ann <b>", 1), ("", 2)])
     tags = Tags()
     tags.feed(html)
     assert tags.open == [] and tags.seen.count("section") == 4
@@ -106,14 +107,10 @@ def test_a_sheet_has_two_pages_a_student_and_no_key(lab) -> None:
         *(name for name in questions if name[0] != "P"),
     ]
     keyed = worksheets(lab, [("Ann", 1), ("", 2)], with_key=True)
+    if lab.id == "bandwidth-tax":  # a key like no other number
+        assert ("1.228" in html, "1.228" in keyed) == (False, True)
     assert keyed.count('<section class="page">') == 6
     assert keyed.startswith(worksheets(lab, [("Ann", 1), ("", 2)])[: html.index("<section") + 50])
-
-
-def test_the_unusual_key_of_a_lab_is_on_its_key_page_alone() -> None:
-    lab = LABS["bandwidth-tax"]
-    assert "1.228" not in worksheets(lab, [("", 2)])
-    assert "1.228" in worksheets(lab, [("", 2)], with_key=True)
 
 
 # -- commands ---------------------------------------------------------------------------------------
@@ -142,9 +139,7 @@ def test_list_show_seed_and_key(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("lab", LABS)
 def test_show_says_what_pages_say_before_a_lock(lab: str, capsys) -> None:
     record = json.loads(ran(capsys, "show", lab, "--seed", "2", "--json")[0])
-    assert [one["text"] for one in record["screens"] if one["stage"] == "reveal"] == [""] * sum(
-        one["stage"] == "reveal" for one in record["screens"]
-    )
+    assert {one["text"] for one in record["screens"] if one["stage"] == "reveal"} == {""}
 
 
 def test_a_folder_is_graded_counted_and_tabled(tmp_path, capsys) -> None:
@@ -159,21 +154,17 @@ def test_a_folder_is_graded_counted_and_tabled(tmp_path, capsys) -> None:
     assert [row["total"] for row in rows_of(table.read_bytes())] == ["16", "16"]
     points = tmp_path / "e.csv"
     points.write_text("student,question,points\nada,E1,4\n")
-    out, _ = ran(capsys, "grade", str(folder), "--explanations", str(points), "--json")
+    explained = ("--explanations", str(points), "--lms", "moodle", "--csv", str(table))
+    out, _ = ran(capsys, "grade", str(folder), *explained, "--json")
     assert [one["total"] for one in json.loads(out)["grades"]] == [20, 16]
-    ran(capsys, "grade", str(folder), "--lms", "moodle", "--csv", str(table))
     assert rows_of(table.read_bytes())[0]["ID number"] == "ada"
-    _, err = ran(capsys, "grade", str(folder), "--lms", "canvas", status=2)
-    assert "--roster" in err
-    _, err = ran(capsys, "grade", str(folder), "--lms", "excel", status=2)
-    assert "must be one of plain, moodle, canvas" in err
+    for lms, said in (("canvas", "--roster"), ("excel", "must be one of plain, moodle, canvas")):
+        assert said in ran(capsys, "grade", str(folder), "--lms", lms, status=2)[1]
     (folder / "x.answers.json").write_text("{}")
     out, _ = ran(capsys, "grade", str(folder), status=1)
     assert "not graded: x.answers.json" in out
     out, err = ran(capsys, "stats", str(folder), "--lab", "crossover")
     assert "P1" in out and "not counted: x.answers.json" in err and "ada" not in out
-    _, err = ran(capsys, "grade", str(tmp_path / "none"), status=2)
-    assert "cannot be read" in err
 
 
 def test_sheets_and_keys_of_a_course_are_files(tmp_path, capsys) -> None:
@@ -211,16 +202,6 @@ def test_validate_tries_a_lab_of_one_s_own(tmp_path, capsys) -> None:
     own.write_bytes(changed("screens.0.questions.0.key.value", "lode"))
     _, err = ran(capsys, "validate", str(own), status=2)
     assert "question W1, key, field value" in err
-
-
-def test_answers_of_a_page_are_what_the_command_grades(tmp_path, capsys) -> None:
-    """Score in the file, shown by a page, and total of the command agree."""
-    for lab in LABS.values():
-        record = json.loads(written(lab, solved(lab, "ada")))
-        hand_in(tmp_path, lab, "ada", name=lab.id)
-        assert record["score"]["predictions"] + record["score"]["worked"] == 16
-    out, _ = ran(capsys, "grade", str(tmp_path), "--json")
-    assert {one["total"] for one in json.loads(out)["grades"]} == {16}
 
 
 def test_the_lab_of_the_documents_is_one() -> None:

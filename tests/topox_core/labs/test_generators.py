@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
+from math import inf
 
 import pytest
 
@@ -20,8 +22,8 @@ from topox_core.labs.generators.pairs import pairs
 from topox_core.labs.generators.patience import patience
 from topox_core.labs.generators.price import price
 from topox_core.labs.generators.windows import NEAR_MS, windows
-from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.rounds import round_of
@@ -145,10 +147,6 @@ def value(name: str, seed: int, what: str) -> Value:
     return one.value(one.make(seed), what)
 
 
-def test_there_are_nine_generators() -> None:
-    assert set(GENERATORS) == set(ATTEMPTS) == set(VALUES)
-
-
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_attempts_are_those_that_were_published(name: str) -> None:
     made = tuple(generator(name).make(seed).attempt for seed in range(4))
@@ -245,61 +243,42 @@ INVARIANTS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_every_seed_has_its_surprise(name: str) -> None:
-    assert [seed for seed in some(EVERY_SEED, quick=25) if not INVARIANTS[name](seed)] == []
+    assert [seed for seed in some(EVERY_SEED, quick=10) if not INVARIANTS[name](seed)] == []
 
 
 # -- closed forms against what computes them otherwise ----------------------------------------------
 
 
-@pytest.mark.sampled
-def test_by_hand_and_by_checker_the_two_small_boards_are_as_short() -> None:
+def test_no_order_of_the_transfers_of_the_two_small_boards_is_shorter_than_their_optimum() -> None:
     for seed in some(SAMPLE, quick=4):
         for one in (board(seed), patience(seed)):
-            graph, cluster = one.graph(), one.cluster()
-            shortest = min(_serial(graph, order) for order in permutations(_senders(graph)))
-            assert shortest == one.optimum_ms
-    graph, cluster = board(1).graph(), board(1).cluster()
-    assert check_by_hand(graph, cluster, {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8}).feasible
+            sent = [task.id for task in one.graph().tasks if task.source is not None]
+            orders = permutations(sent)
+            assert min(length_ms(one.graph(), order) for order in orders) == one.optimum_ms
 
 
-def _senders(graph) -> list[str]:
-    return [task.id for task in graph.tasks if task.source is not None]
-
-
-def _serial(graph, order) -> float:
-    """Start tasks in an order of transfers: each port takes them as the order has them."""
+def length_ms(graph: TaskGraph, order: tuple[str, ...]) -> float:
+    """Return when everything is done if each port takes its transfers in an order; infinite where that cannot be."""
     tasks = {task.id: task for task in graph.tasks}
-    end: dict[str, float] = {}
-    free: dict[tuple[str, int], float] = {}
 
-    def done(name: str) -> float:
-        if name not in end:
-            task = tasks[name]
-            end[name] = max(map(done, task.dependencies), default=0.0) + (task.duration_ms or 0.0)
-        return end[name]
-
-    for name in order:
+    @cache
+    def end(name: str) -> float:
         task = tasks[name]
-        if any(d in order and order.index(d) > order.index(name) for d in task.dependencies):
-            return float("inf")
-        try:
-            ready = max(map(done, task.dependencies), default=0.0)
-        except RecursionError:
-            return float("inf")
-        ports = (("out", task.source), ("in", task.destination))
-        if any(_needs(tasks, name, later) for later in order[order.index(name) + 1 :]):
-            return float("inf")
-        start = max(ready, *(free.get(port, 0.0) for port in ports))
-        end[name] = start + task.size_bytes / 1e6
-        free |= dict.fromkeys(ports, end[name])
-    return max(map(done, tasks))
+        earlier = order[: order.index(name)] if name in order else ()
+        on_port = (
+            one
+            for one in earlier
+            if task.source == tasks[one].source or task.destination == tasks[one].destination
+        )
+        ready = max(map(end, (*task.dependencies, *on_port)), default=0.0)
+        return ready + (task.duration_ms or (task.size_bytes or 0.0) / 1e6)
 
-
-def _needs(tasks, name: str, other: str) -> bool:
-    return any(d == other or _needs(tasks, d, other) for d in tasks[name].dependencies)
+    try:
+        return max(map(end, tasks))
+    except RecursionError:
+        return inf
 
 
 @pytest.mark.long
@@ -311,7 +290,6 @@ def test_an_exact_engine_finds_nothing_shorter_than_the_closed_forms() -> None:
             assert result.bound_ms <= result.makespan_ms == one.optimum_ms
 
 
-@pytest.mark.sampled
 def test_the_tax_by_hand_is_the_simulator_s() -> None:
     for seed in some(SAMPLE, quick=4):
         one = pairs(seed)
@@ -326,7 +304,6 @@ def test_the_tax_by_hand_is_the_simulator_s() -> None:
 MIXES = [(n, size) for n in (10, 16) for size in range(50, 160, 10)]
 
 
-@pytest.mark.sampled
 def test_the_limit_is_the_smallest_size_at_which_the_fat_tree_wins() -> None:
     for n, size in some(MIXES, quick=2):
         one = Mix(0, 0, n, size)
@@ -350,7 +327,6 @@ def test_there_is_no_smaller_size_at_which_the_fat_tree_wins() -> None:
             assert wins == []
 
 
-@pytest.mark.sampled
 def test_eight_rounds_by_hand_are_those_of_the_core() -> None:
     for seed in some(SAMPLE, quick=3):
         one = four_jobs(seed)
@@ -363,7 +339,6 @@ def test_eight_rounds_by_hand_are_those_of_the_core() -> None:
         assert one.bound_s <= one.best_s + 1e-6
 
 
-@pytest.mark.sampled
 def test_at_the_break_even_price_the_saving_is_gone() -> None:
     for seed in some(SAMPLE, quick=5):
         one = price(seed)

@@ -14,7 +14,6 @@ from topox_core.labs.leaderboard import (
     BOARDS,
     Entry,
     board_table,
-    entries_in,
     hand_instance,
     load_entry,
     ranked,
@@ -146,18 +145,6 @@ def test_a_file_that_is_no_entry_gets_one_line(data: bytes, said: str) -> None:
     with pytest.raises(InputError) as error:
         load_entry(data, "x.entry.json")
     assert said in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_folder_of_entries_is_read_whatever_else_is_in_it(tmp_path) -> None:
-    (tmp_path / "a.entry.json").write_bytes(file_of("six-tasks", planned()))
-    (tmp_path / "b.entry.json").write_text("[]")
-    (tmp_path / "c.entry.json").mkdir()
-    (tmp_path / "d.txt").write_text("no")
-    entries, refused = entries_in(tmp_path)
-    assert [one.alias for one in entries] == ["ada"]
-    assert [name for name, _ in refused] == ["b.entry.json", "c.entry.json"]
-    with pytest.raises(InputError, match="cannot be read"):
-        entries_in(tmp_path / "nowhere")
 
 
 def test_the_command_ranks_a_folder(tmp_path, capsys) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.topox_core.labs.test_answers import LABS
+from tests.labs_answered import LABS
 from topox_core.errors import InputError
-from topox_core.labs.keys import key_of
-from topox_core.labs.lesson import CLASS_SEED
-from topox_core.labs.presentation import START, key_words, planned_until, slide_of, slides
+from topox_core.labs.presentation import START, planned_until, slides
 from topox_core.labs.tally import MOST_VOTES, counted_statistics, read_called_out
-from topox_core.labs.texts_in import texts_in
 
 LAB = LABS["six-tasks"]
 EACH = pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
@@ -28,33 +25,10 @@ def test_next_shows_every_question_then_its_tally_then_its_reveal(lab) -> None:
         )
         places = [at for at, one in enumerate(every) if one.place == question.id]
         assert places == list(range(places[0], places[0] + len(places)))
-    in_order = list(
-        dict.fromkeys(one.place for one in every if one.place in map(_id, lab.questions))
-    )
-    assert in_order == [question.id for question in lab.questions]
+    asked = [question.id for question in lab.questions]
+    assert [*dict.fromkeys(one.place for one in every if one.place in asked)] == asked
     asks_nothing = [one.id for one in lab.screens if not one.questions]
     assert [one.place for one in every if one.place in asks_nothing] == asks_nothing
-
-
-def _id(question) -> str:
-    return question.id
-
-
-def test_a_slide_is_found_by_its_place() -> None:
-    every = slides(LAB)
-    assert every[slide_of(every, "P2", "reveal")].show == "reveal"
-    assert every[slide_of(every, "E1", "tally")].show == "ask"  # explanations are not counted
-    with pytest.raises(InputError, match="unknown slide"):
-        slide_of(every, "P9")
-
-
-def test_the_plan_leaves_a_slide_when_its_row_ends() -> None:
-    """The rows of lab 1: P1 and P2 until 8, W1 and W2 until 20, P3 until 26."""
-    every = slides(LAB)
-    until = {one.place: planned_until(LAB, one) for one in every}
-    assert (until["P1"], until["P2"], until["W1"], until["W2"], until["P3"]) == (8, 8, 20, 20, 26)
-    assert until["both-orders"] == 20  # nothing names it: it follows W2
-    assert until[START] is None
 
 
 @EACH
@@ -96,12 +70,3 @@ def test_numbers_called_out_are_read_with_how_many_said_them(text: str, votes: d
 def test_what_is_no_number_is_named(text: str) -> None:
     with pytest.raises(InputError):
         read_called_out(LAB, LAB.question("P1"), text)
-
-
-@EACH
-def test_every_key_of_the_class_instance_has_words_but_a_matrix(lab) -> None:
-    words = texts_in("en")
-    for question in lab.questions:
-        if question.key is not None:
-            said = key_words(lab, question, key_of(lab, question, CLASS_SEED), CLASS_SEED, words)
-            assert bool(said) == (question.type != "matrix"), question.id

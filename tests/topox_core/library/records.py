@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import zlib
+from pathlib import Path
 from typing import Any
 
 from topox_core.library.record import RunRecord
+from topox_core.library.run_library import RunLibrary
 
 
 def key(word: object) -> str:
@@ -37,3 +40,22 @@ def record(word: object = "a", **changes: Any) -> RunRecord:
 
 def packed(text: str) -> bytes:
     return zlib.compress(text.encode())
+
+
+def filled(path: Path, count: int) -> Path:
+    """Write a library of so many runs, all points of one study, and one input."""
+    drawn = random.Random(0)
+    with RunLibrary.open(path) as library:
+        study = library.add_study(key("s"), "delay and speed", {"axes": [1, 2]}, count, "1")
+        records = [
+            record(
+                number,
+                started=float(number),
+                measures={"iteration_ms": drawn.random(), "windows": number},
+                result=packed(repr([drawn.random() for _ in range(20)])),
+            )
+            for number in range(count)
+        ]
+        library.add(records, study, range(count))
+        library.keep_input(key("race graph"), "graph", "race.json", b"tasks" * 1000)
+    return path

@@ -13,7 +13,6 @@ from topox_core.model.csr import (
     flattened,
     grouped,
     pointer_of,
-    ranges,
     row_of_entry,
     row_pointer,
     transposed,
@@ -62,9 +61,3 @@ def test_entries_of_chosen_rows_come_one_row_after_another(
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6)) if rows else []
     entries = entries_of(pointer, np.array(chosen, np.int64))
     assert values[entries].tolist() == [value for r in chosen for value in rows[r]]
-
-
-@given(st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 5)), max_size=8))
-def test_ranges_count_up_from_their_firsts(parts: list[tuple[int, int]]) -> None:
-    first, count = (np.array([part[i] for part in parts], np.int64) for i in range(2))
-    assert ranges(first, count).tolist() == [a + i for a, n in parts for i in range(n)]

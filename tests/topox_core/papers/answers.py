@@ -9,17 +9,17 @@ from topox_core.papers.catalogue import card_named
 from topox_core.runs.stopping import never
 
 
+def run(name: str, **switches: object) -> Answer:
+    """Return the answer of a card with these switches in other positions."""
+    return card_named(name).run(switches, never, lambda row: None)
+
+
 @cache
 def answer_of(name: str) -> Answer:
     """Return the answer of a card."""
-    return card_named(name).run(None, never, lambda row: None)
+    return run(name)
 
 
 def value(name: str, series: str, item: str) -> float:
     """Return one number of ours."""
     return next(row.ours for row in answer_of(name).of(series) if row.item == item)
-
-
-def verdict(name: str, series: str, item: str) -> str:
-    """Return one verdict."""
-    return next(row.verdict for row in answer_of(name).of(series) if row.item == item)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from benchmarks import table_iii_page, topoopt_page
 from benchmarks.document_parts import part_of, stale, written
-from tests.conftest import ROOT
-from topox_core.papers.card import Answer
+from tests.real_inputs import ROOT
 from topox_core.papers.claims import CLAIMS
 
 TEXT = "one\n<!-- a -->\nold\n<!-- end of a -->\ntwo\n"
@@ -17,11 +14,6 @@ TEXT = "one\n<!-- a -->\nold\n<!-- end of a -->\ntwo\n"
 
 def document() -> str:
     return (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-
-
-@cache
-def played(name: str) -> Answer:
-    return topoopt_page.played(name, {})
 
 
 def test_a_part_is_replaced_and_found_stale() -> None:
@@ -40,10 +32,13 @@ def test_every_part_has_its_place_and_content() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", topoopt_page.NAMES)
-def test_a_card_of_topoopt_is_what_a_run_gives(name: str) -> None:
-    """If it is not: python -m benchmarks.topoopt_page --document docs/gallery.md."""
-    part = topoopt_page.card_part(name, lambda card, _: played(card))
-    assert part_of(document(), name) == part
+def test_document_and_claims_say_what_a_card_of_topoopt_gives(name: str) -> None:
+    """If not: python -m benchmarks.topoopt_page --document docs/gallery.md."""
+    answer = topoopt_page.played(name, {})
+    assert part_of(document(), name) == topoopt_page.card_part(name, lambda *_: answer)
+    for claim in [one for one in CLAIMS if one.card == name]:
+        assert claim.reading.value(answer) == pytest.approx(claim.reading.checked, abs=0.006)
+        assert claim.verdict(answer) == claim.verdict(None)
 
 
 @pytest.mark.long
@@ -65,15 +60,3 @@ def test_the_tables_of_table_iii_are_what_a_run_gives() -> None:
         "readings of the TopoOpt column": table_iii_page.topoopt_readings_part(),
     }
     assert stale(document(), {f"table III, {name}": part for name, part in parts.items()}) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "claim",
-    [claim for claim in CLAIMS if claim.card in topoopt_page.NAMES],
-    ids=lambda claim: claim.words,
-)
-def test_the_number_of_the_last_check_is_what_the_card_gives(claim) -> None:
-    answer = played(claim.card)
-    assert claim.reading.value(answer) == pytest.approx(claim.reading.checked, abs=0.006)
-    assert claim.verdict(answer) == claim.verdict(None)

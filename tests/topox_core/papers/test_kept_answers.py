@@ -8,51 +8,33 @@ from pathlib import Path
 
 import pytest
 
+from tests.topox_core.papers.answers import answer_of
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.answer_record import of_record, to_record
-from topox_core.papers.card import PAPERS, Answer
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.every_card import CardStep, measured, run_cards
 from topox_core.papers.kept_answers import keep, kept
-from topox_core.runs.stopping import never
 
 QUICK = ("topoopt-cost", "opus-cost", "tdm-traffic")
-
-
-def answer(name: str) -> Answer:
-    return CARDS[name].run(None, never, lambda _row: None)
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_an_answer_comes_back_from_its_record(name: str) -> None:
-    first = answer(name)
-    assert of_record(json.loads(json.dumps(to_record(CARDS[name], first)))) == first
-
-
-def test_every_card_is_of_one_of_the_papers() -> None:
-    assert {card.paper for card in CARDS.values()} == set(PAPERS)
 
 
 def test_what_is_kept_is_found_with_when_and_by_which_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library, card = RunLibrary.open(tmp_path / "runs.sqlite"), CARDS["tdm-traffic"]
-    first = answer(card.name)
+    first = answer_of(card.name)
+    other = replace(first, rows=(replace(first.rows[0], ours=0.0), *first.rows[1:]))
     assert keep(library, card, first, 1.5)
     assert keep(library, card, first, 2.0)  # the same rows again
-    found = kept(library, CARDS.values())
-    assert list(found) == [card.name]
-    assert found[card.name].answer == first
-    assert found[card.name].wall_s == 1.5
-    assert found[card.name].of_this_version
-    other = replace(first, rows=(replace(first.rows[0], ours=0.0), *first.rows[1:]))
     assert not keep(library, card, other, 1.0)
+    (found,) = kept(library, CARDS.values()).values()
+    assert (found.answer, found.wall_s, found.of_this_version) == (first, 1.5, True)
+    with monkeypatch.context() as later:
+        later.setattr("topox_core.papers.kept_answers.code_version", lambda: "another")
+        assert not kept(library, [card])[card.name].of_this_version
+        assert keep(library, card, other, -60.0)  # newer by a minute
+        assert kept(library, [card])[card.name].answer == other
     assert kept(library, [card])[card.name].answer == first
-    monkeypatch.setattr("topox_core.papers.kept_answers.code_version", lambda: "another")
-    assert not kept(library, [card])[card.name].of_this_version
-    assert keep(library, card, other, 1.0)
-    assert kept(library, [card])[card.name].answer == other
 
 
 def test_cards_run_one_after_the_other_until_they_are_stopped() -> None:
@@ -60,8 +42,7 @@ def test_cards_run_one_after_the_other_until_they_are_stopped() -> None:
     run_cards(QUICK, lambda: any(step.answer for step in steps), steps.append)
     assert [step.card for step in steps if step.answer is not None] == [QUICK[0]]
     now = measured(QUICK, steps, 1.0)
-    assert (now.done, now.total) == (1, 3)
-    assert now.share == pytest.approx(1 / 3)
+    assert (now.done, now.total, now.share) == (1, 3, pytest.approx(1 / 3))
 
 
 def test_one_command_runs_all(

@@ -28,11 +28,8 @@ def saying(*lines: str, then: str = "") -> tuple[str, ...]:
 
 def progress(bound: int, start: np.ndarray | None = None) -> str:
     """The line that tells a schedule, a bound or both."""
-    return (
-        wire.progress_event(Progress(0.1, None, bound, TraceSource("exact", "child"), start))
-        .decode()
-        .strip()
-    )
+    told = Progress(0.1, None, bound, TraceSource("exact", "child"), start)
+    return wire.progress_event(told).decode().strip()
 
 
 def done(

@@ -107,6 +107,11 @@ def build(
     )
 
 
+def makespan(problem: Problem, start: np.ndarray) -> int:
+    """Return the last end in ticks."""
+    return int((start + problem.duration).max(initial=0))
+
+
 def random_problem(
     seed: int,
     fabric: Fabric,

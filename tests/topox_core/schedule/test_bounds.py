@@ -1,90 +1,283 @@
-"""Lower bounds: never above the optimum, and named by what binds."""
+"""Lower bounds: never above what trying everything finds, often tight, and named by what binds."""
+
+import functools
+from collections import defaultdict
+from dataclasses import replace
+from itertools import islice, permutations
 
 import numpy as np
 import pytest
 
 from tests.conftest import some
-from tests.topox_core.schedule.problem_builder import Fabric, brute_force, random_problem
+from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
+from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
+from topox_core.model.lowering import lower
+from topox_core.model.passes import heads, tails
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.generation.list_scheduler import Generator, candidates
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.linear_bound import rising_bounds
+from topox_core.schedule.bounds.mean_times import mean_time_bounds, shares_its_waits
+from topox_core.schedule.bounds.propagation import Propagator, raised_bound
+from topox_core.schedule.bounds.root_bounds import raise_bounds
+from topox_core.schedule.bounds.set_up_bounds import set_up_bound, set_up_heads_and_tails
+from topox_core.schedule.bounds.windows import clocks, critical_path
+from topox_core.schedule.circuits.held_ports import with_set_ups
+from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.engine import Limits
+from topox_core.schedule.kernels.primal_dual import LinearProgram, proved
+from topox_core.schedule.planner import Planner
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import MEAN_TIMES
 
-FABRICS = (
-    Fabric(),
-    Fabric(switches=2, ports_per_server=2),
-    Fabric(half_duplex=True, switches=2, ports_per_server=2),
-    Fabric(shares=True),
-    Fabric(circuits_per_switch=1),
-    Fabric(half_duplex=True, switches=2, ports_per_server=3),
+FABRICS = {
+    "one port": Fabric(),
+    "two switches": Fabric(switches=2, ports_per_server=2),
+    "half duplex": Fabric(half_duplex=True),
+    "half duplex, d_S > N_OCS": Fabric(half_duplex=True, switches=2, ports_per_server=3),
+    "eq. 6 shared": Fabric(shares=True),
+    "binding total": Fabric(servers=4, circuits_per_switch=2),
+    "half duplex, binding total": Fabric(
+        servers=4, half_duplex=True, switches=2, circuits_per_switch=1, ports_per_server=2
+    ),
+}
+
+
+@functools.cache
+def case(fabric: Fabric, ticks_per_slot: int, seed: int) -> tuple[Problem, int]:
+    """A tiny problem and its optimum."""
+    problem = random_problem(seed, fabric, 6, ticks_per_slot, longest=2, density=0.2)
+    return problem, brute_force(problem)
+
+
+def by_work_of_ancestors(problem: Problem, dark_slots: int = 0) -> int:
+    dark_ticks = dark_slots * problem.ticks_per_slot
+    head, tail = ancestor_heads_and_tails(problem, clocks(problem), dark_ticks=dark_ticks)
+    bound = ancestor_bound(problem, head, tail, 0, dark_slots)
+    return 0 if bound is None else bound.ticks
+
+
+def by_set_ups(problem: Problem, delay: int) -> int:
+    head, tail = set_up_heads_and_tails(
+        problem, clocks(problem), 1_000, delay * problem.ticks_per_slot
+    )
+    return set_up_bound(problem, head, tail, 0, delay).ticks
+
+
+def by_mean_times(problem: Problem, makespan: int, looks: int = 20) -> int:
+    head = heads(
+        problem.order, problem.pred_ptr, problem.pred_idx, problem.duration, clocks(problem)
+    )
+    tail = tails(problem.order, problem.succ_ptr, problem.succ_idx, problem.duration)
+    bounds = list(islice(mean_time_bounds(problem, head, tail, 0, makespan, 1), looks))
+    assert bounds == sorted(bounds)
+    return bounds[-1]
+
+
+def by_propagation(problem: Problem, makespan: int) -> int:
+    known = critical_path(problem)
+    return raised_bound(Propagator(problem), known, lambda: makespan + 5, 1, 60.0, lambda: False)
+
+
+def by_all_together(problem: Problem, makespan: int) -> int:
+    known = initially_known(problem, Limits(30.0))
+    raise_bounds(problem, 1, known, lambda: False)
+    return known.bound
+
+
+BOUNDS = {  # and how often each must be the optimum: a bound of nothing is never too high
+    "paths and loads": (lambda problem, makespan: best_bound(problem, 0).ticks, 0.4),
+    "work of ancestors": (lambda problem, makespan: by_work_of_ancestors(problem), 0.4),
+    "mean times within the optimum": (by_mean_times, 0.0),
+    "mean times within more": (lambda problem, makespan: by_mean_times(problem, makespan + 4), 0.0),
+    "propagation": (by_propagation, 0.7),
+    "all together": (by_all_together, 0.8),
+}
+
+
+@pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS.keys())
+@pytest.mark.parametrize("ticks_per_slot", [1, 2])
+@pytest.mark.parametrize(("bound_of", "often"), BOUNDS.values(), ids=BOUNDS.keys())
+def test_no_bound_is_above_what_trying_every_start_finds(bound_of, often, ticks_per_slot, fabric):
+    cases = [case(fabric, ticks_per_slot, seed) for seed in some(range(60), quick=12)]
+    bounds = [bound_of(problem, shortest) for problem, shortest in cases]
+    shortest = np.array([shortest for _, shortest in cases])
+    assert (bounds <= shortest).all()
+    assert (bounds == shortest).mean() >= often
+
+
+@pytest.mark.parametrize("bound_of", [by_work_of_ancestors, by_set_ups])
+def test_bounds_with_set_ups_grow_with_the_delay_and_stay_below_the_best_of_all_orders_and_ports(
+    bound_of,
+):
+    raised = 0
+    for seed in some(range(100), quick=25):
+        counted = random_case(seed)
+        without = replace(counted, network=replace(counted.network, dark_slots=None))
+        bounds = [bound_of(without, delay) for delay in range(counted.network.dark_slots + 1)]
+        assert bounds == sorted(bounds)
+        assert bounds[-1] <= optimum(counted), seed
+        raised += bounds[-1] > bounds[0]
+    assert raised
+
+
+def test_bounds_with_set_ups_stay_below_every_plan():
+    fabrics = [
+        Fabric(servers=4, switches=2, ports_per_server=2),
+        Fabric(servers=4, half_duplex=True),
+        Fabric(servers=4, circuits_per_switch=2),
+    ]
+    for seed in some(range(30), quick=12):
+        problem = random_problem(seed, fabrics[seed % 3], 14, 1 + seed % 4, density=0.2)
+        for delay in (1, 3):
+            plan = Planner.of(problem, 0, continuous=True, dark_slots=delay).best_plan()
+            assert by_work_of_ancestors(problem, delay) <= plan.makespan
+            assert by_set_ups(problem, delay) <= plan.makespan
+
+
+def chain(*ends: tuple[int, int], fabric: Fabric | None = None) -> Problem:
+    """Transfers of one tick, each after the one before."""
+    edges = [(j, j + 1) for j in range(len(ends) - 1)]
+    return build([1] * len(ends), dict(enumerate(ends)), edges, fabric)
+
+
+TWO_PORTS = Fabric(servers=6, switches=2, ports_per_server=2)
+
+
+@pytest.mark.parametrize(
+    ("ends", "fabric", "delay", "ticks"),
+    [
+        # Three transfers of 1 and two changes of 2 at the out-port of server 0.
+        (((0, 1), (0, 2), (0, 1)), None, 2, 3 + 2 * 2),
+        # The way of a circuit counts in half duplex only.
+        (((0, 1), (1, 0), (0, 1)), None, 2, 3),
+        (((0, 1), (1, 0), (0, 1)), Fabric(half_duplex=True), 2, 3 + 2 * 2),
+        # Two ports pay once in three peers.
+        (((0, 1), (0, 2), (0, 1)), TWO_PORTS, 5, 3),
+        (((0, 1), (0, 2), (0, 3)), TWO_PORTS, 5, 3 + 4),
+        # Each of the last three may share a port with one before, two steps back at the latest.
+        (((0, 1), (0, 2), (0, 3), (0, 4), (0, 5)), TWO_PORTS, 5, 5 + 2 * 4),
+    ],
 )
+def test_a_chain_pays_every_change_that_its_ports_cannot_hide(ends, fabric, delay, ticks):
+    assert by_set_ups(chain(*ends, fabric=fabric), delay) == ticks
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("fabric", FABRICS, ids=str)
-@pytest.mark.parametrize("ticks_per_slot", [1, 3])
-def test_bound_below_optimum_below_every_rule(fabric, ticks_per_slot):
-    for seed in some(range(25), quick=8):
-        problem = random_problem(seed, fabric, tasks=6, ticks_per_slot=ticks_per_slot, longest=2)
-        optimum = brute_force(problem)
-        bound = best_bound(problem, 0).ticks
-        assert bound <= optimum, seed
-        for listed in candidates(Generator.of(problem, bound), 0):
-            assert listed.makespan >= optimum, (seed, listed.source)
+@pytest.mark.parametrize(("peers", "slots"), [(2, 1), (3, 1 + 5 + 1), (4, 7), (5, 3 + 2 * 5)])
+def test_one_of_two_ports_serves_half_of_the_peers_with_a_change_between_any_two(peers, slots):
+    # On average the ports of three peers would be busy for (3 + 5) / 2 slots only.
+    ends = {j: (0, j + 1) for j in range(peers)}
+    at_once = build([1] * peers, ends, [], TWO_PORTS)
+    assert by_set_ups(at_once, 5) == optimum(with_set_ups(at_once, 5)) == slots
+    behind = build([1] * peers + [2], ends, [(j, peers) for j in range(peers)], TWO_PORTS)
+    assert by_set_ups(behind, 5) == slots + 2
 
 
-def test_a_chain_is_bound_by_its_critical_path_with_the_wait_for_the_slot():
-    r = list_schedule(
-        graph(compute("f", 0, 1.5), transfer("x", 0, 1, 1.0, "f"), compute("g", 1, 0.5, "x")),
-        cluster(),
-        Settings.of(tick=0.5, clock="slots"),
+def test_fewer_ancestors_only_weaken_the_bound():
+    for fabric in FABRICS.values():
+        for seed in range(8):
+            problem = random_problem(seed, fabric, tasks=60, density=0.05)
+            few, all_of_them = (
+                np.array(ancestor_heads_and_tails(problem, clocks(problem), near))
+                for near in (2, 10_000)
+            )
+            assert (few <= all_of_them).all()
+
+
+# Compute of each server before, between and after exchanges: another one is slow every time.
+IN_TURN = [[2, 1, 1], [1, 1, 2], [1, 2, 1], [2, 1, 1]]
+
+
+def exchanges(computes: list[list[int]], slot: int = 1) -> Problem:
+    """Compute, exchange, compute, ...: every server sends every other a slot each time; all in slots."""
+    durations, transfers, devices, edges = [], {}, {}, []
+    servers, before = range(len(computes[0])), []
+    for lengths in computes:
+        arrivals = defaultdict(list)
+        for x, y in permutations(servers, 2) if before else ():
+            transfers[len(durations)] = x, y
+            edges.append((before[x], len(durations)))
+            arrivals[y].append(len(durations))
+            durations.append(slot)
+        before = [len(durations) + x for x in servers]
+        devices.update(zip(before, servers, strict=True))
+        edges += [(i, before[y]) for y in servers for i in arrivals[y]]
+        durations += [slot * length for length in lengths]
+    return build(durations, transfers, edges, Fabric(servers=len(servers)), devices, slot)
+
+
+def test_every_exchange_takes_the_mean_load_after_the_mean_compute_whoever_is_slow():
+    # Two slots of load on every port in each of three exchanges, and 4/3 of compute on average in
+    # each of four steps: 6 + 16/3. Single ports know only that whoever sends first computed for 1.
+    problem = exchanges(IN_TURN)
+    assert by_work_of_ancestors(problem) == 11
+    assert by_mean_times(problem, 20, looks=60) == 12
+    in_ticks = exchanges(IN_TURN, slot=3)
+    assert by_mean_times(in_ticks, 60, looks=60) == 34  # 3 * 34 / 3
+    known = initially_known(problem, Limits(30.0), (told := []).append)
+    raise_bounds(problem, 1, known, lambda: False)
+    assert MEAN_TIMES in {progress.source for progress in told}
+    assert 12 <= known.bound <= known.makespan
+
+
+def test_ports_that_are_left_over_for_part_of_the_last_slot_count():
+    # Four transfers on three ports: one slot for three and another for one, 1.25 slots on average
+    # instead of 4/3, and after that a compute task of 2 that follows all four.
+    fabric = Fabric(servers=5, switches=3, ports_per_server=3)
+    ends = {j: (j + 1, 0) for j in range(4)}
+    problem = build([1] * 4 + [2], ends, [(j, 4) for j in range(4)], fabric, {4: 0})
+    assert by_mean_times(problem, 10, looks=60) == brute_force(problem) == 4
+
+
+def test_exchanges_share_what_they_wait_for_and_pipelines_do_not():
+    assert shares_its_waits(exchanges([[1, 1, 1, 1], [1, 1, 1, 1]]))
+    assert not shares_its_waits(chain((0, 1), (1, 2)))
+
+
+def test_any_multipliers_prove_a_bound_and_the_method_finds_the_best():
+    # Minimise x + 2 y subject to x + y >= 1 within [0, 1/2] each: x = y = 1/2 costs 3/2.
+    given = LinearProgram(
+        np.array([1.0, 2.0]),
+        np.zeros(2),
+        np.full(2, 0.5),
+        np.ones(1),
+        np.array([0, 2], np.int32),
+        np.array([0, 1], np.int32),
+        np.ones(2),
     )
-    assert (r.bound_ms, r.makespan_ms) == (3.5, 3.5)
-    assert r.bound_by == "critical path, 3 tasks: f → x → g"
-    assert r.bound_tasks == ("f", "x", "g")
+    for multiplier in (0.0, 0.5, 1.0, 2.0, 3.0):
+        assert proved(given, np.array([multiplier]))[0] <= 1.5
+    assert list(islice(rising_bounds(given), 20))[-1] == pytest.approx(1.5, abs=1e-6)
 
 
-def test_many_transfers_from_one_server_are_bound_by_its_out_ports_between_head_and_tail():
-    tasks = [compute("f", 0, 2.0), *(transfer(f"x{i}", 0, 1 + i % 2, 3.0, "f") for i in range(4))]
-    r = list_schedule(
-        graph(*tasks, compute("g", 1, 1.0, *(f"x{i}" for i in range(4)))),
-        cluster(),
-        Settings.of(tick="slot"),
-    )
-    assert r.bound_ms == 2 + 4 * 3 + 1
-    assert r.bound_by == "out-ports of server 0 between 2 and 14 ms"
+CHAIN = (compute("f", 0, 1.5), transfer("x", 0, 1, 1.0, "f"), compute("g", 1, 0.5, "x"))
+FAN = (
+    compute("f", 0, 2.0),
+    *(transfer(f"x{i}", 0, 1 + i % 2, 3.0, "f") for i in range(4)),
+    compute("g", 1, 1.0, *(f"x{i}" for i in range(4))),
+)
+BUSY = [compute(f"f{i}", 1, 2.0) for i in range(3)]
 
 
-def test_a_busy_device_is_named():
-    r = list_schedule(
-        graph(*(compute(f"f{i}", 1, 2.0) for i in range(3))), cluster(), Settings.of(tick="slot")
-    )
-    assert r.bound_by == "the device of server 1 between 0 and 6 ms"
+@pytest.mark.parametrize(
+    ("tasks", "tick", "bound_ms", "bound_by"),
+    [
+        (CHAIN, 0.5, 2 + 1 + 0.5, "critical path, 3 tasks: f → x → g"),  # waits for its slot
+        (FAN, "slot", 2 + 4 * 3 + 1, "out-ports of server 0 between 2 and 14 ms"),
+        (BUSY, "slot", 3 * 2, "the device of server 1 between 0 and 6 ms"),
+    ],
+)
+def test_what_binds_is_named(tasks, tick, bound_ms, bound_by):
+    found = list_schedule(graph(*tasks), cluster(), Settings.of(tick=tick, clock="slots"))
+    assert (found.bound_ms, found.bound_by) == (bound_ms, bound_by)
 
 
-def test_every_circuit_beyond_a_ports_first_adds_its_dark_time_to_the_load():
-    g = graph(*(transfer(f"x{i}", 0, 1 + i, 2.0) for i in range(3)))
-    r = list_schedule(g, cluster(4, reconfiguration_ms=5.0), Settings.of())
-    assert r.bound_ms == 3 * 2 + 2 * 5
-    assert r.status == "optimal"
-
-
-def test_a_shared_circuit_counts_once_in_the_load():
-    g = graph(*(transfer(f"x{i}", 0, 1, 2.0) for i in range(3)))
-    assert list_schedule(g, cluster(), Settings.of("paper")).makespan_ms == 2.0
-    assert list_schedule(g, cluster(), Settings.of()).makespan_ms == 6.0
-
-
-def test_load_thresholds_do_not_change_the_bound_when_there_are_few_tasks():
-    from topox_core.model.loads import Load, load_bound
-
-    random = np.random.default_rng(3)
-    for _ in range(200):
-        head, work, tail = (random.integers(0, 20, 8) for _ in range(3))
-        best = max(
-            h + -(-work[(head >= h) & (tail >= q)].sum() // 2) + q
-            for h in head
-            for q in tail
-            if work[(head >= h) & (tail >= q)].sum() > 0
-        )
-        assert load_bound(Load(head, work, tail), 200, 2, 1)[0] == best
+@pytest.mark.parametrize(("peers", "changes"), [((1, 2, 3), 2), ((1, 1, 1), 0)])
+def test_every_pair_beyond_a_ports_first_adds_its_dark_time_to_the_load(peers, changes):
+    g = graph(*(transfer(f"x{i}", 0, peer, 2.0) for i, peer in enumerate(peers)))
+    of = cluster(4, reconfiguration_ms=5.0)
+    found = list_schedule(g, of, Settings.of())
+    assert circuit_bound(lower(g), of).ms == found.bound_ms == 3 * 2 + changes * 5
+    assert found.status == "optimal"

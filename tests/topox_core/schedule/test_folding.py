@@ -3,6 +3,8 @@
 import random
 from dataclasses import replace
 from functools import partial
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,18 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
-from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
+from tests.topox_core.schedule.problem_builder import (
+    Fabric,
+    brute_force,
+    build,
+    makespan,
+    random_problem,
+)
 from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
 from topox_core.check.checker import check
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule import planner as planning
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.folding.folded_race import FoldedRace
-from topox_core.schedule.planner import Planner, prepare
+from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
@@ -99,26 +106,22 @@ FABRICS = st.sampled_from(
 )
 
 
+def plan_of(problem: Problem) -> SchedulePlan:
+    return Planner.of(problem, 0, continuous=False, dark_slots=0).best_plan()
+
+
 @given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
 @examples(150)
-def test_every_schedule_of_the_quotient_unfolds_to_a_schedule_of_the_whole(seed, replicas, fabric):
+def test_every_schedule_of_the_quotient_unfolds_and_critical_path_and_loads_bound_both_alike(
+    seed, replicas, fabric
+):
     problem = replicated(seed, replicas, fabric)
     folding = fold(problem, ANY)
-    assert folding is not None
-    quotient = folding.problem
-    plan = Planner.of(quotient, 0, continuous=False, dark_slots=0).best_plan()
-    assert violation(quotient, plan.start) is None
+    plan = plan_of(folding.problem)
+    assert violation(folding.problem, plan.start) is None
     start = folding.unfolded(plan.start)
     assert violation(problem, start) is None
-    assert int((start + problem.duration).max()) == plan.makespan
-
-
-@given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
-@examples(100)
-def test_critical_path_and_loads_bound_both_alike(seed, replicas, fabric):
-    problem = replicated(seed, replicas, fabric)
-    folding = fold(problem, ANY)
-    assert folding is not None
+    assert makespan(problem, start) == plan.makespan
     assert best_bound(folding.problem, 0).ticks == best_bound(problem, 0).ticks
 
 
@@ -126,132 +129,90 @@ def test_critical_path_and_loads_bound_both_alike(seed, replicas, fabric):
 @examples(60)
 def test_what_has_no_replicas_unfolds_just_as_well(seed, fabric, coarse):
     problem = random_problem(seed, fabric, tasks=6)
-    folding = fold(problem, coarse / 3)
-    if folding is None:
-        return
-    plan = Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan()
-    assert violation(problem, folding.unfolded(plan.start)) is None
-    assert plan.makespan >= brute_force(problem)
+    if folding := fold(problem, coarse / 3):
+        plan = plan_of(folding.problem)
+        assert violation(problem, folding.unfolded(plan.start)) is None
+        assert plan.makespan >= brute_force(problem)
 
 
-def test_two_pipelines_are_one():
-    # Two copies of f -> x -> b: three orbits, two devices (those of senders and of receivers), no
-    # port that could bind.
-    problem = build(
-        [3, 2, 4, 3, 2, 4],
-        {1: (0, 1), 4: (2, 3)},
-        [(0, 1), (1, 2), (3, 4), (4, 5)],
-        Fabric(servers=4),
-        {0: 0, 2: 1, 3: 2, 5: 3},
-    )
-    folding = fold(problem, 2)
-    assert folding is not None
-    assert folding.problem.n == 3
-    assert folding.problem.devices == 2
-    assert len(folding.problem.capacity) == 0
+def two_pipelines(last: int) -> Problem:
+    """Two copies of f -> x -> b, of which the second ends with a task that lasts so long."""
+    transfers, edges = {1: (0, 1), 4: (2, 3)}, [(0, 1), (1, 2), (3, 4), (4, 5)]
+    devices = {0: 0, 2: 1, 3: 2, 5: 3}
+    return build([3, 2, 4, 3, 2, last], transfers, edges, Fabric(servers=4), devices)
+
+
+def test_two_pipelines_are_one_unless_a_copy_is_a_tick_longer():
+    # Three orbits, two devices (those of senders and of receivers), no port that could bind.
+    folding = fold(two_pipelines(4), 2)
+    quotient = folding.problem
+    assert (quotient.n, quotient.devices, len(quotient.capacity)) == (3, 2, 0)
     assert folding.orbit.tolist() == [0, 1, 2, 0, 1, 2]
-    assert folding.replicas == 2
     assert folding.words == "2 equal replicas, 3 tasks instead of 6"
-    assert folding.problem.device_names == (
-        "the device of server 0 and 1 alike",
-        "the device of server 1 and 1 alike",
-    )
-
-
-def test_a_copy_that_is_a_tick_longer_is_told_apart():
-    problem = build(
-        [3, 2, 4, 3, 2, 5],
-        {1: (0, 1), 4: (2, 3)},
-        [(0, 1), (1, 2), (3, 4), (4, 5)],
-        Fabric(servers=4),
-    )
-    folding = fold(problem, ANY)
-    assert folding is not None
-    assert folding.problem.n == 6
-    assert fold(problem, 2) is None
+    assert quotient.device_names[0] == "the device of server 0 and 1 alike"
+    assert fold(two_pipelines(5), ANY).problem.n == 6
+    assert fold(two_pipelines(5), 2) is None
 
 
 def test_equal_tasks_of_one_device_run_one_after_the_other():
-    problem = build([2] * 6, devices={j: j % 2 for j in range(6)})
-    folding = fold(problem, 2)
-    assert folding is not None
+    folding = fold(build([2] * 6, devices={j: j % 2 for j in range(6)}), 2)
     assert folding.orbit.tolist() == [0, 0, 1, 1, 2, 2]
     assert best_bound(folding.problem, 0).ticks == 6
 
 
 def test_an_all_to_all_becomes_as_many_exchanges_as_a_server_has_peers():
     n = 5
-    pairs = [(x, y) for x in range(n) for y in range(n) if x != y]
-    problem = build([1] * len(pairs), dict(enumerate(pairs)), fabric=Fabric(servers=n))
-    folding = fold(problem, 4)
-    assert folding is not None
-    assert folding.problem.n == n - 1
+    pairs = list(permutations(range(n), 2))
+    folding = fold(build([1] * len(pairs), dict(enumerate(pairs)), fabric=Fabric(servers=n)), 4)
     assert np.bincount(folding.orbit).tolist() == [n] * (n - 1)
     assert len(folding.problem.capacity) == 1  # every in-port and every out-port is used alike
-    assert (
-        Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan().makespan == n - 1
-    )
+    assert plan_of(folding.problem).makespan == folding.problem.n == n - 1
 
 
-def staggered() -> Problem:
-    """Three kinds of two unit transfers each, told apart by what follows them, with room for three circuits at once."""
+def test_the_best_symmetric_schedule_may_be_longer_than_the_best_so_that_the_whole_is_scheduled_too(
+    folded_always,
+):
+    # Three kinds of two unit transfers each, told apart by what follows them, with room for three
+    # circuits at once. Orbits of two fill two of three circuits, so that three orbits need three
+    # slots; six transfers need two.
     transfers = {j: (2 * j, 2 * j + 1) for j in range(6)}
     edges = [(2, 6), (3, 7), (4, 8), (4, 9), (5, 10), (5, 11)]
-    return build([1] * 6 + [0] * 6, transfers, edges, Fabric(servers=12, circuits_per_switch=3))
-
-
-def test_the_best_symmetric_schedule_may_be_longer_than_the_best():
-    # Orbits of two fill two of three circuits, so that three orbits need three slots; six transfers
-    # need two.
-    problem = staggered()
-    folding = fold(problem, 2)
-    assert folding is not None
-    assert folding.problem.n == 5
-    assert Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan().makespan == 3
-    assert brute_force(problem) == 2
-
-
-def test_the_whole_is_scheduled_as_well_and_the_better_plan_kept(folded_always):
-    problem = staggered()
+    fabric = Fabric(servers=12, circuits_per_switch=3)
+    problem = build([1] * 6 + [0] * 6, transfers, edges, fabric)
+    assert plan_of(fold(problem, 2).problem).makespan == 3
     planner = Planner.of(problem, best_bound(problem, 0).ticks, continuous=False, dark_slots=0)
-    assert planner.folded is not None
     found = list(planner.plans())
     assert [plan.makespan for plan in found] == [3, 2]
+    assert brute_force(problem) == 2
     assert found[0].source.name.startswith("folded: 2 equal replicas, 5 tasks instead of 12")
 
 
 def test_shared_circuits_and_plain_projects_are_not_folded():
-    fabric = Fabric(servers=2, shares=True)
-    assert fold(build([1] * 4, dict.fromkeys(range(4), (0, 1)), fabric=fabric), ANY) is None
+    shared = Fabric(servers=2, shares=True)
+    assert fold(build([1] * 4, dict.fromkeys(range(4), (0, 1)), fabric=shared), ANY) is None
     assert fold(replace(build([1] * 4), network=None), ANY) is None
 
 
-def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole():
-    ring = {j: (j, (j + 1) % 4) for j in range(4)}
-    twice = build(
-        [1] * 8,
-        ring | {4 + j: pair for j, pair in ring.items()},
-        [(j, 4 + j) for j in range(4)],
-        Fabric(servers=4),
-    )
-    other = build(
-        [1] * 8,
-        ring | {4 + j: (j, (j + 3) % 4) for j in range(4)},
-        [(j, 4 + j) for j in range(4)],
-        Fabric(servers=4),
-    )
-    for problem, delay, folds in (
-        (twice, 0, True),
-        (twice, 2, True),
-        (other, 0, True),
-        (other, 2, False),
-    ):
-        folding = fold(problem, 2, dark_slots=delay)
-        assert folding is not None
-        assert (folding.problem.network is not None) == folds
-    half = fold(replace(twice, network=replace(twice.network, half_duplex=True)), ANY, dark_slots=0)
-    assert half is not None
-    assert half.problem.network is None
+def rings(back: int, **fabric: Any) -> Problem:
+    """A ring of four transfers, and one to the next but ``back`` behind it."""
+    ends = {j: (j, (j + 1) % 4) for j in range(4)} | {4 + j: (j, (j + back) % 4) for j in range(4)}
+    return build([1] * 8, ends, [(j, 4 + j) for j in range(4)], Fabric(servers=4, **fabric))
+
+
+@pytest.mark.parametrize(
+    ("problem", "dark_slots", "folds"),
+    [
+        (rings(1), 0, True),
+        (rings(1), 2, True),
+        (rings(3), 0, True),
+        (rings(3), 2, False),
+        (rings(1, half_duplex=True), 0, False),
+        (rings(1, circuits_per_switch=3), 0, False),  # a switch may fill
+    ],
+)
+def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole(problem, dark_slots, folds):
+    quotient = fold(problem, ANY, dark_slots=dark_slots).problem
+    assert (quotient.network is not None) == folds
 
 
 @pytest.mark.parametrize(
@@ -266,22 +227,17 @@ def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole():
     ],
     ids=str,
 )
-def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys):
-    for seed in range(6):
+@pytest.mark.parametrize("circuits", ["continuous", "per-slot"])
+def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys, circuits):
+    for seed in range(0 if circuits == "per-slot" and "reconfiguration_ms" in keys else 4):
         g = copies(random_transfers(seed), 4)
-        c = cluster(g.servers, **keys)
-        for circuits in ("continuous", "per-slot"):
-            if circuits == "per-slot" and c.reconfiguration_ms:
-                continue
-            prepared = prepare(g, c, Settings.of(circuits=circuits))
-            bound, folded = prepared.reduction.bound, prepared.planner.folded
-            assert folded is not None
-            for plan in folded.planner.plans():
-                whole = prepared.planner.unfolded(plan)
-                result = to_result(prepared, whole, bound.ticks, bound.text, "heuristic", (), 0.0)
-                assert check(g, c, to_record(result)).ok
-                if folded.faithful:
-                    assert whole.makespan == plan.makespan
+        prepared = prepare(g, cluster(g.servers, **keys), Settings.of(circuits=circuits))
+        bound, folded = prepared.reduction.bound, prepared.planner.folded
+        for plan in folded.planner.plans():
+            whole = prepared.planner.unfolded(plan)
+            result = to_result(prepared, whole, bound.ticks, bound.text, "heuristic", (), 0.0)
+            assert check(g, prepared.cluster, to_record(result)).ok
+            assert whole.makespan == plan.makespan or not folded.faithful
 
 
 def random_transfers(seed: int, tasks: int = 12) -> TaskGraph:
@@ -303,50 +259,41 @@ def random_transfers(seed: int, tasks: int = 12) -> TaskGraph:
 def test_folded_plans_are_the_same_every_time(folded_always):
     g, c = copies(random_transfers(3), 5), cluster(15)
     one, two = (list_schedule(g, c, Settings.of()) for _ in range(2))
-    assert one.execution is not None
-    assert two.execution is not None
     assert one.execution.start_ms.tolist() == two.execution.start_ms.tolist()
 
 
-def three_copies() -> tuple[TaskGraph, Cluster, Settings]:
-    """Three copies that every rule schedules in 22 ms, and that 21 ms suffice for."""
-    return (
-        copies(random_transfers(3, 30), 3),
-        cluster(9),
-        Settings.of(circuits="per-slot", tick=0.5, time_limit_s=30),
-    )
+# Three copies that every rule schedules in 22 ms, and that 21 ms suffice for.
+THREE_COPIES = copies(random_transfers(3, 30), 3), cluster(9)
+PER_SLOT = Settings.of(circuits="per-slot", tick=0.5, time_limit_s=30)
 
 
 def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
-    g, c, chosen = three_copies()
-    listed, result = list_schedule(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
-    assert result.makespan_ms == 21.0 < (listed.makespan_ms or 0.0)
-    assert listed.bound_ms <= result.bound_ms <= 21.0
-    assert next(line for line in result.trace if line.incumbent_ms == 21.0).source.name.startswith(
-        "folded, "
+    listed = list_schedule(*THREE_COPIES, PER_SLOT)
+    result = solve(*THREE_COPIES, replace(PER_SLOT, engine="highs"))
+    assert listed.bound_ms <= result.bound_ms <= result.makespan_ms == 21.0 < listed.makespan_ms
+    assert any(
+        point.incumbent_ms == 21.0 and point.source.name.startswith("folded, ")
+        for point in result.trace
     )
-    assert check(g, c, to_record(result)).ok
+    assert check(*THREE_COPIES, to_record(result)).ok
 
 
 def test_a_folded_solve_is_cancelled_with_the_best_so_far(folded_always):
-    g, c, chosen = three_copies()
-    proof = prove(g, c, chosen)
+    proof = prove(*THREE_COPIES, PER_SLOT)
     assert isinstance(proof.race, FoldedRace)
     assert proof.running
     proof.cancel()
     result = proof.finish()
     assert result.stopped_by in ("cancelled", "proof")
-    assert result.makespan_ms is not None
-    assert result.bound_ms == list_schedule(g, c, chosen).bound_ms
-    assert check(g, c, to_record(result)).ok
+    assert result.bound_ms == list_schedule(*THREE_COPIES, PER_SLOT).bound_ms
+    assert check(*THREE_COPIES, to_record(result)).ok
 
 
-def test_eight_replicas_of_a_pipeline_are_solved_as_one():
+@pytest.mark.parametrize("circuits", ["continuous", "per-slot"])
+def test_eight_replicas_of_a_pipeline_are_solved_as_one(circuits):
     g, c = generate("llama3-70b", {"data": 8, "microbatches": 16})
-    for circuits in ("continuous", "per-slot"):
-        result = list_schedule(g, c, Settings.of(circuits=circuits))
-        assert result.status == "optimal"
-        assert result.trace[0].source.name.startswith(
-            "folded: 8 equal replicas, 1,056 tasks instead of 8,224"
-        )
-        assert check(g, c, to_record(result)).ok
+    result = list_schedule(g, c, Settings.of(circuits=circuits))
+    assert result.status == "optimal"
+    words = "folded: 8 equal replicas, 1,056 tasks instead of 8,224"
+    assert result.trace[0].source.name.startswith(words)
+    assert check(g, c, to_record(result)).ok

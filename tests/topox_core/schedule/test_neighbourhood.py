@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from tests.conftest import some
-from tests.topox_core.schedule.problem_builder import Fabric, random_problem
+from tests.topox_core.schedule.fake_solvers import solved_by_cpsat
+from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, random_problem
+from tests.topox_core.schedule.test_exact_engines import sample
 from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule
+from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule, windows
+from topox_core.schedule.circuits.held_ports import (
+    Solution,
+    one_after_another,
+    ports_of,
+    solution_violation,
+    with_set_ups,
+)
 from topox_core.schedule.engines import highs, mip
 from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
+from topox_core.schedule.engines.port_turns import Follows, kept_apart, sides_in_turn
+from topox_core.schedule.engines.set_ups_size import neighbourhoods_fit
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import Generator
+from topox_core.schedule.planner import Planner
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search import large_neighbourhood
 from topox_core.schedule.search.large_neighbourhood import SubSolver, search_neighbourhoods
@@ -36,7 +50,6 @@ FABRICS = {
     "binding total": Fabric(servers=4, circuits_per_switch=2),
     "eq. 6 shared": Fabric(servers=3, shares=True),
 }
-by_fabric = pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS.keys())
 
 
 @dataclass
@@ -46,159 +59,90 @@ class Trying:
     problem: Problem
     windows: Windows
     horizon: int
-    seed: int
-    most: int = 3_000  # starts tried before it is given up
+    random: random.Random
+    most: int = 1_000  # starts tried before it is given up
     tried: int = 0
     start: dict[int, int] = field(default_factory=dict)
 
     def schedule(self) -> Int | None:
         """A schedule; None if there is none. ``tried`` beyond ``most``: nothing is known."""
-        p = self.problem
-        self.order, self.random = p.order.tolist(), random.Random(self.seed)
-        self.length, self.device, self.pair, self.capacity = (
-            a.tolist() for a in (p.duration, p.device, p.pair, p.capacity)
-        )
-        self.before = [p.pred_idx[p.pred_ptr[j] : p.pred_ptr[j + 1]].tolist() for j in range(p.n)]
-        self.uses = [
-            dict(
-                zip(
-                    p.demand_resource[p.demand_ptr[j] : p.demand_ptr[j + 1]].tolist(),
-                    p.demand_amount[p.demand_ptr[j] : p.demand_ptr[j + 1]].tolist(),
-                    strict=True,
-                )
-            )
-            for j in range(p.n)
-        ]
-        if not self._place(0):
+        if not self._place(self.problem.order.tolist()):
             return None
         return np.array([self.start[j] for j in range(self.problem.n)], np.int64)
 
-    @property
-    def gave_up(self) -> bool:
-        return self.tried > self.most
-
-    def _place(self, at: int) -> bool:
-        if at == len(self.order):
+    def _place(self, left: list[int]) -> bool:
+        if not left:
             return True
-        j = self.order[at]
-        earliest, step = int(self.windows.earliest[j]), int(self.windows.clock[j])
-        first = max([earliest, *(self.start[i] + self.length[i] for i in self.before[j])])
-        last = min(int(self.windows.latest[j]), self.horizon - self.length[j])
-        starts = list(range(earliest - (earliest - first) // step * step, last + 1, step))
-        self.random.shuffle(starts)
-        for t in starts:
-            self.tried += 1
-            if self.gave_up:
+        p, (j, *others) = self.problem, left
+        before = p.pred_idx[p.pred_ptr[j] : p.pred_ptr[j + 1]].tolist()
+        ready = max((self.start[i] + int(p.duration[i]) for i in before), default=0)
+        last = min(self.windows.latest[j], self.horizon - p.duration[j])
+        starts = range(self.windows.earliest[j], last + 1, self.windows.clock[j])
+        for t in self.random.sample(starts, len(starts)):
+            self.tried += t >= ready
+            if self.tried > self.most:
                 return False
             self.start[j] = t
-            if self._free(j, t) and self._place(at + 1):
+            if t >= ready and self._free(j) and self._place(others):
                 return True
             del self.start[j]
         return False
 
-    def _free(self, j: int, first: int) -> bool:
-        closed = first + self.length[j]
-        others = [
-            i
-            for i, t in self.start.items()
-            if i != j and self.length[i] > 0 and t < closed and first < t + self.length[i]
-        ]
-        if not self.length[j] or not others:
-            return True
-        if self.device[j] >= 0 and any(self.device[i] == self.device[j] for i in others):
-            return False
-        for resource, amount in self.uses[j].items():
-            rivals = [i for i in others if resource in self.uses[i]]
-            for t in range(first, closed) if rivals else ():
-                circuits = {self._circuit(j): amount}
-                circuits |= {
-                    self._circuit(i): self.uses[i][resource]
-                    for i in rivals
-                    if self.start[i] <= t < self.start[i] + self.length[i]
-                }
-                if sum(circuits.values()) > self.capacity[resource]:
-                    return False
+    def _free(self, j: int) -> bool:
+        """Whether no device and no resource of a task is overdrawn while it runs."""
+        p = self.problem
+        end = {i: since + int(p.duration[i]) for i, since in self.start.items()}
+        for t in range(self.start[j], end[j]):
+            now = [i for i, since in self.start.items() if since <= t < end[i]]
+            if p.device[j] >= 0 and sum(p.device[i] == p.device[j] for i in now) > 1:
+                return False
+            circuits: dict[int, dict[int, int]] = {}
+            for i in now:
+                uses = slice(p.demand_ptr[i], p.demand_ptr[i + 1])
+                # A circuit of its own, or the one that its pair shares.
+                circuit = -1 - i if p.pair[i] < 0 else int(p.pair[i])
+                for r, amount in zip(p.demand_resource[uses], p.demand_amount[uses], strict=True):
+                    circuits.setdefault(r, {})[circuit] = amount
+            if any(sum(drawn.values()) > p.capacity[r] for r, drawn in circuits.items()):
+                return False
         return True
-
-    def _circuit(self, j: int) -> int:
-        """A number of its own, or of the circuit that its pair shares."""
-        return -1 - j if self.pair[j] < 0 else self.pair[j]
 
 
 def middle_of(problem: Problem, slack: int) -> Middle:
     """A schedule improved a little, pushed to the right against an end ``slack`` ticks after its own."""
     start = serial_schedule(problem)
-    generator = Generator.of(problem, int((start + problem.duration).max()))
-    start, makespan = generator.improved(start, int((start + problem.duration).max()), 0, rounds=1)
-    return Middle.of(generator, clocks(problem), start, makespan + slack)
+    generator = Generator.of(problem, makespan(problem, start))
+    start, end = generator.improved(start, makespan(problem, start), 0, rounds=1)
+    return Middle.of(generator, clocks(problem), start, end + slack)
 
 
-def stretches(middle: Middle, seed: int, many: int = 5) -> list[Neighbourhood]:
+def stretches(middle: Middle, seed: int) -> list[Neighbourhood]:
     """Neighbourhoods of stretches anywhere, from a few ticks to the whole iteration."""
-    rng = np.random.default_rng(seed)
-    ends = [(-1, middle.horizon + 1)]
-    for _ in range(many):
-        first = int(rng.integers(0, middle.horizon + 1))
-        ends.append((first, first + int(rng.integers(0, middle.horizon + 1))))
-    return [chosen for first, last in ends if (chosen := middle.between(first, last)) is not None]
+    firsts, lengths = np.random.default_rng(seed).integers(0, middle.horizon + 1, (2, 3))
+    ends = [(-1, middle.horizon + 1), *zip(firsts, firsts + lengths, strict=True)]
+    return [chosen for end in ends if (chosen := middle.between(*end)) is not None]
 
 
 def pinned(middle: Middle, chosen: Neighbourhood) -> Windows:
     """The same question put to the whole problem: free tasks anywhere, the others where they are."""
-    free = chosen.tasks[: chosen.free]
-    earliest, latest, clock = (
-        chosen.rest.copy(),
-        chosen.rest.copy(),
-        np.ones(middle.problem.n, np.int64),
+    free = np.isin(np.arange(middle.problem.n), chosen.tasks[: chosen.free])
+    return Windows(
+        np.where(free, 0, chosen.rest),
+        np.where(free, chosen.horizon, chosen.rest),
+        np.where(free, middle.clock, 1),
     )
-    earliest[free], latest[free], clock[free] = 0, chosen.horizon, middle.clock[free]
-    return Windows(earliest, latest, clock)
 
 
-@by_fabric
-@pytest.mark.parametrize("ticks_per_slot", [1, 2])
-def test_what_fits_a_neighbourhood_fits_the_whole(fabric, ticks_per_slot):
-    found = 0
-    for seed in range(12):
-        problem = random_problem(
-            seed, fabric, tasks=20, ticks_per_slot=ticks_per_slot, density=0.08
-        )
-        middle = middle_of(problem, slack=seed % 3 * ticks_per_slot)
-        for chosen in stretches(middle, seed):
-            start = Trying(
-                chosen.problem, chosen.windows, chosen.horizon, seed, most=300
-            ).schedule()
-            if start is not None:
-                whole, fixed = chosen.whole(start), np.ones(problem.n, np.bool_)
-                fixed[chosen.tasks[: chosen.free]] = False
-                assert violation(problem, whole) is None, seed
-                assert int((whole + problem.duration).max()) <= chosen.horizon
-                assert np.array_equal(whole[fixed], chosen.rest[fixed])
-                found += 1
-    assert found > 10
-
-
-@by_fabric
-def test_a_neighbourhood_without_a_schedule_has_none_in_the_whole_either(fabric):
-    decided = {True: 0, False: 0}
-    for seed in range(24):
-        problem = random_problem(seed, fabric, tasks=8, longest=2, density=0.1)
-        middle = middle_of(problem, slack=-1)
-        for chosen in stretches(middle, seed, many=3):
-            inner = Trying(chosen.problem, chosen.windows, chosen.horizon, seed)
-            outer = Trying(problem, pinned(middle, chosen), chosen.horizon, seed)
-            fits, fits_whole = inner.schedule() is not None, outer.schedule() is not None
-            if not inner.gave_up and not outer.gave_up:
-                assert fits == fits_whole, seed
-                decided[fits] += 1
-    assert decided[False] > 3
-
-
-def by_highs(chosen: Neighbourhood, given: Windows) -> Int | None:
-    model = StepModel(chosen.problem, given, chosen.horizon, chosen.horizon)
+def by_highs(chosen: Neighbourhood) -> Int | None:
+    given = Propagator(chosen.problem).propagated(chosen.windows, chosen.horizon)
+    if given is None:
+        return None
+    # The shortest makespan asked for is on a slot: the last end of transfers is.
+    least = chosen.horizon - chosen.horizon % chosen.problem.ticks_per_slot
+    model = StepModel(chosen.problem, given, least, chosen.horizon)
     if model.empty:
         return None
-    outcome = mip.solve(
+    found = mip.solve(
         model.build(),
         mip.Run(30.0, 0.0, 1.0),
         None,
@@ -206,30 +150,38 @@ def by_highs(chosen: Neighbourhood, given: Windows) -> Int | None:
         lambda values: None,
         lambda dual: False,
     )
-    assert outcome.ended in ("optimal", "infeasible")
-    return None if outcome.ended == "infeasible" else model.start(outcome.values)
+    assert found.ended in ("optimal", "infeasible")
+    return None if found.ended == "infeasible" else model.start(found.values)
 
 
-@by_fabric
-def test_propagation_and_highs_decide_a_neighbourhood_as_trying_every_start_does(fabric):
-    decided = {True: 0, False: 0}
-    for seed in range(12):
-        problem = random_problem(seed, fabric, tasks=10, longest=2, density=0.1)
-        for chosen in stretches(middle_of(problem, slack=-1), seed, many=3):
-            trying = Trying(chosen.problem, chosen.windows, chosen.horizon, seed)
-            fits = trying.schedule() is not None
-            if trying.gave_up:
+@pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS.keys())
+def test_a_neighbourhood_has_a_schedule_exactly_where_the_whole_has_one_around_what_is_fixed(
+    fabric,
+):
+    decided: Counter[bool] = Counter()
+    for seed in some(range(40), quick=8):
+        problem = random_problem(seed, fabric, 8, 1 + seed % 5 // 4, longest=2, density=0.1)
+        middle = middle_of(problem, slack=seed % 3 - 1)
+        for chosen in stretches(middle, seed):
+            inner = Trying(chosen.problem, chosen.windows, chosen.horizon, random.Random(seed))
+            outer = Trying(problem, pinned(middle, chosen), chosen.horizon, random.Random(seed))
+            tried, fits_whole = inner.schedule(), outer.schedule() is not None
+            if max(inner.tried, outer.tried) > inner.most:
                 continue
-            narrowed = Propagator(chosen.problem).propagated(chosen.windows, chosen.horizon)
-            start = None if narrowed is None else by_highs(chosen, narrowed)
-            assert (start is not None) == fits, seed
-            assert start is None or violation(problem, chosen.whole(start)) is None
-            decided[fits] += 1
-    assert decided[False]
+            found = by_highs(chosen)
+            assert fits_whole == (tried is not None) == (found is not None), seed
+            decided[fits_whole] += 1
+            for start in (tried, found) if fits_whole else ():
+                whole = chosen.whole(start)
+                assert violation(problem, whole) is None, seed
+                assert makespan(problem, whole) <= chosen.horizon
+    assert min(decided[True], decided[False]) > 3
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("propagated", [True, False])
+BUSY = random_problem(2, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04)
+
+
+@pytest.mark.parametrize("propagated", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch, propagated):
     monkeypatch.setattr(highs, "WHOLE_COLUMNS", 4_000)
     monkeypatch.setattr(highs, "FREE_TASKS", 40)
@@ -237,42 +189,79 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     monkeypatch.setattr(large_neighbourhood, "WALK_S", 0.0)  # nobody else finds anything
     if not propagated:  # as where an iteration has very many ticks
         monkeypatch.setattr(propagation, "MAX_MOMENTS", 0)
-    for seed in some((2, 0), quick=1):
-        problem = random_problem(
-            seed, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04
-        )
-        begun = serial_schedule(problem)
-        heard: list[Progress] = []
-        answer = solve_highs(
-            problem,
-            Limits(time_limit_s=120, start=begun),
-            on_progress=heard.append,
-            stop=lambda: any(p.start is not None for p in heard),  # noqa: B023 - asked in this round only
-        )
-        found = [p for p in heard if p.start is not None]
-        assert {p.source.name for p in found} == {"HiGHS neighbourhoods"}
-        assert violation(problem, answer.start) is None
-        assert answer.bound <= answer.makespan(problem) < int((begun + problem.duration).max())
+    begun, found = serial_schedule(BUSY), []
+
+    def heard(progress: Progress) -> None:
+        found.extend([progress.source.name] if progress.start is not None else [])
+
+    limits = Limits(time_limit_s=120, start=begun)
+    answer = solve_highs(BUSY, limits, on_progress=heard, stop=lambda: bool(found))
+    assert set(found) == {"HiGHS neighbourhoods"}
+    assert violation(BUSY, answer.start) is None
+    assert answer.bound <= answer.makespan(BUSY) < makespan(BUSY, begun)
 
 
 def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
-    problem = random_problem(
-        2, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04
-    )
     heard: list[Progress] = []
-    known = initially_known(
-        problem, Limits(time_limit_s=60.0, start=serial_schedule(problem)), heard.append
-    )
+    limits = Limits(time_limit_s=60.0, start=serial_schedule(BUSY))
+    known = initially_known(BUSY, limits, heard.append)
     before = known.makespan
-    search_neighbourhoods(
-        problem,
-        1,
-        1,
-        known,
-        SubSolver(lambda *_: "undecided", TraceSource("exact", "exact"), 40),
-        lambda: known.makespan < before,
-        None,
-    )
+    undecided = SubSolver(lambda *_: "undecided", TraceSource("exact", "exact"), 40)
+    search_neighbourhoods(BUSY, 1, 1, known, undecided, lambda: known.makespan < before, None)
     assert known.makespan < before
     assert {p.source.name for p in heard if p.start is not None} == {"local search"}
-    assert violation(problem, known.start) is None
+    assert violation(BUSY, known.start) is None
+
+
+def test_tasks_that_are_not_free_follow_one_another_and_a_free_one_may_lead_or_follow_each():
+    """Server 0 sends to 1, to 2 and to 1 again, a slot each, with a delay of two: neighbours on its port keep two apart."""
+    problem = with_set_ups(build([1, 1, 1], {0: (0, 1), 1: (0, 2), 2: (0, 1)}, []), 2)
+    known = one_after_another(problem)
+    sides, given = sides_in_turn(problem, known), windows(problem, 20)
+
+    def pairs(*free: int) -> set[Follows]:
+        return set(kept_apart(problem, sides, known, np.isin(np.arange(3), free), given))
+
+    at_server_0 = {Follows(0, 1, 2, False, False), Follows(1, 2, 2, False, False)}
+    at_server_1 = {Follows(0, 2, 0, False, False)}
+    assert pairs() == at_server_0 | at_server_1
+    assert pairs(1) == at_server_1 | {Follows(0, 1, 2, True, True), Follows(2, 1, 2, True, True)}
+
+
+def test_every_schedule_keeps_the_turns_that_it_says():
+    fabric = Fabric(servers=4, switches=2, ports_on_switch=1, ports_per_server=2)
+    for seed in range(20):
+        problem = with_set_ups(random_problem(seed, fabric, 25, density=0.1), seed % 4)
+        plan = Planner.of(problem, 0, continuous=True, dark_slots=seed % 4).best_plan()
+        known = Solution(plan.start, ports_of(problem, plan.booking))
+        free = np.random.default_rng(seed).random(problem.n) < 0.3
+        sides = sides_in_turn(problem, known)
+        end = plan.start + problem.duration
+        for pair in kept_apart(problem, sides, known, free, windows(problem, plan.makespan)):
+            i, j = pair.first, pair.second
+            apart_on_two = pair.on_one_switch and known.ports[0, i] != known.ports[0, j]
+            follows = plan.start[j] >= end[i] + pair.apart
+            leads = plan.start[i] >= end[j] + pair.apart
+            assert apart_on_two or follows or (pair.either and leads)
+
+
+def test_what_neighbourhoods_with_set_ups_find_keeps_every_rule():
+    """Sample moe has too many pairs of transfers for one model."""
+    problem, limits = sample("moe", 1.0)
+    assert neighbourhoods_fit(problem)
+    assert not Disjunctions.may_be_few(problem)
+    (answer,) = solved_by_cpsat([problem], replace(limits, time_limit_s=0.5))
+    assert answer.message == ""
+    assert solution_violation(problem, Solution(answer.start, answer.ports)) is None
+    assert answer.bound <= answer.makespan(problem) <= makespan(problem, limits.start)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "fit"),
+    [
+        (Fabric(servers=4, switches=2, ports_on_switch=1, ports_per_server=2), True),
+        (Fabric(servers=4, switches=1, ports_on_switch=2, ports_per_server=2), False),
+    ],
+)
+def test_neighbourhoods_with_set_ups_need_one_port_a_switch(fabric, fit):
+    assert neighbourhoods_fit(with_set_ups(random_problem(0, fabric), 1)) == fit

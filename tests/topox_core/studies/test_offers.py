@@ -11,7 +11,6 @@ from topox_core.errors import InputError
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.studies.offers import (
     FIGURES,
-    LEVELS,
     OFFERS,
     PROVENANCES,
     edits_between,
@@ -21,31 +20,24 @@ from topox_core.studies.offers import (
 )
 from topox_core.studies.offers_file import dump_offers, load_offers
 
-
-def test_the_seven_have_the_published_delays_and_ports() -> None:
-    assert [(one.key, one.delay_ms.usual, one.ports.usual) for one in OFFERS] == [
-        (one.key, one.reconfiguration_ms, one.radix) for one in TECHNOLOGIES
-    ]
+PRINTED = "published"
 
 
-def test_every_figure_says_where_it_comes_from() -> None:
-    for one in OFFERS:
-        for field in FIGURES:
-            figure = one.figure(field)
-            assert figure.provenance in PROVENANCES
-            assert figure.source
-    published = [one.key for one in OFFERS if one.port_usd.provenance == "published"]
-    assert published == ["piezo", "robotic"]  # no paper prints the price of any other one's port
-    assert offer_of(OFFERS, "piezo").port_usd.usual == 520.0
-    assert offer_of(OFFERS, "robotic").port_usd.usual == 2 * 100.0 + 25.0
+def test_the_seven_have_the_published_delays_and_ports_and_say_where_figures_come_from() -> None:
+    for one, published in zip(OFFERS, TECHNOLOGIES, strict=True):
+        assert (one.key, one.delay_ms.usual) == (published.key, published.reconfiguration_ms)
+        assert one.ports.usual == published.radix
+        for figure in map(one.figure, FIGURES):
+            assert figure.provenance in PROVENANCES and figure.source
+    prices = {one.key: one.port_usd.usual for one in OFFERS if one.port_usd.provenance == PRINTED}
+    assert prices == {"piezo": 520.0, "robotic": 2 * 100.0 + 25.0}  # no paper prints another one's
 
 
 def test_a_usual_value_beyond_its_range_moves_the_end_and_becomes_assumed() -> None:
     changed = offer_of(with_edit(OFFERS, "piezo", "port_usd", "usual", 2_000.0), "piezo").port_usd
-    assert (changed.low, changed.usual, changed.high) == (260.0, 2_000.0, 2_000.0)
-    assert changed.provenance == "assumed"
+    found = (changed.low, changed.usual, changed.high, changed.provenance)
+    assert found == (260.0, 2_000.0, 2_000.0, "assumed")
     assert changed.source.startswith("Set by hand; was 260, 520, 1040")
-    assert OFFERS[4].port_usd.usual == 520.0
 
 
 @pytest.mark.parametrize(
@@ -65,20 +57,17 @@ def test_a_value_that_cannot_be_is_one_line(
     assert str(error.value).startswith(line)
 
 
-def test_a_file_of_offers_comes_back_equal() -> None:
-    changed = with_edit(OFFERS, "mems", "delay_ms", "high", 40.0)
-    assert load_offers(dump_offers(changed), "a.offers.json") == changed
-
-
-def test_a_link_carries_what_was_changed_and_nothing_else() -> None:
+def test_files_and_links_carry_what_was_changed_and_links_nothing_else() -> None:
     assert edits_between(OFFERS, OFFERS) == ""
     changed = with_edit(OFFERS, "mems", "delay_ms", "high", 40.0)
+    assert load_offers(dump_offers(changed), "a.offers.json") == changed
     words = edits_between(OFFERS, changed)
     assert words == "mems.delay_ms:7.5:15:40"
     again = with_edits(OFFERS, words)
-    assert [one.figure(f).at(at) for one in again for f in FIGURES for at in LEVELS] == [
-        one.figure(f).at(at) for one in changed for f in FIGURES for at in LEVELS
-    ]
+    assert edits_between(changed, again) == ""
+    for wrong in ("piezo", "piezo.speed:1:2:3", "piezo.ports:1:2", "x.ports:1:1:1"):
+        with pytest.raises(InputError):
+            with_edits(OFFERS, wrong)
 
 
 def _file(*offers: dict[str, Any]) -> bytes:
@@ -122,11 +111,3 @@ def test_a_mistake_in_a_file_is_one_line(offers: list[Any], line: str) -> None:
     with pytest.raises(InputError) as error:
         load_offers(_file(*offers), "own.json")
     assert str(error.value).startswith(line)
-
-
-@pytest.mark.parametrize(
-    "words", ["piezo", "piezo.speed:1:2:3", "piezo.ports:1:2", "x.ports:1:1:1"]
-)
-def test_edits_that_cannot_be_read_are_refused(words: str) -> None:
-    with pytest.raises(InputError):
-        with_edits(OFFERS, words)

@@ -19,7 +19,7 @@ def beats(a: tuple, b: tuple) -> bool:
     return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
 
 
-@examples(200)
+@examples(100)
 @given(st.integers(1, 4).flatmap(lambda d: st.lists(st.tuples(*[VALUES] * d), max_size=30)))
 def test_the_front_is_what_no_other_point_beats(points):
     if not points:
@@ -51,9 +51,6 @@ def test_two_thousand_points_in_three_measures_equal_brute_force():
 def test_what_is_no_number_is_left_out_and_counted():
     found = front_of([[1.0, float("nan"), 2.0, float("inf")], [2.0, 0.0, 1.0, 0.0]])
     assert found.on.tolist() == [True, False, True, False] and found.missing == 2
-
-
-@pytest.mark.parametrize("columns", [[], [[1.0], [1.0, 2.0]]])
-def test_measures_of_different_points_are_refused(columns):
-    with pytest.raises(InputError, match="each with a value a point"):
-        front_of(columns)
+    for columns in ([], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(InputError, match="each with a value a point"):
+            front_of(columns)

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.library.record import FAILED
-from topox_core.studies.slices import Slice, cells, cloud, free_axes, wins
+from topox_core.studies.slices import Slice, Wins, cells, cloud, wins
 from topox_core.studies.study_file import study_of
 from topox_core.studies.study_run import PointRow, StudyResult
 
@@ -28,12 +29,12 @@ def time_of(delay: float, fabric: str, seed: int) -> float:
     return 100.0 + seed if fabric == "static" else 60.0 + 10 * delay + 3 * seed
 
 
-def result(missing: int = 0, failing: tuple = ()) -> StudyResult:
+def result(missing: int = 0, failing: tuple = (), time=time_of) -> StudyResult:
     rows = []
     for number, point in enumerate(STUDY.points):
         known = number < len(STUDY.points) - missing
         bad = point in failing
-        values = {} if bad else {"iteration_ms": time_of(*point), "dollars": 10.0 + number}
+        values = {} if bad else {"iteration_ms": time(*point), "dollars": 10.0 + number}
         rows.append(
             PointRow(
                 number,
@@ -58,13 +59,10 @@ def test_a_cell_is_the_mean_over_the_seeds_of_its_rows() -> None:
 
 def test_what_is_still_to_come_and_what_cannot_run_are_told_apart() -> None:
     failing = ((0.0, "static", 0), (0.0, "static", 1))
-    some = result(missing=1, failing=failing)
-    found = cells(some, Slice("iteration_ms", {}), "cluster.reconfiguration_ms", "fabric")
-    assert found[0.0, "static"].failed and found[0.0, "static"].message == "no port is left"
-    assert found[10.0, "scheduled"].values == 1 and not found[10.0, "scheduled"].failed
-    late = cells(
-        result(missing=2), Slice("iteration_ms", {}), "cluster.reconfiguration_ms", "fabric"
-    )
+    asked = Slice("iteration_ms", {}), "cluster.reconfiguration_ms", "fabric"
+    some, late = (cells(result(missing, failing), *asked) for missing in (1, 2))
+    assert some[0.0, "static"].failed and some[0.0, "static"].message == "no port is left"
+    assert some[10.0, "scheduled"].values == 1 and not some[10.0, "scheduled"].failed
     assert late[10.0, "scheduled"].mean is None and not late[10.0, "scheduled"].failed
 
 
@@ -77,28 +75,24 @@ def test_a_ratio_is_taken_seed_by_seed() -> None:
 
 
 def test_only_settings_in_which_every_fabric_has_its_answer_are_counted() -> None:
-    assert wins(result()).by_fabric == {"scheduled": 4, "static": 2}
-    assert wins(result()).settings == 6
+    assert wins(result()) == Wins(6, {"scheduled": 4, "static": 2})
     assert wins(result(missing=1)).settings == 5
     failing = ((10.0, "static", 0),)
     assert wins(result(failing=failing)).by_fabric["scheduled"] == 5
 
 
+def test_nobody_wins_by_less_than_counts_as_equal() -> None:
+    def nearly(delay: float, fabric: str, seed: int) -> float:
+        return 100.0 * (1 + EQUAL / 2) if fabric == "static" else 100.0
+
+    assert wins(result(time=nearly)) == Wins(6, {"scheduled": 0, "static": 0})
+
+
 def test_the_cloud_has_every_row_with_both_measures_and_its_front() -> None:
     found = cloud(result(failing=((0.0, "static", 0),)), "dollars", "iteration_ms")
     assert len(found.rows) == 11 and found.missing == 1
-    best = [found.rows[k].point for k in found.steps]
-    assert best == sorted(best, key=lambda p: found.x[[r.point for r in found.rows].index(p)])
-    for k, (x, y) in enumerate(zip(found.x, found.y, strict=True)):
-        beaten = any(
-            a <= x and b <= y and (a, b) != (x, y) for a, b in zip(found.x, found.y, strict=True)
-        )
-        assert found.on_front[k] == (not beaten)
-
-
-def test_nothing_done_is_an_empty_cloud() -> None:
-    assert cloud(result(missing=12), "dollars", "iteration_ms").rows == ()
-
-
-def test_the_seed_needs_no_value_of_its_own() -> None:
-    assert free_axes(result(), ["fabric"]) == ("cluster.reconfiguration_ms",)
+    steps = [found.x[k] for k in found.steps]
+    assert steps == sorted(steps)
+    places = list(zip(found.x, found.y, strict=True))
+    for on, (x, y) in zip(found.on_front, places, strict=True):
+        assert on != any(a <= x and b <= y and (a, b) != (x, y) for a, b in places)

@@ -15,7 +15,6 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.studies.design import latin_hypercube
-from topox_core.studies.study import RUN_ALONE
 from topox_core.studies.study_file import dump_study, load_study, study_of
 from topox_core.studies.subject import resolve, sha256
 from topox_core.training.job_file import dump_job
@@ -58,22 +57,18 @@ def test_a_grid_has_every_combination_and_its_last_axis_is_the_fastest() -> None
     assert study.points[-1] == (100.0, 800.0, "scheduled", 9)
 
 
-def test_whoever_compares_planned_circuits_in_a_study_is_told_what_runs_beside_them() -> None:
-    assert load_study(changed(), "race.study.json").note == RUN_ALONE
-    for fabrics in (["static", "reactive"], ["scheduled"]):
-        study = load_study(with_axis(3, {"key": "fabric", "values": fabrics}), "race.study.json")
-        assert study.note == ""
-
-
-def test_a_study_that_is_written_and_read_again_is_the_same() -> None:
-    study = load_study(changed(), "race.study.json")
-    assert load_study(dump_study(study), "copy.study.json") == study
-
-
-def test_neither_name_nor_budget_make_another_study() -> None:
+def test_a_file_keeps_a_study_and_neither_name_nor_budget_make_another() -> None:
     study = load_study(changed(), "a")
+    assert load_study(dump_study(study), "copy.study.json") == study
     assert load_study(changed(name="Another", budget={}), "b").digest == study.digest
     assert load_study(changed(fixed={}), "c").digest != study.digest
+
+
+@pytest.mark.parametrize("high", [0.3, 0.7, 1.1])
+def test_a_range_holds_both_its_ends_whatever_rounding_does(high: float) -> None:
+    axis = {"key": "cluster.reconfiguration_ms", "range": {"from": 0, "to": high, "step": 0.1}}
+    values = load_study(changed(axes=[axis]), "a").axes[0].values
+    assert values == tuple(k / 10 for k in range(round(10 * high) + 1))
 
 
 LOG = {"key": "cluster.reconfiguration_ms"}
@@ -228,12 +223,15 @@ def test_files_are_found_by_their_path_or_in_what_is_kept_and_a_change_is_seen(
     subject = {"kind": "files", "graph": "r.taskgraph.json", "cluster": "r.cluster.json"}
     read = resolve(load_study(changed(subject=subject), "a").subject, tmp_path)
     assert read.graph == graph
-    assert read.subject.values["digests"]["graph"] == sha256(contents["r.taskgraph.json"])
+    kept = {sha256(content): content for content in contents.values()}
+    assert set(read.subject.values["digests"].values()) == set(kept)
+    assert resolve(read.subject, tmp_path / "nowhere", kept.get).digest == read.digest
     (tmp_path / "r.taskgraph.json").write_bytes(contents["r.taskgraph.json"] + b" ")
     with pytest.raises(InputError, match="the file was changed since"):
         resolve(read.subject, tmp_path)
-    kept = {sha256(content): content for content in contents.values()}
-    assert resolve(read.subject, tmp_path / "nowhere", kept.get).digest == read.digest
+    gone = load_study(changed(subject={"kind": "recorded", "file": "run7.json"}), "a")
+    with pytest.raises(InputError, match=r"recorded run run7\.json is gone"):
+        resolve(gone.subject)
 
 
 def test_a_job_file_is_read_as_the_known_job_and_what_differs(tmp_path: Path) -> None:
@@ -244,9 +242,3 @@ def test_a_job_file_is_read_as_the_known_job_and_what_differs(tmp_path: Path) ->
     )
     assert study.subject.values["name"] == "llama3-8b"
     assert study.subject.parameters == {"pipeline": "2", "data": "4"}
-
-
-def test_a_recorded_run_that_is_gone_is_said() -> None:
-    study = load_study(changed(subject={"kind": "recorded", "file": "run7.json"}), "a")
-    with pytest.raises(InputError, match=r"recorded run run7\.json is gone"):
-        resolve(study.subject)

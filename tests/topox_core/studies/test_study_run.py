@@ -39,33 +39,21 @@ def run(study: Study, library: RunLibrary | None = None, workers: int = 1) -> St
 
 
 @pytest.mark.long
-def test_one_process_and_two_give_the_same_table_bit_by_bit() -> None:
-    one, two = run(race()), run(race(), workers=2)
-    assert one.complete and two.complete
-    assert outcomes(one) == outcomes(two)
-
-
-@pytest.mark.long
-def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
+def test_what_is_kept_is_not_computed_again_and_a_wider_study_only_computes_what_it_adds(
+    tmp_path: Path,
+) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
-    first = run(race(), library)
-    assert library.count() == len(first.rows) == 18
+    assert finish(StudyRun(plan_of(race(), library), library, 1, listed=False)) is not None
+    assert (library.count(), library.studies()) == (18, [])
     again = StudyRun(plan_of(race(), library), library, 1)
     assert not again.running
     assert again.progress.done == 18
-    assert outcomes(again.result()) == outcomes(first)
+    assert outcomes(again.result()) == outcomes(run(race(), workers=2))
     again.close()
     (kept,) = library.studies()
     assert (kept.state, kept.points, kept.kept) == ("complete", 18, 18)
-
-
-@pytest.mark.long
-def test_a_wider_study_computes_only_what_it_adds(tmp_path: Path) -> None:
-    library = RunLibrary.open(tmp_path / "runs.sqlite")
-    run(race(), library)
     wider = race(axes=[RACE["axes"][0], {"key": "fabric", "values": ["reactive", "scheduled"]}])
-    plan = plan_of(wider, library)
-    assert len(known_rows(plan, library)) == 6
+    assert len(known_rows(plan_of(wider, library), library)) == 6
     run(wider, library)
     assert library.count() == 24
     assert sorted(one.kept for one in library.studies()) == [12, 18]
@@ -86,23 +74,16 @@ def test_stopped_and_started_again_it_ends_with_the_same_table(tmp_path: Path) -
 
 
 @pytest.mark.long
-def test_equal_points_are_one_run(tmp_path: Path) -> None:
+def test_equal_points_are_one_run_and_those_that_fail_stay_beside_the_others(
+    tmp_path: Path,
+) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
-    points = [[1.0, "static"], [1.0, "static"], [2.0, "static"]]
-    result = run(race(design={"kind": "listed", "points": points}), library)
-    assert library.count() == 2
-    assert [row.done for row in result.rows] == [True, True, True]
-    assert library.studies()[0].kept == 3
-
-
-@pytest.mark.long
-def test_points_that_fail_stay_beside_the_others(tmp_path: Path) -> None:
-    library = RunLibrary.open(tmp_path / "runs.sqlite")
-    axes = [{"key": "cluster.ports_per_server", "values": [1, 2, 3, 4]}]
-    result = run(race(axes=axes, fixed={"cluster.switches": 2}), library)
-    assert [row.failed for row in result.rows] == [True, False, True, False]
-    assert all("ports_per_server" in row.message for row in result.rows if row.failed)
-    assert library.count() == 4
+    axes = [{"key": "cluster.ports_per_server", "values": [1, 2, 4]}]
+    listed = {"kind": "listed", "points": [[1], [2], [2], [4]]}
+    result = run(race(axes=axes, design=listed, fixed={"cluster.switches": 2}), library)
+    assert [row.failed for row in result.rows] == [True, False, False, False]
+    assert "ports_per_server" in result.rows[0].message
+    assert (library.count(), library.studies()[0].kept) == (3, 4)
 
 
 def test_the_time_left_is_that_of_the_points_that_are_missing() -> None:
@@ -110,17 +91,5 @@ def test_the_time_left_is_that_of_the_points_that_are_missing() -> None:
     assert plan.seconds({}, 2) is None
     known = {plan.key_of(0): PointRow(0, (), measures={}, status="simulated", wall_s=2.0)}
     assert plan.seconds(known, 2) == 2.0 * 17 / 2
-
-
-def test_the_budget_of_time_keeps_what_is_done() -> None:
-    result = run(race(budget={"seconds": 1e-3}))
-    assert not result.complete
-    assert result.lost
-
-
-@pytest.mark.long
-def test_a_study_that_is_not_listed_keeps_its_points_all_the_same(tmp_path: Path) -> None:
-    library = RunLibrary.open(tmp_path / "runs.sqlite")
-    assert finish(StudyRun(plan_of(race(), library), library, 1, listed=False)) is not None
-    assert library.count() == 18
-    assert library.studies() == []
+    late = run(race(budget={"seconds": 1e-3}))
+    assert late.lost and not late.complete

@@ -5,46 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topox_ui.conftest import SCHEDULE, address, metric, words
+from tests.topox_ui.conftest import SCHEDULE, address, bring, metric, the_error, unbroken, words
+from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
-from topox_core.schedule.result import Result
+from topox_core.schedule.result_file import to_record
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.case import Case
-from topox_ui.answers.linked import UPLOAD, linked_bytes
+from topox_ui.answers import linked
+from topox_ui.answers.case import Case, listing
 from topox_ui.state.scenario import Scenario
 
 LINK = {"sample": "patience", "clock": "slots"}
-
-
-@pytest.fixture(scope="module")
-def proved() -> tuple[Case, Result]:
-    """The sample patience on slots, which an exact engine schedules in 14 ms, and list scheduling does not."""
-    chosen = Scenario.of_query(LINK)[0]
-    graph, cluster = load_sample("patience")
-    case = Case(graph, chosen.cluster(cluster), replace(chosen.settings(), time_limit_s=20.0))
-    return case, schedule(case.graph, case.cluster, case.settings)
-
-
-def opened(at, data: bytes):
-    at.file_uploader(key=UPLOAD).upload("patience.link.json", data).run()
-    assert not at.exception
-    return at
-
-
-@pytest.mark.long
-def test_a_proved_result_shows_the_same_number_without_a_solve(visit, proved):
-    at = opened(visit(way="files"), linked_bytes(*proved, LINK))
-    at.switch_page(SCHEDULE).run()
-    assert not at.exception and not at.error
-    assert address(at).items() >= LINK.items()
-    assert metric(at, "Iteration time") == "14 ms"
-    assert "Proved optimal" in words(at)
-    assert "this page has checked the schedule" in words(at)
-    assert [note.value.replace("\u00a0", " ") for note in at.info] == [
-        "patience.link.json is open: a schedule of 14 ms, found on another machine."
-    ]
-
-
 WRONG = (
     ({"graph_digest": "another"}, "belongs to another task graph"),
     ({"bound_ms": 99.0, "makespan_ms": 99.0}, "breaks the model: makespan, bound and gap"),
@@ -53,9 +23,37 @@ WRONG = (
 )
 
 
-def test_what_is_wrong_with_a_file_is_one_line_and_changes_nothing(visit, proved):
-    record, at = json.loads(linked_bytes(*proved, LINK)), visit(SCHEDULE, **LINK)
+@pytest.fixture(scope="module")
+def proved():
+    """The sample patience on slots, which an exact engine schedules in 14 ms, and list scheduling does not."""
+    chosen = Scenario.of_query(LINK)[0]
+    graph, cluster = load_sample("patience")
+    case = Case(graph, chosen.cluster(cluster), replace(chosen.settings(), time_limit_s=20.0))
+    return case, schedule(case.graph, case.cluster, case.settings)
+
+
+def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_line(visit, proved):
+    good = linked.linked_bytes(*proved, LINK)
+    at = visit(SCHEDULE, **LINK)
     for change, says in WRONG:
-        opened(at, json.dumps(record | change).encode())
-        assert len(at.error) == 1 and says in at.error[0].value
-        assert "Feasible" in words(at)
+        bring(at, linked.UPLOAD, "wrong.link.json", json.dumps(json.loads(good) | change).encode())
+        assert says in the_error(at) and "Feasible" in words(at)
+    # A session that has nothing open has the link's choices as well.
+    at = bring(visit(way="files"), linked.UPLOAD, "patience.link.json", good)
+    unbroken(at.switch_page(SCHEDULE).run())
+    assert not at.error and address(at).items() >= LINK.items()
+    assert metric(at, "Iteration time") == "14 ms" and "Proved optimal" in words(at)
+    assert "this page has checked the schedule" in words(at)
+    assert [note.value.replace("\u00a0", " ") for note in at.info] == [
+        "patience.link.json is open: a schedule of 14 ms, found on another machine."
+    ]
+
+
+def test_a_bound_above_a_schedule_that_this_page_has_is_not_believed(monkeypatch, proved):
+    case, _ = proved
+    theirs = schedule(case.graph, case.cluster, listing(case.settings))
+    record = to_record(replace(theirs, bound_ms=13.5))
+    file = linked.Linked("theirs.link.json", case.graph.digest, record)
+    monkeypatch.setattr(linked, "listed", lambda _case: replace(theirs, makespan_ms=13.0))
+    with pytest.raises(InputError, match=r"shorter than 13\.5 ms, but this page has one of 13 ms"):
+        linked._checked(case, file)

@@ -22,11 +22,11 @@ from topox_ui.answers import running
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.first import first_answer
-from topox_ui.answers.solving import listed
+from topox_ui.answers.solving import drawn, listed, token
 from topox_ui.jobs.solving import Case as JobsCase
 from topox_ui.jobs.solving import at_once
 
-SMALL = ("blackboard", "patience", "race")  # a second each; of the others one delay is quick
+SMALL = ("blackboard", "patience", "race")  # in the quick run with every delay
 
 
 def printed(capsys, *arguments: str) -> dict:
@@ -35,7 +35,7 @@ def printed(capsys, *arguments: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def files(name: str) -> tuple[str, str]:
+def files_of(name: str) -> tuple[str, str]:
     sample = SAMPLES[name]
     return str(SAMPLE_FOLDER / sample.graph_file), str(SAMPLE_FOLDER / sample.cluster_file)
 
@@ -43,16 +43,15 @@ def files(name: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("name", "delay_ms"),
     [
-        pytest.param(name, delay_ms, marks=[] if quick else pytest.mark.long)
-        for name in SAMPLES
+        pytest.param(name, delay_ms, marks=[] if name in SMALL else pytest.mark.long)
+        for name in (*SMALL, *sorted(set(SAMPLES) - set(SMALL)))
         for delay_ms in (0.0, 0.01, 1.0)
-        for quick in [name in SMALL or (delay_ms == 0.01 and name != "llama3-70b")]
     ],
 )
 def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay_ms):
     delay = ["--reconfiguration-ms", str(delay_ms)]
-    command = printed(capsys, "schedule", *files(name), "--engine", "list", *delay)
-    compared = printed(capsys, "compare", *files(name), "--fabrics", "scheduled", *delay)
+    command = printed(capsys, "schedule", *files_of(name), "--engine", "list", *delay)
+    compared = printed(capsys, "compare", *files_of(name), "--fabrics", "scheduled", *delay)
     graph, cluster = load_sample(name)
     page = listed(Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE)))
     assert command["makespan_ms"] == page.makespan_ms
@@ -64,7 +63,7 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
 def test_an_engine_that_finds_nothing_keeps_the_schedule_that_the_page_shows(capsys):
     graph, cluster = load_sample("dlrm-16")
     page = listed(Case(graph, cluster, Settings.of(clock="slots", free=FREE)))
-    exact = printed(capsys, "schedule", *files("dlrm-16"), "--engine", "printed")
+    exact = printed(capsys, "schedule", *files_of("dlrm-16"), "--engine", "printed")
     assert "columns (limit" in exact["message"]
     assert exact["makespan_ms"] == page.makespan_ms
 
@@ -72,8 +71,8 @@ def test_an_engine_that_finds_nothing_keeps_the_schedule_that_the_page_shows(cap
 def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
     graph, cluster = load_sample("moe")
     fat_tree = ["--fabrics", "ideal,fat_tree"]
-    compared = printed(capsys, "compare", *files("moe"), *fat_tree)["fabrics"]
-    full = printed(capsys, "compare", *files("moe"), *fat_tree, "--fat-tree", "full")["fabrics"]
+    compared = printed(capsys, "compare", *files_of("moe"), *fat_tree)["fabrics"]
+    full = printed(capsys, "compare", *files_of("moe"), *fat_tree, "--fat-tree", "full")["fabrics"]
     options = contest_of(Case(graph, cluster, Settings.of(free=FREE))).options
     page = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"], options)["fat_tree"]
     alone = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"])["fat_tree"]
@@ -93,6 +92,9 @@ def test_sessions_whose_files_have_other_names_share_no_result_and_read_no_name(
     assert listed(first) is listed(first)
     shared = listed(second)
     assert shared is not listed(first)
+    for case in (first, second):
+        shown = drawn(token(case, listed(case)), listed(case)).execution
+        assert shown.cluster.name == case.cluster.name
     for export in (
         json.dumps(to_record(shared)).encode(),
         tasks_csv(shared.execution),

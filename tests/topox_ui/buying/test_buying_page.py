@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import streamlit as st
 
 from tests.patience import wait_until
-from tests.topox_ui.conftest import address, chart, control, words
+from tests.topox_ui.conftest import address, buttons, chart, press, the_error, words
 from topox_core.cli.main import main
 from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.offers import OFFERS
-from topox_core.studies.offers_file import dump_offers, load_offers
+from topox_core.studies.offers_file import load_offers
 from topox_core.studies.study_file import load_study
+from topox_ui.buying import offers_table, state
 from topox_ui.buying.state import BuyingState
 
 PAGE = "pages/15_Buying.py"
@@ -30,32 +32,17 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     executor.kill()
 
 
-def worked_out(at: Any) -> Any:
-    at.button(key="work_out").click().run()
-    wait_until(
-        lambda: bool(at.exception) or not any(b.key == "cancel_buy" for b in at.button), at.run
-    )
-    assert not at.exception and not at.error
-    return at
-
-
-def test_before_anything_is_computed_the_page_asks_the_question(visit: Any) -> None:
-    at = visit(PAGE, **SMALL)
-    assert not at.exception
-    assert "Which optical switch is worth buying for this job" in words(at)
-    assert at.button(key="work_out").label == "Work it out"
-
-
 @pytest.mark.long
 def test_the_page_and_the_command_give_one_answer(
     visit: Any, beside: None, downloads: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    at = worked_out(visit(PAGE, **SMALL, **{"buy.usd_per_gpu_hour": "8"}))
+    at = press(visit(PAGE, **SMALL, **{"buy.usd_per_gpu_hour": "8"}), "work_out")
+    wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
+    assert not at.exception and not at.error
     asked = "study buy --sample blackboard --only rotornet,piezo --usd-per-gpu-hour 8"
     assert main([*asked.split(), "--no-library", "--workers", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    shown = json.loads(downloads["Answer (JSON)"]())
-    assert shown == printed
+    assert json.loads(downloads["Answer (JSON)"]()) == printed
     said = words(at)
     assert printed["finding"].replace("\u00a0", " ") in said
     for question in ("How slow may a switch be", "With how few ports", "Up to which price"):
@@ -69,7 +56,9 @@ def test_the_page_and_the_command_give_one_answer(
     assert downloads["Networks (CSV)"]().decode().count("\n") == 1 + len(printed["networks"])
 
 
-def test_a_link_restores_what_was_chosen(visit: Any) -> None:
+def test_a_link_restores_what_was_chosen_and_what_cannot_be_is_a_line(
+    visit: Any, downloads: Any
+) -> None:
     given = {
         "buy.by": "time",
         "buy.ports": "1,2",
@@ -80,80 +69,46 @@ def test_a_link_restores_what_was_chosen(visit: Any) -> None:
         "buy.gpus_per_server": "8",
     }
     at = visit(PAGE, sample="blackboard", **given)
-    assert not at.exception
-    now = address(at)
-    assert {key: now[key] for key in given} == given
-    assert control(at, "buy_usd_per_gpu_hour").value == 3.0
-    at.button(key="offers_published").click().run()
-    assert not {"buy.edits", "buy.left_out"} & set(address(at))
-
-
-def test_a_link_with_edits_that_cannot_be_says_so_and_keeps_the_rest(visit: Any) -> None:
-    at = visit(PAGE, sample="blackboard", **{"buy.edits": "pizo.ports:1:1:1", "buy.by": "time"})
-    assert not at.exception
-    assert address(at)["buy.by"] == "time"
-    assert "buy.edits" not in address(at)
+    assert address(at) == {"sample": "blackboard"} | given
+    assert "Which optical switch is worth buying for this job" in words(at)
+    assert load_offers(downloads["Switches (JSON)"](), "x.offers.json")[4].port_usd.usual == 300.0
+    assert not {"buy.edits", "buy.left_out"} & set(address(press(at, "offers_published")))
+    at = visit(PAGE, sample="blackboard", **given | {"buy.edits": "pizo.ports:1:1:1"})
+    assert address(at)["buy.by"] == "time" and "buy.edits" not in address(at)
+    at = visit(PAGE, sample="blackboard", circuits="per-slot")
+    assert "circuits drawn afresh in each slot pay no delay" in the_error(at)
 
 
 def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import streamlit as st
-
-    from topox_ui.buying import offers_table, state
-
     said: list[str] = []
-    monkeypatch.setattr(state, "notify", lambda _kind, line: said.append(line))
-    monkeypatch.setattr(offers_table, "notify", lambda _kind, line: said.append(line))
     kept = [BuyingState()]
-    monkeypatch.setattr(state, "state_of", lambda _model: kept[0])
-    monkeypatch.setattr(offers_table, "state_of", lambda _model: kept[0])
+    for module in (state, offers_table):
+        monkeypatch.setattr(module, "notify", lambda _kind, line: said.append(line))
+        monkeypatch.setattr(module, "state_of", lambda _model: kept[0])
+        monkeypatch.setattr(
+            module, "choose", lambda _model, **one: kept.insert(0, kept[0].changed(**one))
+        )
 
-    def choose(_model: object, **changes: object) -> None:
-        kept[0] = kept[0].changed(**changes)
-
-    monkeypatch.setattr(state, "choose", choose)
-    monkeypatch.setattr(offers_table, "choose", choose)
-
-    def edited(row: int, column: str, value: object) -> None:
+    def edited(row: int, column: str, value: object) -> BuyingState:
         monkeypatch.setattr(st, "session_state", {"table": {"edited_rows": {row: {column: value}}}})
         offers_table._edited("table")
+        return kept[0]
 
-    edited(4, "$", 300.0)
-    assert kept[0].edits == "piezo.port_usd:260:300:1040"
-    edited(4, "$, low", 400.0)
+    taken = "piezo.port_usd:260:300:1040"
+    assert edited(4, "$", 300.0).edits == edited(4, "$, low", 400.0).edits == taken
     assert said == [
         "offer piezo, field port_usd: must rise from low to usual to high (got 400, 300, 1040)"
     ]
-    assert kept[0].edits == "piezo.port_usd:260:300:1040"
-    edited(0, "Use", False)
-    assert kept[0].left_out == ("plzt",)
-    edited(0, "Use", True)
-    assert kept[0].left_out == ()
-    kept[0] = kept[0].changed(left_out=tuple(one.key for one in OFFERS[1:]))
-    edited(0, "Use", False)
+    assert edited(0, "Use", False).left_out == ("plzt",)
+    assert edited(0, "Use", True).left_out == ()
+    kept.insert(0, kept[0].changed(left_out=tuple(one.key for one in OFFERS[1:])))
+    assert len(edited(0, "Use", False).left_out) == len(OFFERS) - 1
     assert said[-1] == "At least one switch has to be considered."
 
 
-def test_circuits_drawn_in_each_slot_are_refused_in_a_line(visit: Any) -> None:
-    at = visit(PAGE, sample="blackboard", circuits="per-slot")
-    assert not at.exception
-    assert "nothing can be compared" in words(at)
-    assert "circuits drawn afresh in each slot pay no delay" in at.error[0].value
-
-
-def test_the_switches_can_be_saved(visit: Any, downloads: Any) -> None:
-    at = visit(PAGE, sample="blackboard", **{"buy.edits": "piezo.port_usd:260:300:1040"})
-    assert not at.exception
-    saved = load_offers(downloads["Switches (JSON)"](), "x.offers.json")
-    assert saved[4].port_usd.usual == 300.0
-    assert dump_offers(saved) == downloads["Switches (JSON)"]()
-
-
 def test_stopped_it_keeps_what_is_there_and_goes_on_when_asked(visit: Any, beside: None) -> None:
-    at = visit(PAGE, sample="moe")
-    at.button(key="work_out").click().run()
-    at.button(key="cancel_buy").click().run()
-    assert not at.exception
+    at = press(press(visit(PAGE, sample="moe"), "work_out"), "cancel_buy")
     assert "kept" in at.warning[0].value
     assert at.button(key="work_out").label == "Go on"

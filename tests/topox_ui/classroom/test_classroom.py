@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
-from tests.patience import wait_until
-from tests.topox_core.labs.test_answers import LABS, at
+from tests.labs_answered import LABS, at
 from tests.topox_ui.conftest import words
 from topox_core.errors import InputError
 from topox_core.labs.class_folder import KEY_FILE, ClassFolder
@@ -17,6 +15,7 @@ from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom import answering, door, profile, serve
 from topox_ui.classroom.places import WRONG_WORDS, Places, Turns, WrongWords
 from topox_ui.classroom.profile import ClassProfile, profile_of
+from topox_ui.shell import class_door
 
 LAB = LABS["six-tasks"]
 LEARN, GLOSSARY, PRESENT = "pages/10_Learn.py", "pages/11_Glossary.py", "pages/17_Present.py"
@@ -60,12 +59,18 @@ def test_nobody_comes_in_without_the_word(visit, student) -> None:
     assert "What is a slot" in words(joined(page))
 
 
+def test_a_full_class_is_one_line(visit, student, monkeypatch) -> None:
+    for module in (door, class_door):
+        monkeypatch.setattr(module, "places", lambda: Places(most=0))
+    assert "The class is full" in words(joined(visit(GLOSSARY)))
+
+
 def test_only_learn_labs_and_glossary_are_open_to_students(visit, student) -> None:
     page = joined(visit(GLOSSARY))
     assert "words of the field" in words(page)
     links = [one.proto.label.strip("*") for one in page.sidebar.get("page_link")]
     assert set(links) <= set(door.OPEN_TO_STUDENTS) and "Learn" in links
-    for path in ("pages/1_Schedule.py", "pages/3_Compare.py", "pages/13_Studies.py", PRESENT):
+    for path in ("pages/1_Schedule.py", PRESENT):
         page.switch_page(path)
         page.query_params["sample"] = "moe"
         page.run()
@@ -120,40 +125,14 @@ def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:
     assert not places.enter("d")
 
 
-def test_a_full_class_is_one_line(visit, student, monkeypatch) -> None:
-    monkeypatch.setattr(door, "places", lambda: Places(most=0))
-    monkeypatch.setattr("topox_ui.shell.class_door.places", lambda: Places(most=0))
-    assert "The class is full" in words(joined(visit(LEARN)))
-
-
-def test_two_have_a_turn_at_once_and_who_waits_too_long_is_refused() -> None:
-    turns, go = Turns(at_once=2, line=3, patience_s=0.3), threading.Event()
-    inside: list[bool] = []
-
-    def work() -> None:
-        with turns.turn() as mine:
-            inside.append(mine)
-            if mine:
-                go.wait(30)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for one in threads:
-        one.start()
-    wait_until(lambda: len(inside) == 2)
-    assert inside == [True, True]
-    with turns.turn() as mine:
-        assert not mine  # patience has ended
-    go.set()
-    for one in threads:
-        one.join()
-    with turns.turn() as mine:
-        assert mine
-
-
-def test_a_line_that_is_full_refuses_at_once() -> None:
-    turns = Turns(at_once=1, line=0, patience_s=60)
-    with turns.turn() as first:
-        assert not first  # nobody may wait, not even for a free turn
+def test_two_have_a_turn_at_once_and_who_waits_too_long_or_in_a_full_line_is_refused() -> None:
+    turns = Turns(at_once=2, line=1, patience_s=0.05)
+    with turns.turn() as first, turns.turn() as second, turns.turn() as third:
+        assert (first, second, third) == (True, True, False), "patience has ended"
+    with turns.turn() as again:
+        assert again
+    with Turns(at_once=1, line=0, patience_s=60).turn() as first:
+        assert not first, "nobody may wait, not even for a free turn"
 
 
 def test_words_cannot_be_tried_out() -> None:
@@ -169,8 +148,7 @@ def test_words_cannot_be_tried_out() -> None:
 
 def test_without_a_class_nothing_is_kept_and_everything_allowed(monkeypatch) -> None:
     monkeypatch.setattr(answering, "class_profile", lambda: None)
-    answers = begin(LAB, "NET-401", "ada", at(0))
-    assert answering.keep_answers(LAB, answers) == ""
+    assert answering.keep_answers(LAB, begin(LAB, "NET-401", "ada", at(0))) == ""
     assert answering.in_turn(lambda: 7) == 7
     for _ in range(3):
         answering.note_check("six-tasks")

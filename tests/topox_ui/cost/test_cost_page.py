@@ -6,22 +6,22 @@ import json
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, control, ways_on, words
+from tests.topox_ui.conftest import (
+    address,
+    bring,
+    chart,
+    choose,
+    control,
+    press,
+    table,
+    the_error,
+    ways_on,
+    words,
+)
 from topox_core.economics.parts_file import dump_parts
 from topox_core.economics.price_sets import PRICE_SETS
 
-COST = "pages/8_Cost.py"
-V1 = PRICE_SETS["opus-v1"]
-
-
-@pytest.fixture
-def page(visit):
-    def opened(**query: str):
-        at = visit(COST, **query)
-        assert not at.exception
-        return at
-
-    return opened
+COST, COMPARE = "pages/8_Cost.py", "pages/3_Compare.py"
 
 
 def totals(at, key: str = "cost_cost") -> list[str]:
@@ -31,161 +31,100 @@ def totals(at, key: str = "cost_cost") -> list[str]:
     ]
 
 
-def test_the_finding_stands_in_the_headline(page):
-    at = page()
-    assert (
-        "Photonic rails cost $1.29 M, 70 % less than rail\u2011optimised switches, and draw 11.0 kW, 96 % less"
-        in words(at)
-    )
-    assert (
-        "TopoOpt's fixed circuits are cheaper still, $455 k, but cannot change during a job"
-        in words(at)
-    )
+def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
+    at = visit(COST)
+    for finding in (
+        "Photonic rails cost $1.29 M, 70 % less than rail\u2011optimised switches, and draw 11.0 kW, 96 % less",
+        "TopoOpt's fixed circuits are cheaper still, $455 k, but cannot change during a job",
+        "stand without a job",
+    ):
+        assert finding in words(at)
     assert totals(at)[1] == "$4.28 M" and totals(at, "cost_power")[-1] == "11.0 kW"
     assert not at.info and not at.error
-
-
-def test_where_the_headline_fails_the_page_says_so(page):
-    at = page(**{"cost.gpus": "4096"})
-    assert "Above 2,304 GPUs" in words(at) and "1,024 ports" in at.info[0].value
-    assert totals(at)[-1].endswith("✗")
-    at = page(**{"cost.gpus": "512"})
-    assert (
-        "Against whole packet switches they are dearer" in words(at)
-        and "23 % dearer" in at.info[0].value
-    )
-    at = page(**{"cost.gpus": "512", "cost.counting": "whole-switches"})
-    assert "23 % more than rail\u2011optimised switches" in words(at)
-    assert "23 % dearer" in at.info[0].value
-
-
-def test_a_switch_with_more_ports_takes_the_warning_away(page):
-    at = page(**{"cost.gpus": "4032", "cost.switch": "robotic"})
-    assert not any("ports on every rail" in box.value for box in at.info)
-
-
-def test_choices_move_into_the_address_and_reset_takes_them_out(page):
-    at = page()
-    control(at, "cost_counting").set_value("whole-switches").run()
-    control(at, "cost_gpus").set_value(512).run()
-    assert address(at) == {"cost.counting": "whole-switches", "cost.gpus": "512"}
-    at.button(key="cost_reset").click().run()
-    assert not at.exception and address(at) == {}
-    assert "$1.29 M" in words(at)
-
-
-def test_an_edited_price_in_a_link_is_taken_and_undone(page):
-    at = page(**{"cost.parts": "ocs_port:260:0.390625"})
-    assert totals(at)[-1] == "$757 k"
-    assert "edited" in words(at)
-    at.button(key="undo_parts").click().run()
-    assert totals(at)[-1] == "$1.29 M" and address(at) == {}
-
-
-def test_another_price_set_drops_the_edits(page):
-    at = page(**{"cost.parts": "ocs_port:260:0.390625"})
-    control(at, "cost_prices").set_value("mixnet").run()
-    assert address(at) == {"cost.prices": "mixnet"}
-    assert totals(at)[-1] == "$1.74 M"
-
-
-def test_a_link_that_cannot_be_is_one_line_and_the_rest_holds(page):
-    at = page(**{"cost.parts": "laser:1:1", "cost.gpus": "many", "cost.counting": "whole-switches"})
-    assert (
-        len(at.warning) == 1
-        and "cost.parts=laser:1:1" in at.warning[0].value.replace("\u2060", "")
-        and "cost.gpus=many" in at.warning[0].value
-    )
-    assert address(at) == {"cost.counting": "whole-switches"}
-
-
-def test_the_parts_that_count_are_listed(page):
-    def parts(at) -> set[str]:
-        return set(
-            next(frame.value for frame in at.dataframe if "From" in frame.value.columns)["Part"]
-        )
-
-    assert not {"400G NIC", "Fibre"} & parts(page())
-    assert {"400G NIC", "Fibre"} < parts(page(**{"cost.nics": "yes", "cost.fibre": "yes"}))
-
-
-def test_gpus_fill_whole_servers(page):
-    at = page(**{"cost.gpus": "1000", "cost.gpus_per_server": "72"})
-    assert "1,008 GPUs, 72 a server" in words(at)
-
-
-def test_a_parts_file_replaces_the_prices(page):
-    at = page()
-    mine = V1.changed({"ocs_port": {"price_usd": 260.0}})
-    at.file_uploader(key="cost_file_in").upload("mine.parts.json", dump_parts(mine)).run()
-    assert not at.exception and not at.error
-    assert totals(at)[-1] == "$757 k"
-    assert control(at, "cost_prices").value == "file"
-    assert "cost.prices" not in address(at)
+    assert "Show it for the sample Mixture of experts" in ways_on(at)
+    assert not {"400G NIC", "Fibre"} & set(table(at, "From")["Part"])
+    choose(at, cost_nics=True, cost_fibre=True, cost_pue=2.0)
+    assert {"400G NIC", "Fibre"} < set(table(at, "From")["Part"])
+    assert "NIC price" in chart(at, "tornado")["layout"]["yaxis"]["ticktext"]
+    assert address(at)["cost.pue"] == "2"
+    press(at, "cost_reset")
+    assert address(at) == {} and "$1.29 M" in words(at)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("choices", "says", "note"),
     [
-        (b"{}", "format"),
+        ({"gpus": "4096"}, "Above 2,304 GPUs", "1,024 ports"),
+        ({"gpus": "512"}, "Against whole packet switches they are dearer", "23 % dearer"),
         (
-            json.dumps(
-                {"format": "topox-parts", "version": 1, "parts": [{"id": "laser"}]}
-            ).encode(),
-            "unknown part",
+            {"gpus": "512", "counting": "whole-switches"},
+            "23 % more than rail\u2011optimised switches",
+            "23 % dearer",
         ),
-        (
-            json.dumps(
-                {"format": "topox-parts", "version": 1, "parts": [{"id": "nic", "price_usd": -4}]}
-            ).encode(),
-            "price_usd",
-        ),
+        ({"gpus": "4032", "switch": "robotic"}, "4,032 GPUs", ""),  # with ports enough for a rail
+        ({"gpus": "1000", "gpus_per_server": "72"}, "1,008 GPUs, 72 a server", ""),
     ],
 )
-def test_a_bad_parts_file_is_one_line_and_changes_nothing(page, content, says):
-    at = page()
-    at.file_uploader(key="cost_file_in").upload("mine.parts.json", content).run()
-    assert not at.exception
+def test_where_the_headline_fails_the_page_says_so(visit, choices, says, note):
+    at = visit(COST, **{f"cost.{key}": value for key, value in choices.items()})
+    assert says in words(at)
     assert (
-        len(at.error) == 1 and says in at.error[0].value and "mine.parts.json" in at.error[0].value
+        any(note in box.value for box in at.info)
+        if note
+        else "ports on every rail" not in str([box.value for box in at.info])
     )
-    assert totals(at)[-1] == "$1.29 M"
 
 
-def test_without_a_graph_it_says_what_to_do_and_with_one_what_a_dollar_buys(page):
-    at = page()
-    assert "stand without a job" in words(at)
-    assert "Show it for the sample Mixture of experts" in ways_on(at)
-    at = page(sample="race")
-    drawn = chart(at, "worth")
-    assert drawn["layout"]["yaxis"]["ticktext"] == [
+def test_an_edited_price_is_in_the_link_until_it_is_undone_or_another_list_is_chosen(visit):
+    edited = {"cost.parts": "ocs_port:260:0.390625"}
+    at = visit(COST, **edited)
+    assert totals(at)[-1] == "$757 k" and "edited" in words(at)
+    press(at, "undo_parts")
+    assert totals(at)[-1] == "$1.29 M" and address(at) == {}
+    at = choose(visit(COST, **edited), cost_prices="mixnet")
+    assert address(at) == {"cost.prices": "mixnet"} and totals(at)[-1] == "$1.74 M"
+
+
+def test_a_link_that_cannot_be_is_one_line_and_the_rest_holds(visit):
+    wrong = {"cost.parts": "laser:1:1", "cost.gpus": "many"}
+    at = visit(COST, **wrong, **{"cost.counting": "whole-switches"})
+    (line,) = [one.value.replace("\u2060", "") for one in at.warning]
+    assert all(f"{key}={value}" in line for key, value in wrong.items())
+    assert address(at) == {"cost.counting": "whole-switches"}
+
+
+def parts_file(**part: object) -> bytes:
+    return json.dumps({"format": "topox-parts", "version": 1, "parts": [part]}).encode()
+
+
+def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_nothing(visit):
+    at = visit(COST)
+    for content, says in (
+        (b"{}", "format"),
+        (parts_file(id="laser"), "unknown part"),
+        (parts_file(id="nic", price_usd=-4), "price_usd"),
+    ):
+        bring(at, "cost_file_in", "mine.parts.json", content)
+        assert says in the_error(at) and "mine.parts.json" in the_error(at)
+        assert totals(at)[-1] == "$1.29 M"
+    mine = PRICE_SETS["opus-v1"].changed({"ocs_port": {"price_usd": 260.0}})
+    bring(at, "cost_file_in", "mine.parts.json", dump_parts(mine))
+    assert not at.error and totals(at)[-1] == "$757 k"
+    assert control(at, "cost_prices").value == "file" and "cost.prices" not in address(at)
+
+
+def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(visit):
+    at = visit(COST, sample="race")
+    assert chart(at, "worth")["layout"]["yaxis"]["ticktext"] == [
         "Fat-tree, same cost",
         "Fixed circuits",
         "Circuits on demand",
         "Provisioned circuits",
         "Planned circuits",
     ]
-    assert any(
-        "not for sale" in list(frame.value["Built as"])
-        for frame in at.dataframe
-        if "Built as" in frame.value.columns
-    )
-
-
-def test_what_counts_can_be_changed(page):
-    at = page()
-    control(at, "cost_nics").set_value(True).run()
-    assert "NIC price" in chart(at, "tornado")["layout"]["yaxis"]["ticktext"]
-    control(at, "cost_pue").set_value(2.0).run()
-    assert not at.exception and address(at)["cost.pue"] == "2"
-
-
-def test_prices_chosen_here_decide_what_the_same_money_buys_on_compare(visit):
-    at = visit("pages/3_Compare.py", sample="race")
+    assert "not for sale" in list(table(at, "Built as")["Built as"])
+    at = visit(COMPARE, sample="race")
     assert "MixNet Table 4" in words(at) and "Same cost" in words(at)
-    dear = visit(
-        "pages/3_Compare.py",
-        **{"sample": "race", "cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"},
-    )
-    assert not dear.exception
+    prices = {"cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"}
+    dear = visit(COMPARE, sample="race", **prices)
     assert words(at) != words(dear) and "price list of the shop FS" in words(dear)

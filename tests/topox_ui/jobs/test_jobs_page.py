@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 from tests.patience import PATIENCE_S, wait_until
-from tests.topox_ui.conftest import address, chart, control, metric, ways_on, words
+from tests.topox_ui.conftest import (
+    address,
+    bring,
+    buttons,
+    chart,
+    charts,
+    choose,
+    control,
+    metric,
+    press,
+    the_error,
+    traces,
+    unbroken,
+    ways_on,
+    words,
+)
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
@@ -19,6 +35,7 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs import search
+from topox_ui.jobs.solving import with_network
 from topox_ui.runs.slots import SolverPlaces, solver_places
 
 JOBS = "pages/6_Jobs.py"
@@ -27,10 +44,9 @@ NO_TURNS, DRAFT = "No time division", "Hill climbing"
 
 def settled(at):
     """Run the page again until no search goes on."""
-    going_on = ("cancel_round", "cancel_bound")
-    wait_until(lambda: bool(at.exception) or not any(b.key in going_on for b in at.button), at.run)
-    assert not at.exception
-    return at
+    going_on = {"cancel_round", "cancel_bound"}
+    wait_until(lambda: bool(at.exception) or not going_on & buttons(at), at.run)
+    return unbroken(at)
 
 
 @pytest.fixture
@@ -44,10 +60,6 @@ def page(visit):
     return opened
 
 
-def traces(at, key: str) -> list[str]:
-    return [trace.get("name", "") for trace in chart(at, key)["data"]]
-
-
 @pytest.mark.long
 def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     at = page("mix-32-pods", algorithm="best")
@@ -57,33 +69,23 @@ def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     best = solve(load_job_sample("mix-32-pods"), TdmSettings(algorithm="best"))
     assert metric(at, "Best of all methods") == f"{best.round_s:.0f} s"
     assert f"in {best.round_s:.0f} s instead of {sample.non_tdm_s:.0f} s" in words(at)
-    assert "Stage 1 lasts" in words(at)
-    said = " ".join(note["text"] for note in chart(at, "clock")["layout"]["annotations"])
-    assert all(
-        name in said for name in ("Best of all methods", "Hill climbing", "No time division")
-    )
 
     every_ring = traces(at, "rings")
     ring = control(at, "jobs_ring")
-    ring.set_value(ring.options[1]).run()
+    choose(at, jobs_ring=ring.options[1])
     assert len(traces(at, "rings")) < len(every_ring)
-    assert any(name.startswith(ring.options[1]) for name in traces(at, "rings"))
     assert address(at)["jobs.ring"] == ring.options[1]
 
     before = chart(at, "link_matrix")
-    control(at, "jobs_pod_group").set_value(3).run()
+    choose(at, jobs_pod_group=3, jobs_stage="1.1")
     assert chart(at, "link_matrix") != before
-    assert address(at)["jobs.pod_group"] == "3"
-    control(at, "jobs_stage").set_value("1.1").run()
-    assert address(at)["jobs.stage"] == "1.1"
+    assert (address(at)["jobs.pod_group"], address(at)["jobs.stage"]) == ("3", "1.1")
 
     at.session_state["jobs_pods"] = True
     at.run()
     whole = chart(at, "pod_gantt")["layout"]["xaxis"]["range"]
     assert whole == [0, pytest.approx(1000 * best.round_s)]
-    assert {"push", "pull"} & set(traces(at, "pod_gantt"))
-    control(at, "jobs_pod_stage").set_value(1).run()
-    assert not at.exception
+    choose(at, jobs_pod_stage=1)
     low, high = chart(at, "pod_gantt")["layout"]["xaxis"]["range"]
     assert (low, high) == (
         pytest.approx(1000 * best.cycles[0].phases[1].start_s),
@@ -91,35 +93,19 @@ def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     )
 
 
-def test_what_cannot_be_gained_is_said_so(page):
-    at = page(reconfiguration_ms="100000", algorithm="hill-climbing")
-    assert "gains nothing" in words(at) or "longer" in words(at)
-
-
-def test_the_checker_stands_beside_the_answer(page):
+def test_the_checker_stands_beside_the_answer_and_a_section_not_looked_at_is_not_drawn(page):
     at = page()
-    assert "independent checker" in words(at) and "✗" not in words(at)
+    assert "independent checker" in words(at) and "✗" not in words(at) and "✓ eq. 6" in words(at)
     an_hour = next(m for m in at.metric if m.label == "Iterations per job and hour")
     round_s = float(metric(at, ALGORITHMS["all-train"].title).split()[0])
-    assert (
-        "2 iterations a round" in an_hour.delta
-    )  # two rings: each trains before its push and before its pull
+    # Two rings: each job trains before its push and before its pull.
+    assert "2 iterations a round" in an_hour.delta
     assert float(an_hour.value) == pytest.approx(2 * 3600 / round_s, rel=0.01)
-    assert "✓ eq. 6" in words(at)
-
-
-def test_a_section_that_is_not_looked_at_is_not_drawn(page):
-    at = page()
-
-    def drawn() -> set[str]:
-        return {e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")}
-
-    assert drawn() == {"clock", "link_matrix", "rings"}
-    control(at, "jobs_see").set_value("search").run()
-    assert drawn() == {"clock", "climb"}
+    assert charts(at).keys() == {"clock", "link_matrix", "rings"}
+    assert charts(choose(at, jobs_see="search")).keys() == {"clock", "climb"}
     assert address(at)["jobs.see"] == "search"
-    control(at, "jobs_see").set_value("jobs").run()
-    assert drawn() == {"clock"} and "iterations/h" in at.dataframe[-1].value.columns
+    assert charts(choose(at, jobs_see="jobs")).keys() == {"clock"}
+    assert "iterations/h" in at.dataframe[-1].value.columns
 
 
 @pytest.mark.long
@@ -137,154 +123,92 @@ def test_turns_may_fit_where_all_jobs_at_once_do_not(page):
     assert metric(at, "All-train phases") == "146 s"
     assert "pod 1 has 3 ports and needs 5" in words(at)
     assert chart(at, "clock")["layout"]["annotations"][0]["text"] == "<b>All-train phases</b>"
-    assert "How this round was found" in words(at)
+    at = page("four-pods", ports="3", algorithm="hill-climbing")
+    assert "choose another algorithm" in the_error(at)
 
 
 def test_ports_too_few_for_one_job_are_infeasible_whatever_the_turns(page):
     at = page("four-pods", ports="2")
     assert "Infeasible" in words(at)
-    assert len(at.error) == 1 and "\n" not in at.error[0].value
-    assert (
-        "pod 1 has 2 ports and needs 5" in at.error[0].value
-        and "needs 3 ports for job 8B alone" in at.error[0].value
-    )
-    at.button(key="jobs_reset_here").click().run()
-    assert not settled(at).error
-    assert metric(at, NO_TURNS) == "119 s"
+    assert "pod 1 has 2 ports and needs 5" in the_error(at)
+    assert "needs 3 ports for job 8B alone" in the_error(at)
+    at = settled(press(at, "jobs_reset_here"))
+    assert not at.error and metric(at, NO_TURNS) == "119 s"
 
 
-def test_an_algorithm_that_finds_no_turns_leaves_it_open_whether_others_do(page):
-    at = page("four-pods", ports="3", algorithm="hill-climbing")
-    assert "choose another algorithm" in at.error[0].value
+def test_faster_ports_shorten_the_round_reset_brings_the_file_s_back_and_no_visit_loses_them(page):
+    def seconds(at) -> float:
+        return float(metric(settled(at), NO_TURNS).removesuffix(" s"))
 
-
-def test_faster_ports_shorten_the_round_and_reset_brings_the_file_s_back(page):
     at = page()
-    slow = float(metric(at, NO_TURNS).removesuffix(" s"))
-    control(at, "jobs_port_gbps").set_value(200.0).run()
-    assert float(metric(settled(at), NO_TURNS).removesuffix(" s")) < slow
-    at.button(key="jobs_reset_sidebar").click().run()
-    assert float(metric(settled(at), NO_TURNS).removesuffix(" s")) == slow
+    slow = seconds(at)
+    assert seconds(choose(at, jobs_port_gbps=200.0)) < slow
+    at.switch_page("app.py").run()
+    at.switch_page(JOBS).run()
+    assert control(at, "jobs_port_gbps").value == 200.0 and seconds(at) < slow
+    assert seconds(press(at, "jobs_reset_sidebar")) == slow
+    gained = words(page(reconfiguration_ms="100000", algorithm="hill-climbing"))
+    assert "gains nothing" in gained or "longer" in gained
 
 
-def test_a_link_restores_source_sliders_reading_and_algorithm(visit):
-    at = settled(
-        visit(
-            JOBS,
-            **{
-                "jobs.source": "generator",
-                "jobs.jobs": "32",
-                "jobs.seed": "5",
-                "jobs.ports": "24",
-                "jobs.algorithm": "all-train",
-                "jobs.eq3_literal": "yes",
-            },
-        )
+@pytest.mark.parametrize("change", [{"ports": 3}, {"port_gbps": 40.0}])
+def test_the_way_into_a_pod_keeps_its_share_of_what_leaves_it(change):
+    jobs = load_job_sample("overlap")
+    before = jobs.network
+    after = with_network(
+        jobs, **{"ports": None, "port_gbps": None} | change, reconfiguration_ms=9.0
     )
+    share = after.network.tor_gbps / (after.network.ports_per_pod * after.network.port_gbps)
+    assert share == pytest.approx(before.tor_gbps / (before.ports_per_pod * before.port_gbps))
+    assert after.network.reconfiguration_ms == 9.0
+
+
+def test_a_link_restores_source_sliders_reading_and_algorithm(page):
+    at = page(source="generator", jobs="32", seed="5", ports="24", eq3_literal="yes")
     jobs = deploy(SetUp(jobs=32, seed=5, ports_per_pod=24))
     assert "32 jobs" in words(at) and "24 ports of 150G" in words(at)
     assert metric(at, NO_TURNS) == f"{solve(jobs, TdmSettings('non-tdm')).round_s:.3g} s"
-    assert control(at, "jobs_eq3_literal").value
-    assert any(m.label == "All-train phases" for m in at.metric)
+    assert control(at, "jobs_eq3_literal").value and metric(at, "All-train phases")
     assert address(at)["jobs.seed"] == "5"
+    # An algorithm that refuses the size says so, and the draft's round stays.
+    at = page(source="generator", jobs="128", algorithm="milp")
+    assert any("exact model" in warning.value for warning in at.warning)
+    assert metric(at, "Exact model") == "…"
 
 
 def test_what_a_link_gets_wrong_is_told_and_left_out(visit):
-    at = visit(
-        JOBS,
-        **{
-            "jobs.sample": "nothing",
-            "jobs.ports": "many",
-            "jobs.algorithm": "guess",
-            "jobs.colour": "red",
-        },
-    )
-    assert len(at.warning) == 1
-    assert all(
-        part in at.warning[0].value
-        for part in (
-            "jobs.sample=nothing",
-            "jobs.ports=many",
-            "jobs.algorithm=guess",
-            "jobs.colour=red",
-        )
-    )
-
-
-def test_what_cannot_be_shared_is_one_line(visit):
+    wrong = {"sample": "nothing", "ports": "many", "algorithm": "guess", "colour": "red"}
+    at = visit(JOBS, **{f"jobs.{key}": value for key, value in wrong.items()})
+    (line,) = [one.value for one in at.warning]
+    assert all(f"jobs.{key}={value}" in line for key, value in wrong.items())
     at = visit(JOBS, **{"jobs.sample": "overlap", "jobs.port_gbps": "0"})
-    assert not at.exception
-    assert len(at.error) == 1 and "port_gbps" in at.error[0].value and "\n" not in at.error[0].value
+    assert "port_gbps" in the_error(at)
 
 
-def test_an_own_file_is_shared_and_stays_on_this_machine(page):
-    at = page()
-    control(at, "jobs_source").set_value("upload").run()
+def test_an_own_file_is_shared_and_stays_on_this_machine_and_graphs_become_jobs(page):
+    at = choose(page(), jobs_source="upload")
     assert "bring a jobs file" in words(at) and "Look at a sample" in ways_on(at)
-    at.file_uploader(key="up_jobs").upload("mine.jobs.json", b"{").run()
-    assert not at.exception
-    assert len(at.error) == 1 and "mine.jobs.json" in at.error[0].value
-    at.file_uploader(key="up_jobs").upload(
-        "mine.jobs.json", dump_jobs(deploy(SetUp(jobs=6, pod_groups=2, seed=1)))
-    ).run()
-    settled(at)
-    assert not at.error
-    assert "16 pods in 2 pod groups" in words(at)
+    assert "mine.jobs.json" in the_error(bring(at, "up_jobs", "mine.jobs.json", b"{"))
+    jobs = deploy(SetUp(jobs=6, pod_groups=2, seed=1))
+    at = settled(bring(at, "up_jobs", "mine.jobs.json", dump_jobs(jobs)))
+    assert not at.error and "16 pods in 2 pod groups" in words(at)
     assert not any(key.startswith("jobs.") for key in address(at))
-
-
-def test_task_graphs_become_jobs(visit):
-    at = settled(
-        visit(
-            JOBS,
-            **{
-                "jobs.source": "graphs",
-                "jobs.graphs": "blackboard,moe",
-                "jobs.copies": "2",
-                "jobs.algorithm": "all-train",
-            },
-        )
-    )
-    assert not at.error
-    assert "4 jobs" in words(at)
-
-
-def test_an_algorithm_that_refuses_the_size_says_so_and_the_draft_s_stays(visit):
-    at = settled(
-        visit(JOBS, **{"jobs.source": "generator", "jobs.jobs": "128", "jobs.algorithm": "milp"})
-    )
-    assert any("exact model" in warning.value for warning in at.warning)
-    assert metric(at, "Exact model") == "…"
+    at = settled(choose(at, jobs_source="graphs"))
+    assert address(at)["jobs.source"] == "graphs"
+    at = page(source="graphs", graphs="blackboard,race", copies="2")
+    assert not at.error and "4 jobs" in words(at)
 
 
 @pytest.mark.long
 def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page):
     at = page(see="study")
-    assert control(at, "jobs_seeds").value == 5
-    at.button(key="compute_study").click().run()
-    wait_until(lambda: any("study_live" in e.proto.id for e in at.get("plotly_chart")), at.run)
-    at.button(key="cancel_study").click().run()
-    assert not at.exception
+    press(at, "compute_study")
+    wait_until(lambda: any("study_live" in key for key in charts(at)), at.run)
+    press(at, "cancel_study")
     assert "are kept" in at.warning[0].value
     assert at.button(key="compute_study").label.startswith("Compute the other")
     points = [trace for trace in chart(at, "gain_map")["data"] if trace.get("mode") == "markers"]
     assert all(ratio > 0 for trace in points for ratio in trace["x"])
-    means = [
-        trace for trace in chart(at, "study")["data"] if trace.get("mode") == "lines+markers+text"
-    ]
-    assert [trace["name"] for trace in means] == [
-        "Hill climbing",
-        "Best grouping",
-        "All-train phases",
-    ]
-
-
-def test_choices_survive_a_visit_to_another_page(page):
-    at = page(ports="10")
-    at.switch_page("app.py").run()
-    at.switch_page(JOBS).run()
-    assert control(at, "jobs_ports").value == 10
-    assert "10 ports of 100G" in words(settled(at))
 
 
 @pytest.mark.long
@@ -302,18 +226,15 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
     monkeypatch.setattr(search, "soon", lambda jobs: jobs.network.ports_per_pod == 4)
     monkeypatch.setattr(search, "call_in_worker", never_done)
 
-    def bounding(at) -> bool:
-        return any(button.key == "cancel_bound" for button in at.button)
-
     at = page(ports="4")
-    control(at, "jobs_ports").set_value(6).run()
-    assert begun.wait(20) and bounding(at.run())
+    choose(at, jobs_ports=6)
+    assert begun.wait(20) and "cancel_bound" in buttons(at.run())
     assert solver_places().free == solver_places().places
-    control(at, "jobs_ports").set_value(8).run()
+    choose(at, jobs_ports=8)
     assert ended.wait(20)
     begun.clear()
     ended.clear()
-    control(at, "jobs_ports").set_value(6).run()
+    choose(at, jobs_ports=6)
     assert begun.wait(20)
     at.button(key="cancel_bound").click().run()
     assert ended.wait(20)
@@ -325,31 +246,24 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
     assert begun.wait(20)
 
 
-def test_bounds_wait_in_a_fair_line_and_say_their_place(monkeypatch):
-    """First come, first served; whoever gives up leaves the line."""
-    places, served, told = SolverPlaces(1), [], []
-    go = threading.Semaphore(0)
-
-    def worked_out(_function, round_, stop):
-        served.append(round_)
-        assert go.acquire(timeout=PATIENCE_S)
-        return round_
-
+def test_a_bound_waits_in_the_line_says_its_place_and_leaves_when_it_is_given_up(monkeypatch):
     monkeypatch.setattr(search, "soon", lambda _jobs: False)
-    monkeypatch.setattr(search, "call_in_worker", worked_out)
-    round_of = {name: SimpleNamespace(jobs=None, name=name) for name in "abc"}
-    gives_up = {name: threading.Event() for name in "abc"}
-    for before, name in enumerate(round_of):
-        arguments = (round_of[name], places, name, gives_up[name].is_set, told.append)
-        threading.Thread(target=search._bounded, args=arguments, daemon=True).start()
-        wait_until(lambda: served and places.waiting == before)  # noqa: B023
-    wait_until(lambda: any("second in line" in words for words in told))
-    gives_up["c"].set()
-    wait_until(lambda: places.waiting == 1)
-    for _ in round_of:
-        go.release()
-    wait_until(lambda: len(served) == 2 and places.free == 1)
-    assert [one.name for one in served] == ["a", "b"]
+    monkeypatch.setattr(search, "call_in_worker", lambda _function, round_, stop: round_)
+    places, told = SolverPlaces(1), []
+    round_ = SimpleNamespace(jobs=None)
+    holder, before = places.claim("another"), places.claim("a third")
+    with ThreadPoolExecutor(1) as pool:
+        bounded = pool.submit(search._bounded, round_, places, "me", lambda: False, told.append)
+        wait_until(lambda: any("second in line" in words for words in told))
+        places.give_back(before)
+        places.give_back(holder)
+        assert bounded.result(PATIENCE_S) is round_
+        holder = places.claim("another")
+        given_up = threading.Event()
+        bounded = pool.submit(search._bounded, round_, places, "me", given_up.is_set, told.append)
+        wait_until(lambda: places.waiting == 1)
+        given_up.set()
+        wait_until(lambda: places.waiting == 0)
 
 
 def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import long_after
+from tests.real_inputs import ROOT
+from tests.topox_core.labs.test_labs import stretched
 from tests.topox_ui.conftest import words
 from topox_core.labs import texts_in as texts_module
 from topox_core.labs.texts_in import BASE, TEXTS, texts_in
@@ -72,26 +74,6 @@ def test_no_sentence_of_the_interface_stands_in_the_page_s_code() -> None:
     assert wrong == []
 
 
-def test_every_text_of_the_page_is_used_and_every_one_used_is_there() -> None:
-    used: set[str] = set()
-    for path in (*PAGE, *FIGURES):
-        prefix = "figure." if path in FIGURES else ""
-        for text in map(literal, constants(path)):
-            used.add(prefix + text)
-    patterns = [
-        re.compile(re.escape(text).replace(r"\{\}", "[^.]+"))
-        for text in used
-        if "." in text and not text.startswith("{}")
-    ] + [re.compile(re.escape(text)) for text in used if "." not in text and "{}" not in text]
-    keys = [key.removeprefix("page.") for key in texts_in(BASE).flat if key.startswith("page.")]
-
-    def is_used(key: str) -> bool:
-        plural = re.sub(r"\.(one|many)$", "", key)
-        return any(one.fullmatch(key) or one.fullmatch(plural) for one in patterns)
-
-    assert [key for key in keys if not is_used(key)] == []
-
-
 OTHERS = [
     path
     for folder in ("topox_ui/present", "topox_ui/classroom", "topox_core/labs")
@@ -103,54 +85,41 @@ OTHERS = [
 ]
 
 
-def test_every_text_beside_the_page_s_is_used() -> None:
-    """Projector, statistics, leaderboards, the door of a class, sheets, answers and commands."""
-    used = {text for path in OTHERS for text in map(literal, constants(path)) if text}
+def unused(keys: dict[str, str], code: set[str]) -> list[str]:
+    """Return the keys of texts that no string of the code names, whole or with a part filled in."""
     patterns = [
-        re.compile(re.escape(text).replace(r"\{\}", "[^.]*") + r"(\.(one|many))?")
-        for text in used
-        if "." in text and not text.startswith("{}.{}")
+        re.compile(re.escape(text).replace(r"\{\}", "[^.]*"))
+        for text in code
+        if "{}" in text and "." in text and not text.startswith("{}.{}")
     ]
-    unused = []
-    for key in texts_in(BASE).flat:
-        section, _, rest = key.partition(".")
-        if section in ("page", "lab", "tour"):
-            continue
-        if not any(one.fullmatch(name) for one in patterns for name in (key, rest)):
-            unused.append(key)
-    assert unused == []
+    return [
+        key
+        for key, name in keys.items()
+        if not {key, name} & code and not any(one.fullmatch(name) for one in patterns)
+    ]
 
 
-def test_sentences_of_the_page_are_short() -> None:
-    for key, text in texts_in(BASE).flat.items():
-        if key.startswith("page."):
-            for sentence in re.split(r"(?<=[.:;?!]) ", re.sub(r"<[^>]*>", "", text)):
-                assert len(sentence.split()) <= 25, key
-
-
-def stretched(value):
-    """Return texts of a made-up language: 40 % longer, every place kept."""
-    if isinstance(value, str):
-        return f"{value}{'~' * max(1, round(0.4 * len(value)))}"
-    if isinstance(value, list):
-        return [stretched(one) for one in value]
-    return {key: stretched(one) for key, one in value.items()}
+def test_every_text_is_used_by_the_page_or_by_what_stands_beside_it() -> None:
+    """Beside it: projector, statistics, leaderboards, the door of a class, sheets, answers and commands."""
+    page = {text for path in PAGE for text in map(literal, constants(path))}
+    page |= {f"figure.{text}" for path in FIGURES for text in map(literal, constants(path))}
+    others = {text for path in OTHERS for text in map(literal, constants(path)) if text}
+    keys = {key: re.sub(r"\.(one|many)$", "", key) for key in texts_in(BASE).flat}
+    of_page = {key[5:]: name[5:] for key, name in keys.items() if key.startswith("page.")}
+    assert unused(of_page, page) == []
+    told = ("page", "lab", "tour")
+    beside = {key: name for key, name in keys.items() if key.partition(".")[0] not in told}
+    without_section = {name.partition(".")[2] for name in unused(beside, others)}
+    assert unused({name: name for name in without_section}, others) == []
 
 
 @pytest.fixture
-def second_language(monkeypatch, tmp_path):
+def second_language(monkeypatch):
     english = json.loads((TEXTS / f"{BASE}.json").read_text(encoding="utf-8"))
-    (tmp_path / "en.json").write_text(json.dumps(english), encoding="utf-8")
-    (tmp_path / "xx.json").write_text(json.dumps(stretched(english)), encoding="utf-8")
+    of = {"en": english, "xx": stretched(english)}
 
     def made_up(language: str):
-        return texts_module.Texts(
-            language,
-            json.loads((tmp_path / f"{language}.json").read_text(encoding="utf-8")),
-            texts_module._flat(
-                json.loads((tmp_path / f"{language}.json").read_text(encoding="utf-8"))
-            ),
-        )
+        return texts_module.Texts(language, of[language], texts_module._flat(of[language]))
 
     monkeypatch.setattr(page_words, "languages", lambda: ("en", "xx"))
     monkeypatch.setattr("topox_ui.labs.first_screen.languages", lambda: ("en", "xx"))
@@ -158,7 +127,7 @@ def second_language(monkeypatch, tmp_path):
     monkeypatch.setattr("topox_core.labs.student.texts_in", made_up)
 
 
-@pytest.mark.parametrize("query", [{}, {"lab.id": "six-tasks", "lab.seed": "41"}])
+@pytest.mark.parametrize("query", long_after(1, [{"lab.id": "six-tasks", "lab.seed": "41"}, {}]))
 def test_a_second_language_reaches_every_word_of_the_page(visit, second_language, query) -> None:
     at = visit("pages/16_Labs.py", **{"lab.lang": "xx", **query})
     assert not at.exception

@@ -8,61 +8,12 @@ import pytest
 
 from tests.labs_answered import answered
 from tests.topox_ui.conftest import address, words
-from tests.topox_ui.labs.test_labs_page import LABS, SIX, field, press
+from tests.topox_ui.labs.test_labs_page import LABS, OWN, SIX, field, press
 from topox_core.labs.answers_file import load_answers
 from topox_core.labs.class_folder import ClassFolder
 from topox_core.labs.draws import seed_of
 from topox_ui.classroom.profile import ClassProfile
 from topox_ui.labs import kept
-
-OWN = {
-    "format": "topox-lab",
-    "version": 1,
-    "id": "my-own",
-    "title": "Rings and a pipeline",
-    "minutes": 10,
-    "goals": ["See every *type* of question."],
-    "instances": {
-        "rings": {"generator": "pairs", "generator_version": 1, "seed": 1},
-        "mine": {"files": {"graph": "sample:blackboard", "cluster": "sample:blackboard"}},
-    },
-    "screens": [
-        {
-            "id": "sort",
-            "stage": "work",
-            "instance": "rings",
-            "show": ["tasks"],
-            "text": "Put the strides into their order. The smallest comes first.",
-            "questions": [
-                {
-                    "id": "W1",
-                    "type": "order",
-                    "points": 2,
-                    "text": "Which order?",
-                    "options": [{"id": one, "text": f"*{one}*"} for one in ("3", "1", "5", "7")],
-                    "key": {"value": "strides"},
-                }
-            ],
-        },
-        {
-            "id": "guess",
-            "stage": "predict",
-            "instance": "mine",
-            "show": ["gantt"],
-            "questions": [
-                {
-                    "id": "P1",
-                    "type": "number",
-                    "unit": "ms",
-                    "points": 1,
-                    "text": "How long is one iteration?",
-                    "key": {"call": "schedule", "field": "makespan_ms"},
-                }
-            ],
-        },
-        {"id": "see", "stage": "reveal", "instance": "mine", "show": ["gantt"], "questions": []},
-    ],
-}
 
 
 def test_a_lecturer_s_file_is_a_lab_like_the_others(visit) -> None:
@@ -89,14 +40,6 @@ def test_a_lecturer_s_file_is_a_lab_like_the_others(visit) -> None:
     at.switch_page(LABS).run()
     assert address(at)["lab.id"] == "my-own"
     assert not at.error, "a loaded lab is there until the tab is left"
-
-
-def test_a_lab_of_one_s_own_may_not_take_the_place_of_one_that_ships(visit) -> None:
-    at = visit(LABS)
-    data = json.dumps({**OWN, "id": "six-tasks"}).encode()
-    at.file_uploader(key="lab_file_lab").upload("x.lab.json", data).run()
-    assert "x.lab.json" in at.error[0].value and "six-tasks" in at.error[0].value
-    assert "Rings" not in words(at)
 
 
 @pytest.mark.long

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.patience import wait_until
+from tests.real_inputs import ROOT
 from tests.topox_core.traces.made import (
     Call,
     Kernel,
@@ -22,12 +22,22 @@ from tests.topox_core.traces.made import (
     simulate,
 )
 from tests.topox_core.traces.reading_back import imported
-from tests.topox_ui.conftest import address, chart, control, metric, words
+from tests.topox_ui.conftest import (
+    address,
+    chart,
+    charts,
+    choose,
+    metric,
+    the_error,
+    unbroken,
+    words,
+)
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.limits import Limits
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
+from topox_core.runs.stopping import never
 from topox_core.text.numbers import time
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_ui.recorded.files import SCRIPT
@@ -45,39 +55,32 @@ def spoken(value_ms: float) -> str:
 
 @pytest.fixture
 def page(visit):
-    """Open the page with choices of a link; nothing may break."""
-
-    def opened(**choices):
-        at = visit(PAGE, **{f"recorded.{key}": value for key, value in choices.items()})
-        assert not at.exception
-        return at
-
-    return opened
+    """Open the page with choices of a link."""
+    return lambda **choices: visit(PAGE, **{f"recorded.{k}": v for k, v in choices.items()})
 
 
 def bring(at, files: dict[str, bytes]):
     """Put files into the box, as a visitor who chooses several at once."""
     box = at.file_uploader(key="up_recording")
-    at = box.set_value([(name, data, "application/json") for name, data in files.items()]).run()
-    assert not at.exception
-    return at
+    given = [(name, data, "application/json") for name, data in files.items()]
+    return unbroken(box.set_value(given).run())
 
 
 def press(at, label: str):
-    next(one for one in at.button if one.label == label).click()
-    at.run()
-    assert not at.exception
-    return at
+    """Click the button with a label."""
+    return unbroken(next(one for one in at.button if one.label == label).click().run())
+
+
+def replayed(at, files: dict[str, bytes], **settings) -> bool:
+    """Return whether the page says what the command says of the same step at 400 Gbit/s."""
+    known = imported(files, **settings).report["replay_ms"]["400_gbps"]
+    return metric(at, "At 400 Gbit/s") == spoken(known)
 
 
 def test_the_empty_page_says_what_to_record_and_how(page):
     at = page()
     assert "Record three steps after a warm-up, on all ranks, with shapes." in words(at)
-    assert at.code[0].value.strip() == SCRIPT.strip()
-    assert not at.metric
-
-
-def test_the_script_is_the_one_of_the_documents():
+    assert at.code[0].value.strip() == SCRIPT.strip() and not at.metric
     text = (ROOT / "docs" / "recorded-runs.md").read_text(encoding="utf-8")
     assert re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0] == SCRIPT
 
@@ -91,33 +94,22 @@ def test_the_made_up_run_opens_with_one_click_and_says_what_the_command_says(pag
         f"Step 101 takes {spoken(recorded)}; the network accounts for at most {spoken(recorded - free)} of it."
         in words(at)
     )
-    assert metric(at, "Without a network") == spoken(free)
-    assert metric(at, "At 400 Gbit/s") == spoken(known.report["replay_ms"]["400_gbps"])
+    assert metric(at, "Without a network") == spoken(free) and replayed(at, EXAMPLE_FILES)
     assert "4 ranks read of 4." in words(at)
     assert address(at) == {"recorded.example": "yes"}
 
 
-@pytest.mark.long
 def test_the_slider_replays_at_once_and_at_the_recorded_speed_gives_the_recorded_time(page):
-    at = page(example="yes")
-    control(at, "recorded_nic_gbps").set_value(100.0).run()
-    assert not at.exception
+    at = choose(page(example="yes"), recorded_nic_gbps=100.0)
     # The made-up run was recorded at 100 Gbit/s, and its replay is exact.
     assert metric(at, "At 100 Gbit/s") == metric(at, "Recorded step")
-    control(at, "recorded_nic_gbps").set_value(10.0).run()
-    known = imported(EXAMPLE_FILES)
-    slow = replay_ms(known.run, at_speed(10.0))
+    choose(at, recorded_nic_gbps=10.0)
+    slow = replay_ms(imported(EXAMPLE_FILES).run, at_speed(10.0))
     assert f"At 10 Gbit/s it would take {spoken(slow)}" in words(at)
     now = chart(at, "recorded_speed")["data"][1]
     assert (now["x"], now["y"]) == ([10.0], [pytest.approx(slow)])
     assert address(at)["recorded.nic_gbps"] == "10"
-
-
-@pytest.mark.long
-def test_another_step_is_a_choice(page):
-    at = page(example="yes")
-    control(at, "recorded_step").set_value(103).run()
-    assert "Step 103 takes" in words(at)
+    assert "Step 103 takes" in words(choose(at, recorded_step=103))
     assert address(at)["recorded.step"] == "103"
     assert "Step 101 takes" in words(page(example="yes", step="77"))
 
@@ -126,29 +118,39 @@ def test_several_files_at_once_are_one_run_and_a_bad_one_costs_a_line(page):
     files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
     packed = {f"{name}.gz": gzip.compress(data) for name, data in files.items()}
     at = bring(page(), packed | {"nonsense.json": b"{}"})
-    assert "4 ranks read of 4." in words(at)
-    assert len(at.error) == 1 and "nonsense.json" in at.error[0].value
+    assert "4 ranks read of 4." in words(at) and "nonsense.json" in the_error(at)
     assert address(at) == {}, "an upload leaves no trace in an address that may be shared"
     before = metric(at, "Recorded step")
     at = bring(at, {"also.json": b"[1, 2", "run_rank1.json": files["run_rank1.json"]})
-    assert "twice: 1" in words(at)
-    assert any("rank 1 was already read from run_rank1.json.gz" in one.value for one in at.error)
-    assert metric(at, "Recorded step") == before
+    assert "twice: 1" in words(at) and len(at.error) == 2
     at.switch_page("app.py").run()
-    at.switch_page(PAGE).run()
+    unbroken(at.switch_page(PAGE).run())
     assert metric(at, "Recorded step") == before, "kept for the session"
-    at = press(at, "Read another run")
-    assert "Bring a recording of your own job" in words(at)
+    assert "Bring a recording of your own job" in words(press(at, "Read another run"))
 
 
-def test_ranks_come_one_after_the_other(page):
-    files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
+def test_a_second_file_of_a_rank_is_left_out_with_a_line_wherever_the_first_came_from():
+    content = recordings(fsdp(3, 4), 100.0, Style(steps=2))["run_rank1.json"]
+    for known, names in (({1: "first"}, ["b"]), ({}, ["first", "b"])):
+        files = [(name, content) for name in names]
+        found = read_files(known, files, never, lambda _step: None)
+        assert [one.file for one in found.recordings] == names[:-1]
+        assert found.twice == {1} and found.lines == (
+            "b: rank 1 was already read from first: this file is left out",
+        )
+
+
+def test_ranks_come_one_after_the_other_and_more_than_eight_are_folded(page):
+    files = recordings(fsdp(2, 12), 100.0, Style(steps=2))
     names = list(files)
     at = bring(page(), {name: files[name] for name in names[:2]})
-    assert "2 ranks read of 4; absent: 2 to 3." in words(at)
+    assert "2 ranks read of 12; absent: 2 to 11." in words(at)
     at = bring(at, {name: files[name] for name in names[2:]})
-    assert "4 ranks read of 4." in words(at)
+    assert "12 ranks read of 12." in words(at)
     assert metric(at, "Recorded step") == spoken(imported(files).run.recorded_ms)
+    assert "ranks 0 to 7" in charts(at)["recorded_lanes"].alt
+    choose(at, recorded_first_rank=8)
+    assert "ranks 8 to 11" in charts(at)["recorded_lanes"].alt
 
 
 def test_files_of_two_runs_are_told_apart_in_one_line_and_can_be_put_away(page):
@@ -156,8 +158,7 @@ def test_files_of_two_runs_are_told_apart_in_one_line_and_can_be_put_away(page):
     other = recordings(pipeline_and_data(2), 100.0, Style(steps=2))
     mixed = {name: (one if k < 2 else other)[name] for k, name in enumerate(one)}
     at = bring(page(), mixed)
-    assert "do not make one run" in words(at)
-    assert len(at.error) == 1 and "\n" not in at.error[0].value
+    assert "do not make one run" in words(at) and the_error(at)
     assert "Bring a recording" in words(press(at, "Read another run"))
 
 
@@ -172,11 +173,9 @@ def test_large_files_are_read_beside_the_page(page, monkeypatch):
 
 
 def test_more_than_a_browser_brings_is_refused_before_it_is_read(page, monkeypatch):
-    monkeypatch.setattr("topox_ui.recorded.reading.RECORDINGS_IN_BROWSER_BYTES", 1_000_000)
+    monkeypatch.setattr("topox_ui.recorded.reading.RECORDINGS_IN_BROWSER_BYTES", 100_000)
     at = bring(page(), recordings(fsdp(8, 8), 100.0))
-    assert (
-        len(at.error) == 1 and "more than the 1 MB that the page takes at once" in at.error[0].value
-    )
+    assert "more than the 0 MB that the page takes at once" in the_error(at)
 
 
 def test_a_file_that_unpacks_to_more_than_a_browser_may_bring_costs_its_line(monkeypatch):
@@ -184,7 +183,7 @@ def test_a_file_that_unpacks_to_more_than_a_browser_may_bring_costs_its_line(mon
     small = recordings(fsdp(3, 4), 100.0, Style(steps=2))
     bomb = gzip.compress(small["run_rank0.json"].ljust(2 << 20))
     files = (("run_rank0.json.gz", bomb), ("run_rank1.json", small["run_rank1.json"]))
-    found = read_files({}, files, lambda: False, lambda _step: None)
+    found = read_files({}, files, never, lambda _step: None)
     assert [one.rank for one in found.recordings] == [1]
     assert found.lines == (
         "run_rank0.json.gz: is more than the 1 MB unpacked that a trace may have",
@@ -192,13 +191,13 @@ def test_a_file_that_unpacks_to_more_than_a_browser_may_bring_costs_its_line(mon
 
 
 def test_one_rank_stands_for_all_only_when_asked_and_never_of_a_pipeline(page):
-    files = recordings(fsdp(3, 4), 100.0, Style(steps=2))
-    at = bring(page(), {"run_rank2.json": files["run_rank2.json"]})
+    (mine,) = [
+        one for one in recordings(fsdp(3, 4), 100.0, Style(steps=2)).items() if "2" in one[0]
+    ]
+    at = bring(page(), dict([mine]))
     assert "Only one rank was read" in words(at)
-    control(at, "recorded_symmetry").set_value(True).run()
-    assert not at.exception and "One rank stands for all." in words(at)
-    known = imported({"run_rank2.json": files["run_rank2.json"]}, symmetry=True)
-    assert metric(at, "At 400 Gbit/s") == spoken(known.report["replay_ms"]["400_gbps"])
+    assert "One rank stands for all." in words(choose(at, recorded_symmetry=True))
+    assert replayed(at, dict([mine]), symmetry=True)
     stage = recordings(pipeline_and_data(2), 100.0, Style(steps=2))
     at = bring(press(at, "Read another run"), {"run_rank0.json": stage["run_rank0.json"]})
     assert metric(at, "At 400 Gbit/s") == "–"
@@ -211,72 +210,38 @@ def test_unknown_sizes_leave_steps_and_lanes_and_ask_for_a_speed(page):
     assert metric(at, "At 400 Gbit/s") == "–"
     assert "record with record_shapes=True" in at.warning[0].value
     assert next(one for one in at.button if one.label == "Schedule it").disabled
-    control(at, "recorded_assume_gbps").set_value(100.0).run()
-    known = imported(files, assume_gbps=100.0)
-    assert metric(at, "At 400 Gbit/s") == spoken(known.report["replay_ms"]["400_gbps"])
+    assert replayed(choose(at, recorded_assume_gbps=100.0), files, assume_gbps=100.0)
 
 
-def test_a_label_goes_into_lanes_windows_and_the_task_graph(page, downloads):
-    at = page(example="yes")
-    box = next(one for one in at.selectbox if one.label == "Label of group 5")
-    box.set_value("tp").run()
-    assert not at.exception
-    assert "tensor exchange (tp)" in words(at)
-    graph = load_graph(downloads["Task graph (JSON)"](), "x")
-    labels = {task.parallelism for task in graph.tasks if task.kind == "all_reduce"}
-    assert labels == {"dp", "tp"}
-
-
-def test_checks_stand_worst_first_with_words_and_marks(page):
-    text = words(page(example="yes"))
+def test_what_is_saved_is_what_the_command_writes_and_a_label_goes_into_it(page, downloads):
+    at = page(example="yes", nic_gbps="200")
+    text = words(at)
     assert "5 of 8 checks pass" in text
     assert text.index("! warned What waits for what") < text.index("✓ Replay with recorded times")
-
-
-def test_what_is_saved_is_what_the_command_writes(page, downloads):
-    page(example="yes", nic_gbps="200")
     known = imported(EXAMPLE_FILES, nic_gbps=200.0)
-    graph = load_graph(downloads["Task graph (JSON)"](), "x")
-    assert graph.tasks == known.graph.tasks
+    assert load_graph(downloads["Task graph (JSON)"](), "x").tasks == known.graph.tasks
     assert load_cluster(downloads["Cluster (JSON)"](), "x").port_gbps == known.cluster.port_gbps
     report = json.loads(downloads["Report (JSON)"]())
     assert report["replay_ms"] == known.report["replay_ms"]
     listed = load_windows(downloads["Windows (JSON)"](), "x.json")
     assert len(listed.windows) == len(load_windows(downloads["Windows (CSV)"](), "x.csv").windows)
+    box = next(one for one in at.selectbox if one.label == "Label of group 5")
+    assert "tensor exchange (tp)" in words(unbroken(box.set_value("tp").run()))
+    graph = load_graph(downloads["Task graph (JSON)"](), "x")
+    labels = {task.parallelism for task in graph.tasks if task.kind == "all_reduce"}
+    assert labels == {"dp", "tp"}
 
 
 @pytest.mark.parametrize(
-    ("button", "kicker"),
-    [("Schedule it", "Schedule · recorded step 101"), ("Compare fabrics", "Compare")],
+    ("button", "says"),
+    [
+        ("Schedule it", "Schedule · recorded step 101"),
+        ("Compare fabrics", "recorded step 10175 tasks · 4 servers"),
+        ("Windows on Rails", "10 windows"),
+    ],
 )
-def test_the_step_becomes_the_job_of_all_pages(page, button, kicker):
-    at = press(page(example="yes"), button)
-    assert kicker in words(at)
-    assert "recorded step 10175 tasks · 4 servers" in words(at).replace(" 75 ", "75 ")
-
-
-def test_its_windows_are_shown_on_rails(page):
-    at = press(page(example="yes"), "Windows on Rails")
-    assert "10 windows" in words(at)
-    assert metric(at, "Windows per iteration")
-
-
-def test_more_than_eight_ranks_are_folded(page):
-    at = bring(page(), recordings(fsdp(2, 12), 100.0, Style(steps=2)))
-    assert "ranks 0 to 7" in alt(at, "recorded_lanes")
-    control(at, "recorded_first_rank").set_value(8).run()
-    assert "ranks 8 to 11" in alt(at, "recorded_lanes")
-
-
-def alt(at, key: str) -> str:
-    (found,) = [e for e in at.get("plotly_chart") if e.proto.id.endswith(f"-{key}")]
-    return found.proto.alt
-
-
-def test_every_chart_says_in_words_what_it_shows(page):
-    at = page(example="yes")
-    for key in ("recorded_steps", "recorded_lanes", "recorded_windows", "recorded_speed"):
-        assert len(alt(at, key)) > 40
+def test_the_step_becomes_the_job_of_all_pages(page, button, says):
+    assert says in words(press(page(example="yes"), button)).replace(" 75 ", "75 ")
 
 
 def late_rank(rank: int) -> list[Op]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.patience import wait_until
-from tests.topox_ui.conftest import SCHEDULE, words
+from tests.topox_ui.conftest import SCHEDULE, buttons, press, unbroken, words
 from topox_ui.runs.slots import solver_places
 
 
@@ -11,36 +11,30 @@ def bars(at) -> list[str]:
     return [bar.proto.text for bar in at.get("progress")]
 
 
-def taken():
-    """Take every solver place as another session would, and put three more in the line."""
-    places = solver_places()
+def in_line(visit):
+    """Ask for a proof while another session has every place, and two more are in the line."""
+    at, places = visit(SCHEDULE, sample="patience", clock="slots"), solver_places()
     held = [places.claim("another", at_most_s=40.0) for _ in range(places.places)]
-    return held, [places.claim(name, at_most_s=40.0) for name in ("a", "b")]
+    before = [places.claim(name, at_most_s=40.0) for name in ("a", "b")]
+    press(at, "prove")
+    assert "third in line, about " in bars(at)[0] and "prove" not in buttons(at)
+    return at, [*before, *held]
 
 
 @pytest.mark.long
 def test_who_waits_sees_the_place_in_the_line_and_is_served_in_turn(visit):
-    at = visit(SCHEDULE, sample="patience", clock="slots")
-    held, waiting = taken()
-    at.button(key="prove").click().run()
-    assert not at.exception and not at.warning and not at.error
-    assert "third in line, about " in bars(at)[0]
-    assert [b for b in at.button if b.key == "prove"] == []
-    solver_places().give_back(waiting[0])
-    assert "second in line, about " in bars(at.run())[0]
-    for ticket in (*waiting, *held):
+    at, (first, *others) = in_line(visit)
+    solver_places().give_back(first)
+    assert "second in line, about " in bars(unbroken(at.run()))[0]
+    for ticket in (first, *others):
         solver_places().give_back(ticket)
     wait_until(lambda: "Proved optimal" in words(at.run()))
     wait_until(lambda: solver_places().free == solver_places().places)
 
 
 def test_cancel_leaves_the_line(visit):
-    at = visit(SCHEDULE, sample="patience", clock="slots")
-    taken()
-    at.button(key="prove").click().run()
-    assert solver_places().waiting == 3
-    at.button(key="cancel_proof").click().run()
+    at, _ = in_line(visit)
+    press(at, "cancel_proof")
     wait_until(lambda: solver_places().waiting == 2)
-    at.run()
-    assert at.button(key="prove").label == "Prove it"
-    assert not at.exception and bars(at) == []
+    unbroken(at.run())
+    assert at.button(key="prove").label == "Prove it" and bars(at) == []

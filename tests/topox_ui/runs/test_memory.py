@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_ui.runs.memory import ResultMemory, approximate_bytes
 from topox_ui.runs.owner import Kept
 
@@ -55,23 +55,28 @@ def test_what_is_held_twice_is_counted_once() -> None:
     assert approximate_bytes(loop) < 10 * sys.getsizeof(loop)
 
 
+MEGABYTE = np.zeros(125_000)
+
+
 def test_what_was_used_last_is_the_last_to_be_dropped() -> None:
     memory = ResultMemory(2_500_000)
     kept = Kept[np.ndarray](24, memory)
-    kept["a"], kept["b"] = np.zeros(125_000), np.zeros(125_000)  # a megabyte each
+    kept["a"], kept["b"] = MEGABYTE.copy(), MEGABYTE.copy()
     memory.used(kept, "a")
-    kept["c"] = np.zeros(125_000)
+    kept["c"] = MEGABYTE.copy()
     assert set(kept) == {"a", "c"}
+    few = Kept[str](2)
+    for key in "abac":
+        few[key] = key
+    assert list(few) == ["a", "c"]
 
 
 def test_the_oldest_results_are_dropped_first_whatever_made_them() -> None:
     memory = ResultMemory(2_500_000)
     proofs, maps = Kept[np.ndarray](24, memory), Kept[np.ndarray](24, memory)
-    proofs["a"] = np.zeros(125_000)  # a megabyte each
-    maps["b"] = np.zeros(125_000)
-    proofs["c"] = np.zeros(125_000)
-    assert (list(proofs), list(maps)) == (["c"], ["b"])
-    maps["b"] = np.zeros(125_000)  # anew: now the newest, and counted once
+    # What comes anew is the newest, and counted once.
+    for kept, key in ((proofs, "a"), (maps, "b"), (proofs, "c"), (maps, "b")):
+        kept[key] = MEGABYTE.copy()
     assert (list(proofs), list(maps)) == (["c"], ["b"])
     maps["large"] = np.zeros(1_000_000)
     assert (list(proofs), list(maps)) == ([], ["large"])

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
+from tests.topox_ui.conftest import bring
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_json import dump_graph_json
 from topox_core.text.foreign import JOINER, as_text
@@ -113,10 +114,11 @@ def named(name: str, ids: str = ""):
     return replace(graph, name=name, tasks=tasks), replace(cluster, name=f"cluster {name}"[:200])
 
 
-def bring(at, graph, cluster, file="mine"):
-    at.file_uploader(key="up_graph").upload(f"{file}.json", dump_graph_json(graph)).run()
-    at.file_uploader(key="up_cluster").upload(f"{file}.cluster.json", dump_cluster(cluster)).run()
-    assert not at.exception and not at.error, [one.value for one in at.error]
+def with_job(at, graph, cluster):
+    """Bring a task graph and its cluster."""
+    bring(at, "up_graph", "mine.json", dump_graph_json(graph))
+    bring(at, "up_cluster", "mine.cluster.json", dump_cluster(cluster))
+    assert not at.error, [one.value for one in at.error]
     return at
 
 
@@ -150,68 +152,36 @@ def test_an_ordinary_name_stays_as_it_is(plain):
     assert as_text(plain, "markdown") == plain
 
 
+def test_home_draws_a_hostile_file_as_text_and_quotes_it_so_in_an_error_line(visit):
+    graph, cluster = named(HOSTILE, ids=HOSTILE.replace(" ", ""))
+    at = with_job(visit(way="files"), graph, cluster)
+    assert EVIL in seen(at) and not live(at)
+    record = json.loads(dump_graph_json(graph))
+    record["tasks"][0]["dependencies"] = [HOSTILE[:100]]
+    bring(at, "up_graph", f"[a](http://{EVIL}).json", json.dumps(record).encode())
+    assert len(at.error) == 1 and not live(at)
+
+
 @pytest.mark.long
-def test_no_page_draws_a_name_or_an_id_of_a_file_as_markdown_or_html(visit):
-    at = bring(visit(way="files"), *named(HOSTILE, ids=HOSTILE.replace(" ", "")))
-    assert not live(at)
-    assert EVIL in seen(at)
+def test_no_page_draws_a_name_of_a_file_as_more_than_text_or_shows_it_to_another_session(visit):
+    """Results are shared between sessions whose files say the same; names are each session's own."""
+    at = with_job(visit(way="files"), *named(HOSTILE, ids=HOSTILE.replace(" ", "")))
     for page in PAGES[1:]:
         at.switch_page(page.path).run()
-        assert not at.exception, page.title
-        assert not live(at), page.title
+        assert not at.exception and not live(at), page.title
+    for name, other in (("first-plan", "second-plan"), ("second-plan", "first-plan")):
+        at = with_job(visit(way="files"), *named(name))
+        for page in (*PAGES[1:5], PAGES[7]):
+            at.switch_page(page.path).run()
+            assert not {other, EVIL} & set(re.findall(rf"{other}|{EVIL}", seen(at))), page.title
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.title for page in PAGES])
 @pytest.mark.long
 def test_no_page_draws_what_a_link_says_as_markdown_or_html(visit, page):
-    query = {
-        "sample": HOSTILE,
-        "set.servers": HOSTILE,
-        HOSTILE: HOSTILE,
-        f"{page.prefix}source": HOSTILE,
-        f"{page.prefix}model": HOSTILE,
-        f"{page.prefix}stage": HOSTILE,
-        f"{page.prefix}ring": HOSTILE,
-    }
-    at = visit(page.path, **query)
-    assert not at.exception
+    own = {f"{page.prefix}{key}": HOSTILE for key in ("source", "model", "stage", "ring")}
+    at = visit(page.path, **{"sample": HOSTILE, "set.servers": HOSTILE, HOSTILE: HOSTILE, **own})
     assert not live(at)
-
-
-def test_an_error_line_quotes_a_file_as_text(visit):
-    at = visit(way="files")
-    record = json.loads(dump_graph_json(named("x")[0]))
-    record["tasks"][0]["dependencies"] = [HOSTILE[:100]]
-    at.file_uploader(key="up_graph").upload(f"[a](http://{EVIL}).json", json.dumps(record).encode())
-    at.run()
-    assert len(at.error) == 1
-    assert not live(at)
-
-
-@pytest.mark.long
-def test_no_session_reads_the_names_of_another_ones_files(visit):
-    """Results are shared between sessions whose files say the same; names are each session's own."""
-    for name, other in (("first-plan", "second-plan"), ("second-plan", "first-plan")):
-        at = bring(visit(way="files"), *named(name), file=name)
-        for page in PAGES[1:5]:
-            at.switch_page(page.path).run()
-            assert other not in seen(at), page.title
-        at.switch_page(PAGES[7].path).run()
-        assert other not in seen(at)
-
-
-def test_a_shared_result_carries_the_names_of_the_session_that_asks():
-    from topox_core.runs.stopping import never
-    from topox_core.schedule.settings import Settings
-    from topox_ui.answers.case import Case
-    from topox_ui.answers.first import first_answer
-    from topox_ui.answers.solving import drawn, token
-
-    for name in ("first-plan", "second-plan"):
-        case = Case(*named(name), Settings.of())
-        result = first_answer(case, never)
-        assert result.execution.cluster.name == f"cluster {name}"
-        assert drawn(token(case, result), result).execution.cluster.name == f"cluster {name}"
 
 
 # -- everything that draws text ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
@@ -30,17 +31,16 @@ def test_a_timer_of_the_page_that_is_left_does_not_call_the_new_one_off() -> Non
         assert answer.rerun_data.fragment_id_queue == []
 
 
-def test_a_timer_of_the_page_that_is_left_does_not_run_after_the_new_one() -> None:
-    waiting = requests(RerunData(page_script_hash="new"))
+@pytest.mark.parametrize(
+    "known", ["new", "left", ""]
+)  # a page opened by its address is named only by it
+def test_a_timer_is_heard_only_on_the_page_it_belongs_to(known: str) -> None:
+    waiting = requests(RerunData(page_script_hash=known))
     waiting.on_scriptrunner_ready()
     assert waiting.request_rerun(TIMER)
-    assert waiting.on_scriptrunner_ready().type == ScriptRequestType.STOP
-    assert not waiting.request_rerun(TIMER)  # it has ended: the session asks its next one
-
-
-def test_a_timer_of_the_page_in_view_is_heard() -> None:
-    for known in ("left", ""):  # a page opened by its address is named only by it
-        waiting = requests(RerunData(page_script_hash=known))
-        waiting.on_scriptrunner_ready()
-        assert waiting.request_rerun(TIMER)
-        assert waiting.on_scriptrunner_ready().rerun_data.fragment_id_queue == ["follow theme"]
+    answer = waiting.on_scriptrunner_ready()
+    if known == "new":
+        assert answer.type == ScriptRequestType.STOP
+        assert not waiting.request_rerun(TIMER)  # it has ended: the session asks its next one
+    else:
+        assert answer.rerun_data.fragment_id_queue == ["follow theme"]

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 from streamlit.testing.v1 import AppTest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_core.io.tables import harmless
 from topox_ui.shell.charts import without_formulas
 

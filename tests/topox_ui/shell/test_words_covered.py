@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import long_after
 from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.text.glossary import entry_of
 from topox_ui.shell.pages import page_of
@@ -34,19 +35,12 @@ def explained(at) -> str:
     return "".join(sent).replace('\\"', '"').replace("\\'", "'")
 
 
-QUICK = ("Home", "Schedule", "Circuits", "Compare")
-
-
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in NEEDED],
-)
+@pytest.mark.parametrize("page", long_after(2, NEEDED))
 def test_a_page_explains_the_words_it_needs_most(visit, page: str) -> None:
     # What binds is a port on one sample, a device on another.
     sample = "fsdp" if page == "Schedule" else "moe"
     query = {"sample": sample} if page_of(page).needs_graph else {}
     at = visit(page_of(page).path, **query)
-    assert not at.exception
     sent = explained(at)
     missing = [
         name

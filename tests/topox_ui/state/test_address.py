@@ -1,8 +1,9 @@
 """The address: what a link says is what every page shows, Back undoes, a choice just made is never lost."""
 
-from tests.topox_ui.conftest import SCHEDULE, address, control
+from tests.topox_ui.conftest import SCHEDULE, address, choose, control, unbroken
 
 JOBS, STRATEGY, TOPOLOGY = "pages/6_Jobs.py", "pages/5_Strategy.py", "pages/4_Topology.py"
+COMPARE = "pages/3_Compare.py"
 
 
 def follow(at, page: str, **query: str):
@@ -11,27 +12,27 @@ def follow(at, page: str, **query: str):
     at.query_params.clear()
     for key, text in query.items():
         at.query_params[key] = text
-    return at.run()
+    return unbroken(at.run())
 
 
 def test_back_undoes_a_choice_even_to_an_address_that_says_nothing(visit):
-    at = visit(STRATEGY)
-    control(at, "strategy_budget").set_value(300).run()
+    at = choose(visit(STRATEGY), strategy_budget=300)
     assert address(at) == {"strategy.budget": "300"}
     follow(at, STRATEGY)
     assert control(at, "strategy_budget").value == 1_000 and address(at) == {}
     follow(at, STRATEGY, **{"strategy.budget": "300"})
     assert control(at, "strategy_budget").value == 300
+    at = visit("app.py", sample="blackboard")
+    assert follow(at, "app.py").session_state["loaded"].title == "blackboard", "kept"
 
 
 def test_a_menu_link_drawn_before_the_last_choice_does_not_undo_it(visit):
     at = visit(TOPOLOGY, sample="blackboard")
     drawn = dict(address(at))
-    control(at, "degree").set_value(2).run()
+    choose(at, degree=2)
     follow(at, SCHEDULE, **drawn)
     assert address(at) == {"sample": "blackboard", "degree": "2"}
-    follow(at, TOPOLOGY, **address(at))
-    assert control(at, "degree").value == 2
+    assert control(follow(at, TOPOLOGY, **address(at)), "degree").value == 2
 
 
 def test_the_choices_of_all_pages_are_in_the_address_of_each(visit):
@@ -39,19 +40,11 @@ def test_the_choices_of_all_pages_are_in_the_address_of_each(visit):
     at = visit("app.py", **link)
     assert not at.warning and address(at) == link
     follow(at, STRATEGY, **link)
-    control(at, "strategy_budget").set_value(300).run()
+    choose(at, strategy_budget=300)
     assert address(at) == link | {"strategy.budget": "300"}
-
-
-def test_back_from_a_sample_to_an_address_without_one_keeps_it_loaded(visit):
-    at = visit("app.py", sample="blackboard")
-    follow(at, "app.py")
-    assert at.session_state["loaded"].title == "blackboard"
-
-
-def test_the_jobs_source_changes_and_back(visit):
-    at = visit(JOBS)
-    for source in ("generator", "sample", "graphs", "sample"):
-        control(at, "jobs_source").set_value(source).run()
-        assert not at.exception
+    link = address(choose(follow(at, COMPARE, **address(at)), fabrics=["static", "scheduled"]))
+    assert link["fabrics"] == "static,scheduled"
+    follow(at, JOBS, **link)
+    for source in ("graphs", "sample"):
+        choose(at, jobs_source=source)
         assert address(at).get("jobs.source", "sample") == source

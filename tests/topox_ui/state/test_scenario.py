@@ -27,19 +27,15 @@ def test_a_link_carries_what_was_changed_and_nothing_else():
     now = chosen(port_gbps=40.0, rings=2)
     assert now.to_query() == {"sample": "moe", "port_gbps": "40", "rings": "2"}
     assert Scenario.of_query(now.to_query()) == (now, [])
-
-
-def test_going_back_to_the_files_value_takes_the_change_away():
-    assert chosen(port_gbps=40.0).with_what_if(FILE, port_gbps=100.0) == chosen()
-
-
-def test_a_workload_travels_with_its_parameters():
-    now = Scenario(source="workload", name="dlrm", parameters=(("configuration", "2"),))
-    assert now.to_query() == {"workload": "dlrm", "set.configuration": "2"}
-    assert Scenario.of_query(now.to_query()) == (now, [])
-
-
-def test_uploads_are_never_in_a_link():
+    assert (
+        now.without_what_ifs()
+        == chosen()
+        == chosen(port_gbps=40.0).with_what_if(FILE, port_gbps=100.0)
+    )
+    workload = Scenario(source="workload", name="dlrm", parameters=(("configuration", "2"),))
+    assert workload.to_query() == {"workload": "dlrm", "set.configuration": "2"}
+    assert Scenario.of_query(workload.to_query()) == (workload, [])
+    # Uploads are never in a link.
     assert Scenario(source="upload", name="secret.json", port_gbps=40.0).to_query() == {}
 
 
@@ -67,27 +63,20 @@ def test_garbage_is_named_and_ignored(query):
     assert not now.has_what_ifs
 
 
-def test_more_switches_move_the_ports_to_a_multiple():
-    assert chosen(switches=3).cluster(FILE).ports_per_server == 3
-    assert chosen(switches=6).cluster(FILE).ports_per_server == 6
-    assert chosen(switches=2).cluster(FILE).ports_per_server == 4
+@pytest.mark.parametrize(("switches", "ports"), [(3, 3), (6, 6), (2, 4)])
+def test_more_switches_move_the_ports_to_a_multiple(switches, ports):
+    assert chosen(switches=switches).cluster(FILE).ports_per_server == ports
 
 
-def test_circuits_that_move_pay_no_delay_and_staying_brings_it_back():
-    moving = chosen(circuits="per-slot")
-    assert moving.cluster(FILE).reconfiguration_ms == 0
-    assert moving.delay_not_charged(FILE) == 1.0
-    staying = moving.with_what_if(FILE, circuits="continuous")
-    assert staying.cluster(FILE).reconfiguration_ms == 1.0
-    assert staying.delay_not_charged(FILE) == 0.0
-
-
-def test_a_chosen_delay_outlives_circuits_that_pay_none():
-    moving = chosen(reconfiguration_ms=5.0).with_what_if(FILE, circuits="per-slot")
+@pytest.mark.parametrize(("choices", "delay_ms"), [({}, 1.0), ({"reconfiguration_ms": 5.0}, 5.0)])
+def test_circuits_that_move_pay_no_delay_and_staying_brings_it_back(choices, delay_ms):
+    moving = chosen(**choices).with_what_if(FILE, circuits="per-slot")
     moving.check_on(FILE)
-    assert (moving.cluster(FILE).reconfiguration_ms, moving.delay_not_charged(FILE)) == (0.0, 5.0)
-    again = moving.with_what_if(FILE, circuits="continuous")
-    assert again.cluster(FILE).reconfiguration_ms == 5.0
+    assert moving.cluster(FILE).reconfiguration_ms == 0
+    assert moving.delay_not_charged(FILE) == delay_ms
+    staying = moving.with_what_if(FILE, circuits="continuous")
+    assert staying.cluster(FILE).reconfiguration_ms == delay_ms
+    assert staying.delay_not_charged(FILE) == 0.0
 
 
 def test_a_model_brings_its_own_switches():
@@ -99,18 +88,14 @@ def test_a_model_brings_its_own_switches():
     assert not chosen(model="paper").with_what_if(FILE, model="physical").has_what_ifs
 
 
-@pytest.mark.parametrize(
-    "key", ["model", "circuits", "share_circuits", "any_port", "exclusive_devices"]
-)
-def test_every_pair_of_choices_from_the_controls_makes_valid_settings(key):
-    values = {"model": ["physical", "paper"], "circuits": ["continuous", "per-slot"]}
-    for model in values["model"]:
-        for circuits in values["circuits"]:
-            now = chosen(model=model, circuits=circuits)
-            # The page offers sharing and free ports only where circuits may move.
-            if key in ("share_circuits", "any_port") and circuits == "continuous":
-                continue
-            for value in values.get(key, [True, False]):
+@pytest.mark.parametrize("model", ["physical", "paper"])
+def test_every_pair_of_choices_from_the_controls_makes_valid_settings(model):
+    for circuits in ("continuous", "per-slot"):
+        now = chosen(model=model, circuits=circuits)
+        # The page offers sharing and free ports only where circuits may move.
+        moving = ("share_circuits", "any_port") if circuits == "per-slot" else ()
+        for key in ("exclusive_devices", *moving):
+            for value in (True, False):
                 now.with_what_if(FILE, **{key: value}).check_on(FILE)
 
 
@@ -136,7 +121,3 @@ def test_a_value_out_of_range_names_its_field():
 def test_what_is_no_value_of_a_field_is_refused(value):
     with pytest.raises(ValueError, match="port_gbps"):
         chosen().with_what_if(FILE, port_gbps=value)
-
-
-def test_reset_keeps_what_is_loaded():
-    assert chosen(port_gbps=40.0, rings=2).without_what_ifs() == chosen()
