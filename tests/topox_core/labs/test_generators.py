@@ -201,9 +201,13 @@ def _pairs(seed: int) -> bool:
 
 def _mix(seed: int) -> bool:
     one = mix(seed)
-    return (
-        one.servers in (10, 16) and one.cross_mb(4) == one.port_taken_mb and one.change != "stays"
-    )
+    return one.servers in (10, 16) and _mixed(one.servers, one.sum_mb)
+
+
+@cache  # a thousand seeds draw from 22 instances
+def _mixed(servers: int, sum_mb: int) -> bool:
+    one = Mix(0, 0, servers, sum_mb)
+    return one.cross_mb(4) == one.port_taken_mb and one.change != "stays"
 
 
 def _turns(seed: int) -> bool:
@@ -245,7 +249,7 @@ INVARIANTS = {
 
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_every_seed_has_its_surprise(name: str) -> None:
-    assert [seed for seed in some(EVERY_SEED, quick=10) if not INVARIANTS[name](seed)] == []
+    assert [seed for seed in some(EVERY_SEED, quick=5) if not INVARIANTS[name](seed)] == []
 
 
 # -- closed forms against what computes them otherwise ----------------------------------------------

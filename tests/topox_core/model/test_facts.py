@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
+from topox_core.model.durations import durations_ms, latency_ms, work_bytes
 from topox_core.model.facts import facts
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
@@ -68,6 +68,10 @@ def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None
     assert found.untold_transfers == 1
     assert found.bytes_total == 1e6
     assert found.critical_path_ms == pytest.approx(3 + 0.5 + 1)
+    # On a shared link bytes and latency are charged apart: the given time is all bytes.
+    lowered = lower(graph, SLOW, Lowering())
+    assert list(latency_ms(lowered, SLOW.changed(latency_us=500.0))) == [0.0, 0.5]
+    assert list(work_bytes(lowered, SLOW)) == [3e6, 1e6]
 
 
 def test_a_graph_of_barriers_takes_no_time() -> None:

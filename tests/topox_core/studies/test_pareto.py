@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
@@ -21,6 +21,7 @@ def beats(a: tuple, b: tuple) -> bool:
 
 @examples(100)
 @given(st.integers(1, 4).flatmap(lambda d: st.lists(st.tuples(*[VALUES] * d), max_size=30)))
+@example([(1.0, 2.0), (1.0, 2.0), (0.0, 3.0)])  # equal points do not beat each other
 def test_the_front_is_what_no_other_point_beats(points):
     if not points:
         return
