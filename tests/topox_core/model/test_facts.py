@@ -69,7 +69,7 @@ def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None
     assert found.bytes_total == 1e6
     assert found.critical_path_ms == pytest.approx(3 + 0.5 + 1)
     # On a shared link bytes and latency are charged apart: the given time is all bytes.
-    lowered = lower(graph, SLOW, Lowering())
+    lowered = lower(graph)
     assert list(latency_ms(lowered, SLOW.changed(latency_us=500.0))) == [0.0, 0.5]
     assert list(work_bytes(lowered, SLOW)) == [3e6, 1e6]
 
