@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_core.runs.choose import SCHEDULER_VARIABLE
 from topox_core.runs.dask_executor import _checked
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_core.compiled import COMPILED
 from topox_core.warm_up import PARTS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 
 DIRECT = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)$", re.M)
 LOCKED = re.compile(r"^([a-z0-9._-]+)==(\S+)(?: ; ([^\\\n]+?))? \\\n((?:    .*\n)+)", re.M)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from tests.conftest import ROOT
+from tests.real_inputs import ROOT
 from topox_core import kernel_cache
 from topox_core.compiled import compiled, working_s
 from topox_core.kernel_cache import choose_folder, trusted

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, long_after
+from tests.conftest import long_after
 from tests.patience import PATIENCE_S, wait_until
+from tests.real_inputs import ROOT
 from topox_core.workloads.samples import SAMPLES
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.mutants.defects import Defect, all_defects
+from tests.real_inputs import ROOT
 
 DEFECTS = all_defects()
 

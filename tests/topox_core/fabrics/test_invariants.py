@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks.side_by_side.instances import instances
-from tests.conftest import REAL_INPUTS, long_after, suite_instance
+from tests.conftest import long_after, suite_instance
 from tests.past import load_past
+from tests.real_inputs import REAL_INPUTS
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
