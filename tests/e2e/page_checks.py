@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
@@ -116,15 +118,20 @@ def findings(tab: Tab) -> list[str]:
     return [*tab.page.evaluate(AXE, [RULES, excepted]), *tab.page.evaluate(CHART_TEXT)]
 
 
-def cut(tab: Tab) -> list[str]:
-    """Return what is cut or covered, once charts have found their width and their font."""
+def what_stays(tab: Tab, look: Callable[[Tab], list[str]]) -> list[str]:
+    """Return what is wrong and stays so: charts find their width, and greyed parts their colour, in a moment."""
     wrong: list[str] = []
     for _ in range(20):
-        wrong = tab.page.evaluate(CUT)
+        wrong = look(tab)
         if not wrong:
             break
         tab.page.wait_for_timeout(250)
     return wrong
+
+
+def cut(tab: Tab) -> list[str]:
+    """Return what is cut or covered."""
+    return what_stays(tab, lambda one: list(one.page.evaluate(CUT)))
 
 
 def first_look(tab: Tab, title: str, choice: str) -> None:

@@ -162,6 +162,7 @@ def test_arrow_keys_move_a_slot_and_play_goes_on_by_itself(tab: Tab) -> None:
     tab.still()
 
 
+@pytest.mark.long
 def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> None:
     # Without fixed circuits, whose bound is weaker than that of plans that switch.
     tab = new_tab().open("/Schedule?sample=race&switching=planned")
