@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import WITHOUT_REAL_INPUTS
 from topox_core.traces.importing import Imported, import_kineto
 from topox_core.traces.settings import ImportSettings
 from topox_core.traces.source import Source
@@ -51,7 +52,7 @@ def communications(events: Events) -> Events:
 def unpacked(archive: Path) -> dict[str, bytes]:
     """The files in an archive of public recordings; the test is skipped where it is not there."""
     if not archive.is_file():
-        pytest.skip("needs the public recordings")
+        pytest.skip(WITHOUT_REAL_INPUTS)
     with tarfile.open(archive) as tar:
         return {
             Path(member.name).name: file.read()
