@@ -17,7 +17,7 @@ import pytest
 
 from tests.topox_core.figures.test_jobs_figures import EXECUTION, NAMES, ROUND, TOGETHER
 from tests.topox_core.figures.test_race import FOUR, LONG
-from tests.topox_core.figures.test_rails_figures import hand_run, phases
+from tests.topox_core.figures.test_rails_figures import CURVES, hand_run, phases
 from tests.topox_core.figures.test_recorded_figures import late_rank
 from tests.topox_core.figures.test_study_figures import (
     DELAY,
@@ -92,7 +92,6 @@ from topox_core.figures import (
 from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
 from topox_core.figures.picture import Asking
-from topox_core.figures.study_axes import MeasureWords
 from topox_core.figures.trace import event_table, events_of
 from topox_core.labs.generators.board import board
 from topox_core.labs.instance_plans import drawn_or_read
@@ -141,7 +140,6 @@ def builders() -> dict[str, Callable[..., go.Figure]]:
 
 PRICED = bills(1024, PRICE_SETS["opus-v1"])
 QUESTION = Question(1024, PRICE_SETS["opus-v1"], Counting())
-PRICE = MeasureWords("price", lambda v: f"${v:g}")
 NETWORKS = (
     buying.Drawn("Fixed", (100.0, 100.0, 100.0), (90.0, 90.0, 90.0), True, True),
     buying.Drawn("Fast", (200.0, 300.0, 500.0), (60.0, 70.0, 80.0), False, True),
@@ -155,10 +153,6 @@ POINTS = tuple(
     )
 )
 MAP = MapPicture(Axes((0.0, 10.0), (100.0, 200.0)), POINTS, {}, FABRICS)
-CURVES = [
-    rails_delay.Curve(control, 1000.0, (0.0, 10.0, 100.0), (1000.0, 1010.0, last))
-    for control, last in (("on_demand", 1600.0), ("provisioned", 1200.0))
-]
 PIECES = (Piece("computing", 40.0), Piece("gradients", 12.5, 3.0), Piece("update", 2.5))
 CELLS = (
     Cell("moe", 4, 100.0, 0.0, {"static": 100.0, "scheduled": 80.0}, {}),
@@ -225,7 +219,7 @@ def ends_of(execution: Execution) -> list[float]:
 # How each is drawn, and the numbers that the table beside it has.
 EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequence[float]]]] = {
     buying.buying_figure: lambda look: (
-        buying.buying_figure(NETWORKS, PRICE, MS, look, 1, (0, 1)),
+        buying.buying_figure(NETWORKS, MS, MS, look, 1, (0, 1)),
         [number for one in NETWORKS for number in (*one.price, *one.time)],
     ),
     circuit_matrix.matrix: lambda look: (

@@ -92,16 +92,6 @@ TOGETHER = replace(
 )
 
 
-def written_in(figure) -> list[str]:
-    """Return the texts that stand in the cells of a matrix."""
-    return [
-        text
-        for trace in figure.data
-        if trace.type == "scatter" and trace.mode == "text"
-        for text in trace.text
-    ]
-
-
 def test_a_group_computes_from_the_barrier_after_its_stage_while_the_other_communicates() -> None:
     drawn = {
         (bar.group, bar.kind, bar.start_s): bar.length_s for bar in bars(ROUND, ROUND.cycles[0])
@@ -155,7 +145,8 @@ def test_links_carry_what_is_sent_and_take_a_port_at_both_ends() -> None:
     assert view.demand_gbit[2, 3] == 250.0  # the ring's arc and the experts' pair
     assert view.time_s[2, 3] == 1.25 and view.worst == (2, 3)
     assert view.ports.tolist() == [4, 4, 5, 5]
-    assert not view.wanted[0, 1] and view.wanted[2, 3]
+    physical = replace(ROUND, reading=Reading(physical_ring=True))  # twice the volume less one part
+    assert link_view(physical, 0, 0).demand_gbit[0, 1] == pytest.approx(300.0)
 
 
 def test_a_pull_is_its_push_turned_round() -> None:
@@ -164,18 +155,9 @@ def test_a_pull_is_its_push_turned_round() -> None:
     assert np.array_equal(pull.time_s, push.time_s.T) and np.array_equal(pull.ports, push.ports)
 
 
-def test_a_physical_ring_carries_twice_the_volume_less_one_part() -> None:
-    physical = replace(ROUND, reading=Reading(physical_ring=True))
-    assert link_view(physical, 0, 0).demand_gbit[0, 1] == pytest.approx(300.0)
-
-
-def test_the_matrix_outlines_the_slowest_pair_and_writes_links_and_seconds() -> None:
-    figure = link_matrix(link_view(ROUND, 0, 0), LIGHT)
-    outline = figure.layout.shapes[0]
+def test_the_matrix_outlines_the_slowest_pair() -> None:
+    (outline,) = link_matrix(link_view(ROUND, 0, 0), LIGHT).layout.shapes
     assert (outline.x0, outline.y0) == (3 - 0.47, 2 - 0.47)
-    assert {"<b>2</b><br>1.25", "<b>1</b><br>0.5", "5/8"} <= {*written_in(figure)}
-    crowded = replace(ROUND, jobs=replace(JOBS, network=replace(NETWORK, ports_per_pod=5)))
-    assert {"<b>5</b>/5", "4/5"} <= {*written_in(link_matrix(link_view(crowded, 0, 0), LIGHT))}
     quiet = link_view(replace(ROUND, group=(1, 1, 1), links=np.zeros_like(LINKS)), 0, 0)
     assert quiet.worst is None and not link_matrix(quiet, LIGHT).layout.shapes
 
@@ -188,13 +170,8 @@ NAMES = [job.id for job in JOBS.jobs]
 
 def test_a_pod_shows_its_own_jobs_and_the_ports_it_uses() -> None:
     """Pod 0 has a unit of the ring, and aggregates; 4 ports serve the ring (2 links in, 2 out), 6 the parameter server."""
-    view = pod_view(EXECUTION, 0, NAMES)
-    assert view.lanes.jobs == ("ring", "server")
-    assert len(view.lanes.ports) == 6
-    assert view.lanes.names()[:3] == ["ring", "server", "port 0"]
-    circuits = view.execution.circuits
-    assert (circuits.source == 0).all() and (circuits.destination != 0).all()
-    assert set(view.bars.server.tolist()) == {0} and view.bars.row.max() < view.lanes.rows
+    lanes = pod_view(EXECUTION, 0, NAMES).lanes
+    assert lanes.jobs == ("ring", "server") and len(lanes.ports) == 6
 
 
 def test_what_arrives_is_drawn_on_the_port_it_arrives_at() -> None:
@@ -208,9 +185,6 @@ def test_what_arrives_is_drawn_on_the_port_it_arrives_at() -> None:
         on_ports = view.bars.circuit >= 0
         drawn = (view.bars.end_ms - view.bars.start_ms)[on_ports].sum()
         assert drawn == pytest.approx((circuits.end_ms - circuits.setup_ms)[touching].sum())
-
-
-# -- where the gain is -----------------------------------------------------------------------------------
 
 
 def test_overlap_alone_hides_the_shorter_behind_the_longer() -> None:

@@ -13,7 +13,6 @@ from topox_core.figures.palette import (
     LIGHT,
     VERMILION,
     Theme,
-    category_words,
     readable_on,
 )
 from topox_core.figures.race import COLOURS
@@ -78,11 +77,3 @@ def test_switches_engines_and_fabrics_stay_apart_from_one_another_and_from_the_p
         for pair in combinations([*colours, theme.page], 2):
             one, other = (lab(colour, seen_by) for colour in pair)
             assert np.linalg.norm(one - other) > least, pair
-
-
-def test_the_legend_names_only_traffic_that_occurs() -> None:
-    assert [category_words(traffic)[4] for traffic in (["", "pp"], ["pp"], [])] == [
-        "pipeline send, transfer",
-        "pipeline send",
-        "transfer",
-    ]

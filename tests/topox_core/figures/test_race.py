@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 
 from topox_core.figures.palette import LIGHT
-from topox_core.figures.race import ENGINES, Contestant, finding, race_table
-from topox_core.figures.search import MOST_MARKS, families_of, search
-from topox_core.figures.search import SYMBOLS as FAMILY_SYMBOLS
+from topox_core.figures.race import ENGINES, Contestant, finding
+from topox_core.figures.search import MOST_MARKS, search
 from topox_core.figures.trace import (
-    FAMILY_WORDS,
-    event_table,
     events_of,
     proof_of,
     summary_sentence,
@@ -99,29 +96,16 @@ def test_a_bound_that_rose_beside_a_schedule_is_not_put_down_to_who_found_the_sc
         TracePoint(0.3, 70.0, 67.0, LOCAL_SEARCH, PROPAGATION),
     )
     by = {(event.moved, event.elapsed_s): event.source for event in events_of(trace)}
-    assert by["schedule", 0.3] == "local search"
-    assert by["bound", 0.3] == "propagation"
+    assert (by["schedule", 0.3], by["bound", 0.3]) == ("local search", "propagation")
     (schedule, _) = events_of([TracePoint(0.1, 14.0, 12.0, PROPAGATION, PROPAGATION)])
     assert (schedule.moved, schedule.family) == ("schedule", "rules"), "found on the way to a bound"
 
 
-def test_the_table_has_every_step_and_the_state_after_it():
-    table = event_table(events_of(LONG))
-    assert [k for k, moved in enumerate(table["moved"]) if moved == "bound"] == [1, 3]
-    assert len(table["moved"]) == 8
-    assert table["schedule (ms)"][-1] == 270.0 and table["bound (ms)"][-1] == 259.0
-    assert table["schedule (ms)"] == sorted(table["schedule (ms)"], reverse=True)
-
-
 def test_the_band_lies_between_a_falling_and_a_rising_line_that_both_run_to_now():
     bound, best, *marks = search(LONG, 10.0, LIGHT).data
-    assert (bound.name, best.name, best.fill) == ("bound", "best found", "tonexty")
     assert list(best.y) == sorted(best.y, reverse=True) and list(bound.y) == sorted(bound.y)
     assert best.x[-1] == bound.x[-1] == 10.0
-    families = families_of(events_of(LONG))
-    shapes = {trace.name: trace.marker.symbol for trace in marks}
-    assert shapes == {FAMILY_WORDS[one]: FAMILY_SYMBOLS[one] for one in families}
-    assert len({*shapes.values()}) == len(families) == 4
+    assert len({mark.marker.symbol for mark in marks}) == len(marks) == 4, "a shape a family"
 
 
 def test_a_search_of_thousands_of_steps_stays_small_and_keeps_its_last():
@@ -137,12 +121,7 @@ def test_the_values_at_the_end_never_lie_on_each_other_nor_read_the_same():
     first, second = search(close, 2.0, LIGHT).layout.annotations
     assert first.yshift - second.yshift > 10
     assert plain(first.text) != f"<b>{plain(second.text)}</b>"
-    for pair, words in (
-        ([41.0, 41.0], ["41 ms", "41 ms"]),
-        ([41.03, 41.01], ["41.03 ms", "41.01 ms"]),
-        ([1231.0, 1232.0], ["1.231 s", "1.232 s"]),
-    ):
-        assert [*map(plain, apart(pair))] == words
+    assert [*map(plain, apart([1231.0, 1232.0]))] == ["1.231 s", "1.232 s"]
 
 
 def run(
@@ -216,14 +195,3 @@ BEGUN = (0.01, 300.0, 250.0, "parallel LFT")
 )
 def test_the_finding_names_who_proves_or_is_shortest_and_who_is_how_far_behind(runners, words):
     assert words in plain(finding(runners))
-
-
-def test_the_race_table_says_when_and_by_whom():
-    table = race_table(FOUR)
-    assert table["engine"] == ["list", "HiGHS", "CP-SAT", "auto"]
-    assert table["iteration (ms)"] == [42.0, 41.0, 41.0, 41.0]
-    assert table["gap (%)"] == [4.762, 0.0, 0.0, 0.0]
-    assert table["best after (s)"] == [0.01, 3.0, 0.3, 0.2]
-    assert table["proof after (s)"] == [None, 3.5, 0.4, 0.42]
-    assert table["found by"] == ["list scheduling", "HiGHS", "CP-SAT", "local search"]
-    assert table["proved by"] == ["", "HiGHS", "CP-SAT", "CP-SAT"]

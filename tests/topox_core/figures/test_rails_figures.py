@@ -79,6 +79,12 @@ def hand_run() -> RailRun:
     )
 
 
+CURVES = [
+    rails_delay.Curve(control, 1000.0, (0.0, 10.0, 100.0), (1000.0, 1010.0, last))
+    for control, last in (("on_demand", 1600.0), ("provisioned", 1200.0))
+]
+
+
 def windows(*lengths: float, size: float = 64 * MIB) -> tuple[Window, ...]:
     begins = np.cumsum([0, *np.abs(lengths)]) + np.arange(len(lengths) + 1) * 10
     return tuple(
@@ -91,93 +97,78 @@ def phases(run: RailRun, rank: int) -> tuple[Stretch, ...]:
     return tuple(one for one in strip(run.iteration, run.start_ms, run.end_ms) if one.rank == rank)
 
 
-def marks(figure) -> dict[str, list[float]]:
-    """Return where windows are marked, by sign."""
-    return {t.marker.symbol: list(t.x) for t in figure.data if t.type == "scatter"}
+def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not():
+    run = hand_run()
+    for dark_ms, found in ((6.0, []), (7.0, [(7.0,)])):
+        figure = rails_pattern.strip(phases(run, 0), run.windows, dark_ms, (0, 30), LIGHT)
+        assert [mark.x for mark in figure.data if mark.type == "scatter"] == found
 
 
-class TestStrip:
-    def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not(self):
-        run = hand_run()
-        for dark_ms, found in ((6.0, {}), (7.0, {"triangle-up": [7.0]})):
-            figure = rails_pattern.strip(phases(run, 0), run.windows, dark_ms, (0, 30), LIGHT)
-            assert marks(figure) == found
-
-    def test_what_lies_outside_the_view_is_clipped_to_it_and_a_window_at_its_end_marked_whole(self):
-        run = hand_run()
-        figure = rails_pattern.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
-        for bar in (t for t in figure.data if t.type == "bar"):
-            ends = np.array(bar.base) + np.array(bar.x)
-            assert np.all(np.array(bar.base) >= 11)
-            assert np.all(ends <= 25)
-        last = Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0)
-        mark = rails_pattern.strip((), (last,), 5.0, (0, 20), LIGHT).data[-1]
-        assert mark.cliponaxis is False and max(mark.x) <= 20
-
-    def test_traffic_between_windows_of_a_list_fills_what_they_leave(self):
-        run = hand_run()
-        found = traffic_between(run.windows, 30.0)
-        assert [(s.parallelism, s.begin_ms, s.end_ms) for s in found] == [
-            ("fsdp", 0, 4),
-            ("pp", 10, 12),
-            ("fsdp", 20, 30),
-        ]
+def test_what_lies_outside_the_view_is_clipped_to_it_and_a_window_at_its_end_marked_whole():
+    run = hand_run()
+    figure = rails_pattern.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
+    for bar in (t for t in figure.data if t.type == "bar"):
+        assert min(bar.base) >= 11 and np.add(bar.base, bar.x).max() <= 25
+    last = Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0)
+    mark = rails_pattern.strip((), (last,), 5.0, (0, 20), LIGHT).data[-1]
+    assert mark.cliponaxis is False and max(mark.x) <= 20
 
 
-class TestDistribution:
-    def test_the_curve_climbs_from_none_to_all_and_the_share_below_the_delay_is_written_at_it(self):
-        figure = rails_windows.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT)
-        assert "50\u00a0% too short" in figure.layout.annotations[0].text
-        assert figure.layout.shapes[0].x0 == 25.0
-        step = figure.data[0]
-        assert (step.y[0], step.y[-1]) == (0, 100)
-        assert np.all(np.diff(step.y) >= 0)
-        assert list(step.x[1:-1]) == [0.5, 2, 30, 400]
-
-    def test_a_window_as_long_as_the_delay_hides_it_and_an_overlap_hides_none(self):
-        assert share_hiding(windows(1, 5, 25), 5.0) == pytest.approx(2 / 3)
-        assert share_hiding(windows(-4, 10), 0.0) == 0.5
-        step = rails_windows.cdf(windows(-4, 10), 1.0, LIGHT).data[0]
-        assert step.x[1] == step.x[0] > 0
-
-    def test_windows_of_one_kind_and_size_are_one_class_and_the_largest_traffic_comes_first(self):
-        groups = by_traffic((*windows(1, 3), *hand_run().windows))
-        assert [(rails_windows.traffic_words(g), len(g.windows)) for g in groups] == [
-            ("reduce scatter, 3,829 MiB", 1),
-            ("send, 64 MiB", 3),
-        ]
-        assert groups[1].mean_idle_ms == pytest.approx(10 / 3)
-        drawn = {
-            t.name == "mean": len(t.x) for t in rails_windows.breakdown(groups, 2.0, LIGHT).data
-        }
-        assert drawn[True] == 2, "every class has its mean"
-
-    def test_rare_traffic_shares_a_row_so_that_the_rows_stay_few(self):
-        many = tuple(w for k in range(40) for w in windows(1, size=2.0**k * MIB))
-        groups = by_traffic(many)
-        assert len(groups) == MOST_CLASSES
-        assert sum(len(g.windows) for g in groups) == len(many)
+def test_traffic_between_windows_of_a_list_fills_what_they_leave():
+    found = traffic_between(hand_run().windows, 30.0)
+    assert [(s.parallelism, s.begin_ms, s.end_ms) for s in found] == [
+        ("fsdp", 0, 4),
+        ("pp", 10, 12),
+        ("fsdp", 20, 30),
+    ]
 
 
-class TestDelay:
-    curve = rails_delay.Curve("on_demand", 1000.0, (0.0, 10.0, 100.0), (1000.0, 1060.0, 1600.0))
-    quick = rails_delay.Curve("provisioned", 1000.0, (0.0, 10.0, 100.0), (1000.0, 1010.0, 1200.0))
+def test_the_curve_climbs_from_none_to_all_and_the_share_below_the_delay_is_written_at_it():
+    figure = rails_windows.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT)
+    assert "50\u00a0% too short" in figure.layout.annotations[0].text
+    step = figure.data[0]
+    assert (step.y[0], step.y[-1]) == (0, 100) and min(np.diff(step.y)) >= 0
+    assert list(step.x[1:-1]) == [0.5, 2, 30, 400]
 
-    def test_overhead_lies_on_a_logarithmic_axis_with_no_delay_at_its_left(self):
-        assert self.curve.overhead == pytest.approx((0.0, 0.06, 0.6))
-        one, two = rails_delay.overhead_curves((self.curve, self.quick), 25.0, 0.05, {}, LIGHT).data
-        assert list(one.x[1:]) == pytest.approx([1.0, 2.0])
-        assert one.x[0] < np.log10(rails_delay.LEAST_MS)
-        assert list(one.y) == pytest.approx([0, 6, 60])
-        assert one.marker.symbol != two.marker.symbol and one.line.dash != two.line.dash
 
-    @pytest.mark.parametrize("now_ms", [0.01, 100.0, 120_000.0])
-    def test_the_axes_hold_the_chosen_delay_and_what_it_costs(self, now_ms):
-        one = rails_delay.Curve("on_demand", 1000.0, (0.0, now_ms), (1000.0, 9000.0))
-        layout = rails_delay.overhead_curves((one,), now_ms, 0.05, {}, LIGHT).layout
-        chosen = next(s for s in layout.shapes if s.line.color == VERMILION)
-        assert layout.xaxis.range[0] < chosen.x0 < layout.xaxis.range[1]
-        assert chosen.x0 == pytest.approx(np.log10(now_ms)) or now_ms < rails_delay.LEAST_MS
-        assert layout.yaxis.range[1] > 800
-        axis = rails_windows.cdf(windows(0.5, 2, 30, 400), now_ms, LIGHT).layout.xaxis
-        assert axis.range[0] <= np.log10(now_ms) <= axis.range[1]
+def test_a_window_as_long_as_the_delay_hides_it_and_an_overlap_hides_none():
+    assert share_hiding(windows(1, 5, 25), 5.0) == pytest.approx(2 / 3)
+    assert share_hiding(windows(-4, 10), 0.0) == 0.5
+    step = rails_windows.cdf(windows(-4, 10), 1.0, LIGHT).data[0]
+    assert step.x[1] == step.x[0] > 0
+
+
+def test_windows_of_one_kind_and_size_are_one_class_and_the_largest_traffic_comes_first():
+    groups = by_traffic((*windows(1, 3), *hand_run().windows))
+    assert [(rails_windows.traffic_words(g), len(g.windows)) for g in groups] == [
+        ("reduce scatter, 3,829 MiB", 1),
+        ("send, 64 MiB", 3),
+    ]
+    assert groups[1].mean_idle_ms == pytest.approx(10 / 3)
+
+
+def test_rare_traffic_shares_a_row_so_that_the_rows_stay_few():
+    many = tuple(w for k in range(40) for w in windows(1, size=2.0**k * MIB))
+    groups = by_traffic(many)
+    assert len(groups) == MOST_CLASSES
+    assert sum(len(g.windows) for g in groups) == len(many)
+
+
+def test_overhead_lies_on_a_logarithmic_axis_with_no_delay_at_its_left():
+    one, two = rails_delay.overhead_curves(CURVES, 25.0, 0.05, {}, LIGHT).data
+    assert list(one.x[1:]) == pytest.approx([1.0, 2.0])
+    assert one.x[0] < np.log10(rails_delay.LEAST_MS)
+    assert list(one.y) == pytest.approx([0, 1, 60])
+    assert one.marker.symbol != two.marker.symbol and one.line.dash != two.line.dash
+
+
+@pytest.mark.parametrize("now_ms", [0.01, 100.0, 120_000.0])
+def test_the_axes_hold_the_chosen_delay_and_what_it_costs(now_ms):
+    one = rails_delay.Curve("on_demand", 1000.0, (0.0, now_ms), (1000.0, 9000.0))
+    layout = rails_delay.overhead_curves((one,), now_ms, 0.05, {}, LIGHT).layout
+    chosen = next(s for s in layout.shapes if s.line.color == VERMILION)
+    assert layout.xaxis.range[0] < chosen.x0 < layout.xaxis.range[1]
+    assert chosen.x0 == pytest.approx(np.log10(now_ms)) or now_ms < rails_delay.LEAST_MS
+    assert layout.yaxis.range[1] > 800
+    axis = rails_windows.cdf(windows(0.5, 2, 30, 400), now_ms, LIGHT).layout.xaxis
+    assert axis.range[0] <= np.log10(now_ms) <= axis.range[1]
