@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
+from tests.patience import wait_until
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
@@ -20,19 +22,9 @@ from topox_ui.answers.first import (
 )
 
 
-class Processes:
-    """Stands for the worker processes: says whether they were started, and answers what a test says."""
-
-    def __init__(self) -> None:
-        self.started = self.ready = False
-
-    def start(self) -> None:
-        self.started = True
-
-
 def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
-    answers, processes = FirstAnswers(0), Processes()
-    answers._workers = processes
+    answers = FirstAnswers(0)
+    answers._workers = processes = Mock(ready=False)
     monkeypatch.setattr(first, "keep_to_one_core", lambda: None)
     case = Case(*load_sample("fsdp"), Settings.of())
     inside, go_on = threading.Event(), threading.Event()
@@ -46,13 +38,12 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
     with ThreadPoolExecutor(2) as pool:
         one = pool.submit(answers.schedule, case, never)
         inside.wait(10)
-        assert not processes.started
+        assert not processes.start.called
         two = pool.submit(answers.schedule, case, never)
-        while not processes.started and not two.done():
-            pass
+        wait_until(lambda: processes.start.called or two.done())
         go_on.set()
         assert one.result(10) == two.result(10) == "an answer"
-    assert processes.started
+    assert processes.start.called
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 
 from tests.patience import wait_until
-from tests.topox_ui.conftest import address, buttons, chart, press, the_error, words
+from tests.topox_ui.conftest import address, buttons, press, the_error, words
 from topox_core.cli.main import main
 from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.offers import OFFERS
@@ -43,14 +43,7 @@ def test_the_page_and_the_command_give_one_answer(
     assert main([*asked.split(), "--no-library", "--workers", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert json.loads(downloads["Answer (JSON)"]()) == printed
-    said = words(at)
-    assert printed["finding"].replace("\u00a0", " ") in said
-    for question in ("How slow may a switch be", "With how few ports", "Up to which price"):
-        assert question in said
-    drawn = chart(at, "buying_networks")
-    assert sum(len(t["customdata"]) for t in drawn["data"] if t.get("customdata")) == len(
-        printed["networks"]
-    )
+    assert printed["finding"].replace("\u00a0", " ") in words(at)
     study = load_study(downloads["Study (JSON)"](), "x.study.json")
     assert len(study.points) == 3 + 3 * 2
     assert downloads["Networks (CSV)"]().decode().count("\n") == 1 + len(printed["networks"])
@@ -70,7 +63,6 @@ def test_a_link_restores_what_was_chosen_and_what_cannot_be_is_a_line(
     }
     at = visit(PAGE, sample="blackboard", **given)
     assert address(at) == {"sample": "blackboard"} | given
-    assert "Which optical switch is worth buying for this job" in words(at)
     assert load_offers(downloads["Switches (JSON)"](), "x.offers.json")[4].port_usd.usual == 300.0
     assert not {"buy.edits", "buy.left_out"} & set(address(press(at, "offers_published")))
     at = visit(PAGE, sample="blackboard", **given | {"buy.edits": "pizo.ports:1:1:1"})

@@ -33,9 +33,7 @@ def test_the_page_opens_at_the_busiest_slot_and_its_figures_are_those_of_the_slo
     unbroken(at.slider[0].set_value(24).run())
     assert chart(at, "matrix") != before and address(at)["slot"] == "24"
     assert downloads["Figures (HTML, with PNG and SVG)"]() != opened
-    assert list(at.dataframe[0].value.columns) == ["Server", "Switch 0", "Switch 1"]
-    choose(at, switch=1)
-    assert address(at)["switch"] == "1" and chart(at, "over_time")["data"][0]["type"] == "bar"
+    assert address(choose(at, switch=1))["switch"] == "1"
     at = visit(CIRCUITS, sample="moe", slot="24")
     assert f"At 24.5 ms, {busy[24]} of 16 out-ports carry data" in words(at)
 

@@ -21,7 +21,7 @@ from tests.topox_ui.conftest import (
 from topox_core.fabrics.compare import compare, run_freely
 from topox_core.fabrics.map_cells import run_call
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
-from topox_core.fabrics.registry import FABRICS, SPOKEN, USUAL
+from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricOptions, JobRequest
 from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS, Cell
 from topox_core.schedule.bounds.unrounded import Bound
@@ -47,48 +47,23 @@ def times(at) -> list[str]:
     return [plain(one) for one in at.dataframe[0].value["Iteration time"]]
 
 
-def test_one_order_of_fabrics_in_bars_and_table_with_the_times_of_the_core_and_a_winner(visit):
+def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     runs = compare(*load_sample("moe"), LISTED, options=FabricOptions())
     at = visit(COMPARE, sample="moe", fat_tree="full")
-    labels = [FABRICS[name] for name in USUAL]
-    labels[1] = "Fat-tree, full"
-    rows = chart(at, "iterations")["layout"]["yaxis"]["ticktext"]
-    assert [row.removeprefix("<b>").partition("</b>")[0] for row in rows] == labels
-    assert [k for k, row in enumerate(rows) if "fastest that can be built" in row] == [5]
-    assert list(at.dataframe[0].value["Fabric"]) == labels
     assert times(at) == [plain(words_of(run.iteration_ms)) for run in runs.values()]
-    bars = [trace for trace in chart(at, "iterations")["data"] if trace["type"] == "bar"]
-    for k, run in enumerate(runs.values()):
-        parts = sum(float(bar["customdata"][k][2]) for bar in bars)
-        assert parts == pytest.approx(run.iteration_ms, rel=1e-4)
-    built = [run for name, run in runs.items() if name != "ideal"]
-    best = min(built, key=lambda run: run.iteration_ms)
-    assert best.fabric == "scheduled"
-    assert f"Planned circuits are fastest: {plain(words_of(best.iteration_ms))}," in words(at)
+    best = plain(words_of(runs["scheduled"].iteration_ms))
+    assert f"Planned circuits are fastest: {best}," in words(at)
     unbroken(at.switch_page(SCHEDULE).run())
-    assert plain(at.metric[0].value) == plain(words_of(best.iteration_ms))
-
-
-def test_a_fat_tree_of_the_same_cost_is_slower_than_a_full_one_and_as_fast_for_all_its_money(visit):
-    def fat_tree(**query):
-        return times(visit(COMPARE, sample="race", fabrics="fat_tree", **query))
-
-    full = fat_tree(fat_tree="full")
-    assert fat_tree(fat_tree="cost") != full == fat_tree(fat_tree="cost", cost_ratio="1")
+    assert plain(at.metric[0].value) == best
 
 
 def test_choices_move_what_they_concern_and_are_in_the_address(visit):
     at = choose(visit(COMPARE, sample="race"), fabrics=["static", "scheduled"])
     assert address(at)["fabrics"] == "static,scheduled"
-    assert chart(at, "strips")["layout"]["yaxis"]["ticktext"] == [
-        "Fixed circuits",
-        "Planned circuits",
-    ]
     before = times(at)
     choose(at, reconfiguration_ms=5.0)
     assert times(at)[0] == before[0] and times(at)[1] != before[1]
-    choose(at, reconfiguration_ms=0.001)
-    assert not at.error and address(at)["reconfiguration_ms"] == "0.001"
+    assert address(at)["reconfiguration_ms"] == "5"
     for name in ("static", "scheduled"):
         choose(at, lanes=name)
         assert any(trace["type"] == "bar" for trace in chart(at, "lanes_gantt")["data"])
@@ -129,15 +104,10 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all
 ):
     at = computed(visit(COMPARE, sample="race", fabrics="static,provisioned"))
     assert not at.error and not at.warning and "compute_map" not in buttons(at)
-    figure = chart(at, "map")
-    clicks = next(t for t in figure["data"] if t["type"] == "scatter" and t.get("customdata"))
-    assert len(clicks["customdata"]) == len(DELAYS_MS) * len(SPEEDS_GBPS)
-    between = [row for row in clicks["customdata"] if "not computed" in row[3]]
-    assert 0 < len(between) < len(clicks["customdata"])
     # Who has no pointer chooses a point from a list, and the sliders go there as after a click.
     point = control(at, "map_point")
     places = [one for one in point.options if one[0].isdigit()]
-    assert len(places) == len(clicks["customdata"])
+    assert len(places) == len(DELAYS_MS) * len(SPEEDS_GBPS)
     unbroken(point.select(next(one for one in places if one.startswith("800G, 50 ms: "))).run())
     moved = (control(at, "port_gbps").value, control(at, "reconfiguration_ms").value)
     assert moved == (800.0, 50.0)
@@ -182,15 +152,6 @@ def test_each_element_that_fails_has_its_own_outcome(visit):
 
 def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
     assert "no switch would be left" in words(choose(failing(visit, "race"), fails="switch"))
-
-
-@pytest.mark.long
-def test_a_failure_is_repaired_and_told(visit):
-    at = failing(visit, "moe")
-    for kind in ("fibre", "port", "switch", "server"):
-        assert not choose(at, fails=kind).error
-        bars = [t for t in chart(at, "failure")["data"] if t["type"] == "bar"]
-        assert {t["name"].split()[1] for t in bars} == {"undisturbed", "degraded"}
 
 
 def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():

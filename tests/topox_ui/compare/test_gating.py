@@ -36,15 +36,15 @@ def test_it_is_off_until_it_is_switched_on_and_the_address_says_so(visit):
 
 
 def test_a_link_brings_every_choice_back_with_the_numbers_of_the_core(visit):
-    at = opened(
-        visit,
-        gating="dirichlet",
-        gating_skew="0.5",
-        gating_seed="3",
-        regional_circuits="foreseen",
-        reevaluate_ms="20",
-        pause="changed",
-    )
+    link = {
+        "gating": "dirichlet",
+        "gating_skew": "0.5",
+        "gating_seed": "3",
+        "regional_circuits": "foreseen",
+        "reevaluate_ms": "20",
+        "pause": "changed",
+    }
+    at = opened(visit, **link)
     assert not at.error
     graph, cluster = load_sample("moe")
     settings = Settings.of(engine="list", free=FREE, seed=3)
@@ -65,17 +65,7 @@ def test_a_link_brings_every_choice_back_with_the_numbers_of_the_core(visit):
     assert f"They do {short(over)}× its work a dollar." in words(at)
     lines = {one["name"]: one["y"] for one in chart(at, "gated")["data"]}
     assert lines["Regional circuits"] == list(runs[REGIONAL].iterations_ms)
-    for field, value in (("pause", "changed"), ("gating_seed", "3"), ("reevaluate_ms", "20")):
-        assert address(at)[field] == value
-
-
-def test_more_packet_ports_cost_more_and_the_optical_part_less(visit):
-    few, many = (
-        opened(visit, ports_per_server="4", switches="4", packet_ports=ports) for ports in "13"
-    )
-    assert not few.error and not many.error
-    for part in ("Packet part", "Optical part"):
-        assert metric(few, part) != metric(many, part)
+    assert address(at).items() >= link.items()
 
 
 def test_what_is_missing_for_it_is_said(visit):

@@ -11,18 +11,14 @@ from tests.topox_ui.conftest import (
     address,
     bring,
     buttons,
-    chart,
     choose,
     forget_answers,
-    metric,
     press,
     table,
     the_error,
     unbroken,
     words,
 )
-from topox_core.figures.palette import LIGHT
-from topox_core.figures.papers import paired
 from topox_core.papers.card import Answer, Card, Choice, Row
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.claims import CLAIMS
@@ -63,7 +59,6 @@ def card(play) -> Card:
         {"a": "First", "b": "Second"},
         4,
         play,
-        logarithmic=True,
     )
 
 
@@ -104,7 +99,6 @@ def run_here(visit, gate, at=None):
 
 def test_a_card_says_what_the_original_shows_runs_with_progress_and_tells_its_story(visit, toy):
     at = visit(GALLERY, **TOY)
-    assert "Published results · Toy (2026), Table I" in words(at)
     assert "Three numbers &amp; a fourth." in words(at)
     press(at, "gallery_run")
     assert "number" in at.get("progress")[0].proto.text and "gallery_run" not in buttons(at)
@@ -114,10 +108,7 @@ def test_a_card_says_what_the_original_shows_runs_with_progress_and_tells_its_st
     assert "Ours is &lt;odd&gt; by 1." in told and "A remark." in told
     assert "✓ 1 match, ≈ 1 trend, ✗ 1 differ of 3 judged" in told
     assert "because of 3" in told and "because of 1" not in told
-    assert metric(at, "Mean") == "2.5×" and "16 servers" in str(chart(at, "gallery_toy"))
-    rows = at.dataframe[0].value
-    assert list(rows["verdict"]) == ["✓ match", "≈ trend", "✗ differs"]
-    assert list(rows["deviation"]) == ["+5.0%", "+20.0%", "+200.0%"]
+    assert list(at.dataframe[0].value["deviation"]) == ["+5.0%", "+20.0%", "+200.0%"]
     unbroken(at.get("button_group")[0].set_value("b").run())
     assert list(at.dataframe[0].value["row"]) == ["4"]
     assert at.button(key="gallery_run").label == "Run it again"
@@ -157,15 +148,9 @@ def test_the_page_opens_with_every_claim_and_a_row_leads_to_its_card(visit):
     at = visit(GALLERY)
     rows = [button for button in at.button if button.key.startswith("claim_")]
     assert [button.label for button in rows] == [claim.words for claim in CLAIMS]
-    told = words(at)
-    assert f"Of {sum(claim.comparable for claim in CLAIMS)} published claims" in told
-    assert "✗ does not hold" in told and "✓ holds within" in told
     press(at, rows[0].key)
     assert address(at)["gallery.card"] == CLAIMS[0].card
     assert "gallery.card" not in address(press(at, "all_cards"))
-    for name, shown in CARDS.items():
-        choose(at, gallery_card=name)
-        assert shown.source in words(at) and len(at.selectbox) == 1 + len(shown.choices)
 
 
 @pytest.mark.long
@@ -185,44 +170,19 @@ def test_the_wall_has_every_card_with_the_counts_of_its_last_run(visit, monkeypa
     judged = sum(count for verdict, count in counts.items() if verdict != "not printed")
     assert f"Of {judged} published numbers and statements {counts['match']} match" in told
     assert "(1 of 4 cards not run yet)" in told
-    assert told.count("Not run here yet; it takes about") == 1
     # Another visitor finds them, another server process in the run library.
     forget_answers()
-    later = visit(GALLERY)
-    assert words(later).count("Not run here yet") == 1
-    choose(later, gallery_paper="Opus")
-    assert [one for one in buttons(later) if one.startswith("open_")] == ["open_opus-cost"]
-    assert address(later)["gallery.paper"] == "Opus"
-    assert address(press(later, "open_opus-cost"))["gallery.card"] == "opus-cost"
+    assert words(visit(GALLERY)).count("Not run here yet") == 1
 
 
 def test_measured_iterations_stand_beside_their_predictions_and_a_file_adds_its_rows(visit):
-    at = visit(GALLERY)
-    press(at, "to_measured")
-    assert address(at)["gallery.card"] == "measured"
-    headline = words(at)
-    assert "3.0 % on average on 8 rows" in headline and "6.0 % on 55" in headline
-    assert "fitted to the 55 hollow rows" in headline
+    at = press(visit(GALLERY), "to_measured")
+    assert "3.0 % on average on 8 rows" in words(at) and "6.0 % on 55" in words(at)
     # As if half of the rows had not been fitted to: they come as a set of their own.
     data = CALIBRATION_FILE.read_text("utf-8").splitlines()
     bring(at, "up_measured", "mine.csv", "\n".join(data[:11]).encode())
-    assert "on average on 10 rows of mine.csv" in words(at)
     lines = table(at, "rank correlation")
     assert list(lines["rows"][lines["model"] == "all"]) == [55, 10, 8]
     bring(at, "up_measured", "bad.csv", b"rows\n1\n")
     assert "bad.csv" in the_error(at)
     assert "on average on 10 rows of mine.csv" in words(at)
-
-
-def test_the_figure_pairs_theirs_with_ours_and_writes_the_verdict():
-    figure = paired(ROWS[:3], LIGHT, logarithmic=True)
-    by_name = {trace.name: trace for trace in figure.data if trace.name}
-    assert list(by_name["theirs (printed)"].x) == [10, 20, 30]
-    assert list(by_name["ours (computed)"].x) == [10.5, 24, 90]
-    assert list(by_name["lower bound"].x) == [9]
-    texts = [note.text.replace("\u00a0", " ") for note in figure.layout.annotations]
-    assert texts == ["<b>✓</b> match +5 %", "<b>≈</b> trend +20 %", "<b>✗</b> differs +200 %"]
-    low, high = figure.layout.xaxis.range
-    assert 10**low < 9 < 90 < 10**high
-    unprinted = paired(ROWS[3:], LIGHT)
-    assert not next(one for one in unprinted.data if one.name == "theirs (printed)").x

@@ -9,7 +9,6 @@ from tests.topox_ui.conftest import (
     address,
     bring,
     buttons,
-    chart,
     metric,
     press,
     the_error,
@@ -29,10 +28,6 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.home.samples import FINDINGS
 
 
-def links(at, page=""):
-    return [one.proto for one in at.get("page_link") if one.proto.page.endswith(page)]
-
-
 def loaded(at):
     return at.session_state["loaded"]
 
@@ -45,19 +40,11 @@ def bring_cluster(at, cluster):
     return bring(at, "up_cluster", "mine.cluster.json", dump_cluster(cluster))
 
 
-def test_an_empty_home_says_what_a_switch_is_and_offers_every_sample(visit):
-    at = visit()
-    assert "An optical circuit switch is cheap and fast, but slow to change." in words(at)
-    pictures = [one.proto.body for one in at.get("html") if "<img" in one.proto.body]
-    assert len(pictures) == 2 and all('alt="' in one for one in pictures)
-    assert {one.label for one in links(at, "Schedule")} >= {s.title for s in SAMPLES.values()}
-
-
 def test_a_card_leads_to_its_schedule_and_takes_no_what_if_of_another_job_along(visit):
     at = visit(sample="fsdp", port_gbps="400", **{"cost.pue": "2", "degree": "1"})
-    card = next(one for one in links(at, "Schedule") if one.label == SAMPLES["blackboard"].title)
+    title = SAMPLES["blackboard"].title
+    (card,) = [one.proto for one in at.get("page_link") if one.proto.label == title]
     assert parse_qs(card.query_string) == {"cost.pue": ["2"], "sample": ["blackboard"]}
-    assert "sharded weights (fsdp)" in chart(at, "path")["layout"]["yaxis"]["ticktext"]
 
 
 @pytest.mark.parametrize(
@@ -157,19 +144,14 @@ def test_a_workload_is_generated_with_its_parameters_in_the_address(visit):
     unbroken(at.number_input(key="p_llama3-8b_pipeline").set_value(33).run())
     assert "must leave every stage a layer" in the_error(at)
     assert at.button(key="generate").disabled
-    at.number_input(key="p_llama3-8b_pipeline").set_value(1).run()
-    unbroken(at.number_input(key="p_llama3-8b_tensor").set_value(1).run())
-    assert not at.error and "Does not fit" in words(at) and not at.button(key="generate").disabled
-    at.number_input(key="p_llama3-8b_tensor").set_value(8).run()
     at.number_input(key="p_llama3-8b_pipeline").set_value(2).run()
     assert "in closed form" in words(at) and "32 GPUs in 4 servers" in words(at)
     at.selectbox(key="machine_llama3-8b").select("a100").run()
     assert at.number_input(key="p_llama3-8b_tflops_1").value == MACHINES["a100"].tflops
-    press(at, "generate")
+    given = address(press(at, "generate"))
     assert not at.error and loaded(at).cluster.servers == 4
-    given = address(at)
-    assert (given["workload"], given["set.pipeline"]) == ("llama3-8b", "2")
-    assert given["set.tflops"] == "312.0"
+    wanted = {"workload": "llama3-8b", "set.pipeline": "2", "set.tflops": "312.0"}
+    assert given.items() >= wanted.items()
     # The form shows what is loaded, also after a reload of the page.
     again = visit(way="generate", **given)
     assert again.number_input(key="p_llama3-8b_pipeline_1").value == 2
