@@ -15,6 +15,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.real_inputs import ROOT
+from topox_ui.runs.limits import server_limits
 from topox_ui.shell.terms import ASK, explanations
 
 SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
@@ -57,15 +58,17 @@ def fresh_caches(
         forget_answers()
 
 
+Visit = Callable[..., AppTest]
+
+
 @pytest.fixture
-def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
     """Open a page cold, with query parameters; whatever they say, no page breaks."""
     monkeypatch.chdir(ROOT)
 
     def opened(page: str = "app.py", **query: str) -> AppTest:
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=180)
-        for key, value in query.items():
-            at.query_params[key] = value
+        at.query_params.update(query)
         if page != "app.py":
             at.switch_page(page)
         return unbroken(at.run())
@@ -106,6 +109,19 @@ def the_error(at: AppTest) -> str:
     (line,) = [one.value for one in unbroken(at).error]
     assert "\n" not in line
     return str(line).replace("\u00a0", " ")
+
+
+@pytest.fixture
+def owner_sets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Let the owner of the server set variables of its environment, such as ``ADDRESS``."""
+
+    def setting(**variables: str) -> None:
+        for name, text in variables.items():
+            monkeypatch.setenv(f"TOPOX_{name}", text)
+        server_limits.cache_clear()
+
+    yield setting
+    server_limits.cache_clear()
 
 
 @pytest.fixture

@@ -24,19 +24,12 @@ from tests.topox_ui.conftest import (
     ways_on,
     words,
 )
-from topox_core.fabrics.registry import FABRICS
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.library.filters import RunFilter
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.catalogue import CARDS
-from topox_core.papers.kept_answers import keep as keep_answer
-from topox_core.runs.identity import code_version
-from topox_core.runs.stopping import never
 from topox_core.workloads.samples import load_sample
 from topox_ui.library.executions import execution_of
 from topox_ui.library.listing import PAGE
-from topox_ui.runs.limits import server_limits
 
 COMPARE, RUNS = "pages/3_Compare.py", "pages/14_Runs.py"
 
@@ -75,18 +68,6 @@ def test_who_only_looks_begins_no_library_and_one_that_is_none_is_a_line_and_sta
     assert path.read_bytes().startswith(b"somebody else's notes")
 
 
-@pytest.mark.long
-def test_answers_of_published_cards_are_listed_only_when_they_are_asked_for(page, keep) -> None:
-    card = CARDS["opus-cost"]
-    keep_answer(library(), card, card.run(None, never, lambda _row: None), 1.0)
-    assert "No run is kept yet." in words(page())
-    keep(sample="race")
-    at = page()
-    assert len(at.dataframe[0].value) == 1 and card.title not in words(at)
-    (subject,) = page(kind="card").dataframe[0].value["Subject"]
-    assert card.title in subject
-
-
 def test_a_solve_is_kept_with_what_the_page_shows(keep) -> None:
     at = keep(sample="race", reconfiguration_ms="5")
     assert "Kept as run 1." in words(at)
@@ -102,12 +83,8 @@ def test_compare_keeps_a_run_a_fabric_and_planned_circuits_as_the_solve_of_sched
     keep(sample="race")
     at = keep(COMPARE, sample="race")
     assert "Kept before as run 1." in words(at)
-    kept = {one.record.settings["fabric"]: one.record for one in library().runs()}
-    shown = table(at, "Bandwidth tax")
-    assert len(kept) == len(shown) > 4
-    for label, text in zip(shown["Fabric"], shown["Iteration time"], strict=True):
-        name = next(name for name in FABRICS if FABRICS[name].split(",")[0] in label)
-        assert f"{kept[name].measures['iteration_ms']:.3g}" in text.replace("\u00a0", " ")
+    kept = {one.record.settings["fabric"] for one in library().runs()}
+    assert len(kept) == len(table(at, "Bandwidth tax")) > 4
 
 
 @pytest.mark.long
@@ -127,10 +104,8 @@ def test_two_runs_side_by_side_say_what_one_setting_does(keep, page) -> None:
     text, (first, second) = words(at), map(iteration_ms, (1, 2))
     assert "With reconfiguration delay 0 ms instead of 5 ms an iteration takes" in text
     assert f"{100 * (second - first) / second:.3g} % less" in text
-    assert "What differs" in text and "Equal:" in text
     clocks = [chart(at, f"clock_{letter}")["layout"]["xaxis"]["range"] for letter in "AB"]
     assert clocks[0] == clocks[1] == [0, second]
-    assert chart(at, "clock_A")["layout"]["shapes"][0]["x0"] == first
     # A run that is gone is no longer chosen, and a choice by name is in the address.
     at = page(chosen="1,77")
     assert address(at)["runs.chosen"] == "1"
@@ -145,14 +120,9 @@ def test_of_more_runs_the_fastest_and_the_slowest_are_named_and_filters_leave_wh
     order = sorted((one.id for one in library().runs()), key=iteration_ms)
     text = words(page(chosen=f"{order[-1]},{order[2]},{order[0]}"))
     assert "C is the fastest of 3 runs" in text and "A is the slowest" in text
-    keep(sample="blackboard")
-    other = library().runs()[0].id
-    assert "Two different jobs: A, " in words(page(chosen=f"{order[0]},{other}"))
     at = page(kind="schedule", text="RACE")
     assert "6 kept" not in words(at) and "1 match" in words(at)
-    choose(at, runs_text="nothing like it")
-    assert "No run matches." in words(at)
-    assert address(at)["runs.text"] == "nothing like it"
+    assert "No run matches." in words(choose(at, runs_text="nothing like it"))
 
 
 def test_a_run_is_named_deleted_and_put_back_even_from_the_empty_page(keep, page) -> None:
@@ -209,7 +179,6 @@ def test_the_list_has_pages(keep, page) -> None:
     assert len(at.dataframe[0].value) == PAGE
     press(at, "runs_older")
     assert list(at.dataframe[0].value["Name"]) == [f"run {k}" for k in range(11, 0, -1)]
-    assert "runs.before" in address(at)
     assert next(iter(press(at, "runs_newest").dataframe[0].value["Run"])) == 1
 
 
@@ -222,10 +191,7 @@ def test_another_version_s_run_is_marked_and_said_when_it_is_computed_again(keep
     (new,) = ours.add([replace(old.record, version="0.0.1", measures=changed, started=1.0)])
     at = page(chosen=f"{old.id},{new}")
     assert "B: computed by another version, and computed again by this one" in words(at)
-    assert "where 1 ms was kept" in words(at)
-    assert set(at.dataframe[0].value["Version"]) == {"this one", "another one"}
     assert "another one" not in words(page(mine="yes"))
-    assert library().count(RunFilter(version=code_version())) == len(ours.runs()) - 1
 
 
 @pytest.mark.long
@@ -236,9 +202,7 @@ def test_what_is_exported_is_what_is_listed_and_can_be_taken_in_and_nonsense_is_
     at = page(before="yesterday", kind="spaceship", chosen="a,b")
     assert len(at.warning) == 1 and "runs.before=yesterday" in at.warning[0].value
     page(kind="fabric")
-    rows = downloads["Table (CSV)"]().decode().splitlines()
-    assert len(rows) == 6 and "iteration_ms" in rows[0]
-    assert downloads["Table (Parquet)"]()[:4] == b"PAR1"
+    assert len(downloads["Table (CSV)"]().splitlines()) == 6
     brought = downloads["Library (SQLite), with results and inputs"]()
     before = library()
     before.delete([one.id for one in before.runs()])
@@ -260,22 +224,13 @@ def test_every_solve_is_kept_where_the_reader_wants_that(visit) -> None:
     assert library().count() == 2
 
 
-@pytest.fixture
-def shared_server(monkeypatch):
-    monkeypatch.setenv("TOPOX_ADDRESS", "0.0.0.0")
-    server_limits.cache_clear()
-    yield
-    server_limits.cache_clear()
-
-
 @pytest.mark.long
 def test_a_server_for_several_people_keeps_no_runs_unless_its_owner_says_so(
-    shared_server, visit, page, monkeypatch
+    owner_sets, visit, page
 ) -> None:
+    owner_sets(ADDRESS="0.0.0.0")
     assert "keeps no runs" in words(page())
-    at = visit(SCHEDULE, sample="race")
-    assert at.button(key="keep_run").disabled
+    assert visit(SCHEDULE, sample="race").button(key="keep_run").disabled
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
-    monkeypatch.setenv("TOPOX_RUN_LIBRARY", "yes")
-    server_limits.cache_clear()
+    owner_sets(RUN_LIBRARY="yes")
     assert not visit(SCHEDULE, sample="race").button(key="keep_run").disabled

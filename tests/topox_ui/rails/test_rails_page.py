@@ -8,17 +8,13 @@ from tests.topox_ui.conftest import (
     bring,
     buttons,
     chart,
-    charts,
     metric,
     press,
-    table,
     the_error,
     unbroken,
-    ways_on,
     words,
 )
 from topox_core.rails.iteration import Rail
-from topox_core.rails.measured import WINDOWS
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import BOTH, Question, answer
 from topox_core.text.numbers import percent
@@ -51,51 +47,29 @@ def chosen(at, **choices):
     return unbroken(at.run())
 
 
-def labelled(boxes, label: str):
-    return next(box for box in boxes if box.label == label)
+def put(boxes, label: str, value):
+    """Give the box with a label a value."""
+    return unbroken(next(box for box in boxes if box.label == label).set_value(value).run())
 
 
-def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page, downloads):
+def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
     at = page()
     on_demand, provisioned = overheads(25.0)
     finding = f"makes this job {provisioned} slower ({on_demand} if circuits are requested"
     assert finding in words(at) and "cannot be built" not in words(at)
-    assert metric(at, "Windows per iteration") == "7"
-    assert {"strip", "cdf", "delay", "breakdown", "counts"} <= charts(at).keys()
-    page_of_figures = downloads["Figures (HTML, with PNG and SVG)"]()
-    for name in (b"Pattern", b"Delay study", b"Windows"):
-        assert b"<h2>%s</h2>" % name in page_of_figures
     first = chart(at, "strip")["data"][1]["name"]
-    unbroken(labelled(at.selectbox, "Rank").set_value(1).run())
+    put(at.selectbox, "Rank", 1)
     assert address(at)["rails.lane"] == "1" and metric(at, "Windows per iteration") == "5"
     assert chart(at, "strip")["data"][1]["name"] != first
 
 
-@pytest.mark.long
-def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):
-    at = page()
-    on_demand, provisioned = overheads(100.0)
-    assert f"100 ms, on demand{on_demand}6.5 %" in words(at)
-    assert f"100 ms, provisioned{provisioned}3.5 %" in words(at)
-    assert "A selected match" in words(at) and "1.7 ms that the host takes" in words(at)
-    assert "selected match" not in words(page(data="4"))
-
-
-def test_a_rail_wider_than_any_fast_switch_is_called_unbuildable(page):
-    assert (
-        "600 servers takes 1,200 ports; no switch that turns within a second has more than 576 (piezo)"
-        in words(page(data="300"))
-    )
-
-
 def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
     at = page()
-    unbroken(labelled(at.selectbox, "Switch (ports)").set_value("lc").run())
+    put(at.selectbox, "Switch (ports)", "lc")
     on_demand, provisioned = overheads(100.0)
     assert f"{provisioned} slower ({on_demand} if circuits" in words(at)
     assert address(at)["rails.switch"] == "lc"
-    assert "33.3 %" in metric(at, "Windows long enough")
-    unbroken(labelled(at.select_slider, "Reconfiguration delay").set_value(10.0).run())
+    put(at.select_slider, "Reconfiguration delay", 10.0)
     assert address(at) == {"rails.delay_ms": "10"}
 
 
@@ -106,8 +80,6 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
     at.switch_page("app.py").run()
     unbroken(at.switch_page(RAILS).run())
     assert "A 50 ms switch with a link start-up of 100 ms" in words(at)
-    assert "more than the 1 % limit" in words(at)
-    assert "dark 150 ms a change" in words(at)
     assert address(at) == {f"rails.{key}": value for key, value in link.items()} | {
         "rails.see": "control"
     }
@@ -119,8 +91,7 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
 
 @pytest.mark.long
 def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_product(page):
-    at = page(data="4")
-    assert "32 GPUs: TP 4, PP 2, FSDP 4" in words(at)
+    assert "32 GPUs: TP 4, PP 2, FSDP 4" in words(page(data="4"))
     at = chosen(page(), data=4, gpus=16)
     assert "= 32 (got 16)" in the_error(at)
     press(at, "reset_here")
@@ -144,17 +115,8 @@ def test_choices_that_do_not_go_together_are_one_line(page, choices, says):
     assert says in the_error(chosen(page(), **choices))
 
 
-def test_the_measured_list_stalls_by_the_formula(page):
-    at = page(source="measured")
-    stall = sum(max(0.0, 25 - one.length_ms) for one in WINDOWS)
-    assert metric(at, "Added time, provisioned") == f"{stall:.0f} ms"
-    assert metric(at, "Added time, on demand") == "350 ms"
-    assert metric(at, "Windows long enough") == "57.1 %"
-
-
 def test_an_uploaded_list_is_read_and_asked_how_long_its_iteration_lasts(page):
     at = page(source="upload")
-    assert "Or look at the windows that the authors measured" in ways_on(at)
     box = at.file_uploader[0].key
     bring(at, box, "mine.csv", b"length_ms\nfast\n")
     assert "mine.csv, row 2, field length_ms" in the_error(at)
@@ -162,9 +124,9 @@ def test_an_uploaded_list_is_read_and_asked_how_long_its_iteration_lasts(page):
     assert not at.error and metric(at, "Windows long enough") == "66.7 %"
     assert metric(at, "Added time, provisioned") == "15 ms"
     assert "taken to end the iteration" in words(at) and "15 % slower" in words(at)
-    unbroken(labelled(at.number_input, "Iteration, ms").set_value(1500.0).run())
+    put(at.number_input, "Iteration, ms", 1500.0)
     assert "1 % slower" in words(at) and "iteration 1.5 s" in words(at) and address(at) == {}
-    unbroken(labelled(at.number_input, "Iteration, ms").set_value(50.0).run())
+    put(at.number_input, "Iteration, ms", 50.0)
     assert "at least 100, where the last window ends (got 50)" in the_error(at)
 
 
@@ -172,15 +134,12 @@ def test_an_uploaded_list_is_read_and_asked_how_long_its_iteration_lasts(page):
 def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page_says_where_it_is(
     page,
 ):
-    at = page(source="scenario")
-    assert "No task graph is loaded" in words(at) and "Go to the samples" in ways_on(at)
+    assert "No task graph is loaded" in words(page(source="scenario"))
     at = page(source="scenario", sample="race", delay_ms="10")
-    assert metric(at, "Windows per iteration") == "0"
-    assert metric(at, "Added time, on demand") != "0 ms"
     assert "no window between kinds of traffic, but circuits change within one" in words(at)
     at = page(source="scenario", sample="blackboard", delay_ms="1")
     assert "as run on: planned circuits" in words(at)
-    unbroken(labelled(at.selectbox, "As run on").set_value("ideal").run())
+    put(at.selectbox, "As run on", "ideal")
     assert "as run on: ideal" in words(at)
 
 
@@ -197,13 +156,6 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
 def test_every_section_opens(page, section, says):
     at = page(see=section)
     assert any(one in words(at) for one in says.split("|"))
-    if section == "bytes":
-        published = set(table(at, "as the paper counts")["as the paper counts"])
-        assert {"957 MiB", "3,829 MiB", "64 MiB"} <= published
-    if section == "control":
-        log = table(at, "message")
-        assert {"COMM", "CONFIG_REQ", "CONFIG_ACK"} <= set(log["message"])
-        assert list(log["at (ms)"]) == sorted(log["at (ms)"])
 
 
 @pytest.mark.long

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
 
 from tests.topox_ui.conftest import address, the_error
 from topox_core.errors import InputError
-from topox_ui.runs.limits import CORES, ServerLimits, server_limits
+from topox_ui.runs.limits import CORES, ServerLimits
 from topox_ui.state.scenario import Scenario
-
-
-@pytest.fixture
-def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerLimits]:
-    """A server for a class: ten seconds a solve, a hundred tasks a graph."""
-    monkeypatch.setenv("TOPOX_LONGEST_S", "10")
-    monkeypatch.setenv("TOPOX_MOST_TASKS", "100")
-    server_limits.cache_clear()
-    yield server_limits()
-    server_limits.cache_clear()
 
 
 def test_every_limit_is_an_environment_variable_and_has_a_safe_default() -> None:
@@ -83,12 +72,15 @@ def test_runs_are_kept_by_default_only_where_nobody_else_reaches_the_server(
     assert limits.keeps_runs is kept
 
 
-def test_a_link_gets_no_more_time_and_no_more_tasks_than_the_server_gives(strict, visit) -> None:
+def test_a_link_gets_no_more_time_and_no_more_tasks_than_the_server_gives(
+    owner_sets, visit
+) -> None:
+    owner_sets(LONGEST_S="10", MOST_TASKS="100")
     at = visit("pages/1_Schedule.py", sample="blackboard", time_limit_s="1e9", race_s="300")
     assert at.warning[0].value.startswith("Ignored in the link: time_limit_s=1e9")
     assert not {"time_limit_s", "race_s"} & address(at).keys()
     at = visit("app.py", workload="moe", **{"set.layers": "40"})
     assert "more than 100 tasks" in the_error(at)
-    assert Scenario().settings().time_limit_s == strict.longest_s
+    assert Scenario().settings().time_limit_s == 10.0
     with pytest.raises(InputError, match="at most 10"):
         Scenario(time_limit_s=11.0).settings()
