@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
+from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Problem, SwitchNetwork
 from topox_core.schedule.search.local_search import LocalSearch
@@ -139,74 +143,81 @@ def random_problem(
     return build(durations, transfers, edges, fabric, devices, ticks_per_slot)
 
 
-def brute_force(problem: Problem) -> int:
-    """Return the optimum in ticks by trying all starts within T, for T = 0, 1, 2, ...
+@dataclass
+class Trying:
+    """Every start in the windows, one task after another, in order or at random; shares no code with any engine."""
 
-    Counts circuits slot by slot from the network itself, not from the problem's capacities.
-    """
-    duration = problem.duration.tolist()
-    before = [
-        problem.pred_idx[problem.pred_ptr[j] : problem.pred_ptr[j + 1]].tolist()
-        for j in range(problem.n)
-    ]
-    tail = list(duration)
-    for j in reversed(range(problem.n)):
-        for i in before[j]:
-            tail[i] = max(tail[i], duration[i] + tail[j])
-    horizon = max((j_tail for j_tail in tail), default=0)
-    while not _fits(problem, before, tail, horizon, []):
-        horizon += 1
-    return horizon
+    problem: Problem
+    windows: Windows
+    horizon: int
+    random: random.Random | None = None
+    most: float = math.inf  # starts tried before it is given up
+    tried: int = 0
+    start: dict[int, int] = field(default_factory=dict)
 
+    def schedule(self) -> np.ndarray | None:
+        """A schedule; None if there is none. ``tried`` beyond ``most``: nothing is known."""
+        if not self._place(self.problem.order.tolist()):
+            return None
+        return np.array([self.start[j] for j in range(self.problem.n)], np.int64)
 
-def _fits(
-    problem: Problem, before: list[list[int]], tail: list[int], horizon: int, start: list[int]
-) -> bool:
-    j = len(start)  # tasks of random problems are in topological order
-    if j == problem.n:
-        return True
-    step = problem.ticks_per_slot if problem.on_grid[j] else 1
-    earliest = max((start[i] + int(problem.duration[i]) for i in before[j]), default=0)
-    for t in range(-(-earliest // step) * step, horizon - tail[j] + 1, step):
-        if _allowed(problem, [*start, t]) and _fits(problem, before, tail, horizon, [*start, t]):
+    def _place(self, left: list[int]) -> bool:
+        if not left:
             return True
-    return False
-
-
-def _allowed(problem: Problem, start: list[int]) -> bool:
-    """Whether the newest task agrees with those placed before: its device, and every slot's circuits."""
-    net = problem.network
-    assert net is not None
-    j = len(start) - 1
-    opened, closed = start[j], start[j] + int(problem.duration[j])
-    if not problem.on_grid[j]:
-        return not any(
-            problem.device[i] == problem.device[j] >= 0
-            and problem.duration[i] > 0
-            and opened < closed
-            and start[i] < closed
-            and opened < start[i] + int(problem.duration[i])
-            for i in range(j)
-        )
-    for t in range(opened, closed, problem.ticks_per_slot):
-        active = [
-            (int(net.source[i]), int(net.destination[i]))
-            for i in range(j + 1)
-            if problem.on_grid[i] and start[i] <= t < start[i] + int(problem.duration[i])
-        ]
-        circuits = sorted(set(active)) if net.shares else active
-        for server in range(net.servers):
-            out = sum(x == server for x, _ in circuits)
-            into = sum(y == server for _, y in circuits)
-            used = (out + into,) if net.half_duplex else (out, into)
-            if (
-                max(out, into) > net.switches * net.ports_on_switch
-                or max(used) > net.ports_per_server
-            ):
+        p, (j, *others) = self.problem, left
+        ready = max((self._end(i) for i in predecessors(p, j)), default=0)
+        last = min(self.windows.latest[j], self.horizon - p.duration[j])
+        starts = range(self.windows.earliest[j], last + 1, self.windows.clock[j])
+        order = self.random.sample(starts, len(starts)) if self.random else starts
+        for t in (t for t in order if t >= ready):
+            self.tried += 1
+            if self.tried > self.most:
                 return False
-        if len(circuits) > net.switches * net.circuits_per_switch:
-            return False
-    return True
+            self.start[j] = t
+            if self._free(j) and self._place(others):
+                return True
+            del self.start[j]
+        return False
+
+    def _end(self, i: int) -> int:
+        return self.start[i] + int(self.problem.duration[i])
+
+    def _free(self, j: int) -> bool:
+        """Whether no device and no resource is overdrawn while a task runs: more is used only where one begins."""
+        p, end = self.problem, self._end(j)
+        for t in {t for t in self.start.values() if self.start[j] <= t < end}:
+            now = [i for i, since in self.start.items() if since <= t < self._end(i)]
+            if p.device[j] >= 0 and sum(p.device[i] == p.device[j] for i in now) > 1:
+                return False
+            circuits: defaultdict[int, dict[int, int]] = defaultdict(dict)
+            for i in now:
+                uses = slice(p.demand_ptr[i], p.demand_ptr[i + 1])
+                # A circuit of its own, or the one that its pair shares.
+                circuit = -1 - i if p.pair[i] < 0 else int(p.pair[i])
+                for r, amount in zip(p.demand_resource[uses], p.demand_amount[uses], strict=True):
+                    circuits[r][circuit] = amount
+            if any(sum(drawn.values()) > p.capacity[r] for r, drawn in circuits.items()):
+                return False
+        return True
+
+
+def predecessors(problem: Problem, j: int) -> list[int]:
+    return problem.pred_idx[problem.pred_ptr[j] : problem.pred_ptr[j + 1]].tolist()
+
+
+def brute_force(problem: Problem) -> int:
+    """Return the optimum in ticks by trying all starts within T, for T from the longest chain on."""
+    tail = problem.duration.copy()
+    for j in reversed(problem.order):
+        for i in predecessors(problem, j):
+            tail[i] = max(tail[i], problem.duration[i] + tail[j])
+    clock = np.where(problem.on_grid, problem.ticks_per_slot, 1)
+
+    def fits(horizon: int) -> bool:
+        given = Windows(np.zeros_like(tail), horizon - tail, clock)
+        return Trying(problem, given, horizon).schedule() is not None
+
+    return next(filter(fits, count(int(tail.max(initial=0)))))
 
 
 def searched(planner: Planner, plan: SchedulePlan, seed: int, candidates: int) -> SchedulePlan:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.conftest import some
 from tests.topox_core.schedule.fake_solvers import solved_by_cpsat
-from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, random_problem
+from tests.topox_core.schedule.problem_builder import Fabric, Trying, makespan, random_problem
 from tests.topox_core.schedule.test_exact_engines import sample
 from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule, windows
 from topox_core.schedule.circuits.held_ports import (
     Solution,
-    one_after_another,
     ports_of,
     solution_violation,
     with_set_ups,
@@ -28,7 +27,7 @@ from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
-from topox_core.schedule.engines.port_turns import Follows, kept_apart, sides_in_turn
+from topox_core.schedule.engines.port_turns import kept_apart, sides_in_turn
 from topox_core.schedule.engines.set_ups_size import neighbourhoods_fit
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
@@ -50,62 +49,6 @@ FABRICS = {
     "binding total": Fabric(servers=4, circuits_per_switch=2),
     "eq. 6 shared": Fabric(servers=3, shares=True),
 }
-
-
-@dataclass
-class Trying:
-    """Every start in the windows, one task after another in a random order of starts; shares no code with any engine."""
-
-    problem: Problem
-    windows: Windows
-    horizon: int
-    random: random.Random
-    most: int = 1_000  # starts tried before it is given up
-    tried: int = 0
-    start: dict[int, int] = field(default_factory=dict)
-
-    def schedule(self) -> Int | None:
-        """A schedule; None if there is none. ``tried`` beyond ``most``: nothing is known."""
-        if not self._place(self.problem.order.tolist()):
-            return None
-        return np.array([self.start[j] for j in range(self.problem.n)], np.int64)
-
-    def _place(self, left: list[int]) -> bool:
-        if not left:
-            return True
-        p, (j, *others) = self.problem, left
-        before = p.pred_idx[p.pred_ptr[j] : p.pred_ptr[j + 1]].tolist()
-        ready = max((self.start[i] + int(p.duration[i]) for i in before), default=0)
-        last = min(self.windows.latest[j], self.horizon - p.duration[j])
-        starts = range(self.windows.earliest[j], last + 1, self.windows.clock[j])
-        for t in self.random.sample(starts, len(starts)):
-            self.tried += t >= ready
-            if self.tried > self.most:
-                return False
-            self.start[j] = t
-            if t >= ready and self._free(j) and self._place(others):
-                return True
-            del self.start[j]
-        return False
-
-    def _free(self, j: int) -> bool:
-        """Whether no device and no resource of a task is overdrawn while it runs."""
-        p = self.problem
-        end = {i: since + int(p.duration[i]) for i, since in self.start.items()}
-        for t in range(self.start[j], end[j]):
-            now = [i for i, since in self.start.items() if since <= t < end[i]]
-            if p.device[j] >= 0 and sum(p.device[i] == p.device[j] for i in now) > 1:
-                return False
-            circuits: dict[int, dict[int, int]] = {}
-            for i in now:
-                uses = slice(p.demand_ptr[i], p.demand_ptr[i + 1])
-                # A circuit of its own, or the one that its pair shares.
-                circuit = -1 - i if p.pair[i] < 0 else int(p.pair[i])
-                for r, amount in zip(p.demand_resource[uses], p.demand_amount[uses], strict=True):
-                    circuits.setdefault(r, {})[circuit] = amount
-            if any(sum(drawn.values()) > p.capacity[r] for r, drawn in circuits.items()):
-                return False
-        return True
 
 
 def middle_of(problem: Problem, slack: int) -> Middle:
@@ -163,8 +106,13 @@ def test_a_neighbourhood_has_a_schedule_exactly_where_the_whole_has_one_around_w
         problem = random_problem(seed, fabric, 8, 1 + seed % 5 // 4, longest=2, density=0.1)
         middle = middle_of(problem, slack=seed % 3 - 1)
         for chosen in stretches(middle, seed):
-            inner = Trying(chosen.problem, chosen.windows, chosen.horizon, random.Random(seed))
-            outer = Trying(problem, pinned(middle, chosen), chosen.horizon, random.Random(seed))
+            inner, outer = (
+                Trying(of, given, chosen.horizon, random.Random(seed), most=1_000)
+                for of, given in (
+                    (chosen.problem, chosen.windows),
+                    (problem, pinned(middle, chosen)),
+                )
+            )
             tried, fits_whole = inner.schedule(), outer.schedule() is not None
             if max(inner.tried, outer.tried) > inner.most:
                 continue
@@ -213,21 +161,6 @@ def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
     assert violation(BUSY, known.start) is None
 
 
-def test_tasks_that_are_not_free_follow_one_another_and_a_free_one_may_lead_or_follow_each():
-    """Server 0 sends to 1, to 2 and to 1 again, a slot each, with a delay of two: neighbours on its port keep two apart."""
-    problem = with_set_ups(build([1, 1, 1], {0: (0, 1), 1: (0, 2), 2: (0, 1)}, []), 2)
-    known = one_after_another(problem)
-    sides, given = sides_in_turn(problem, known), windows(problem, 20)
-
-    def pairs(*free: int) -> set[Follows]:
-        return set(kept_apart(problem, sides, known, np.isin(np.arange(3), free), given))
-
-    at_server_0 = {Follows(0, 1, 2, False, False), Follows(1, 2, 2, False, False)}
-    at_server_1 = {Follows(0, 2, 0, False, False)}
-    assert pairs() == at_server_0 | at_server_1
-    assert pairs(1) == at_server_1 | {Follows(0, 1, 2, True, True), Follows(2, 1, 2, True, True)}
-
-
 def test_every_schedule_keeps_the_turns_that_it_says():
     fabric = Fabric(servers=4, switches=2, ports_on_switch=1, ports_per_server=2)
     for seed in range(20):
@@ -254,14 +187,3 @@ def test_what_neighbourhoods_with_set_ups_find_keeps_every_rule():
     assert answer.message == ""
     assert solution_violation(problem, Solution(answer.start, answer.ports)) is None
     assert answer.bound <= answer.makespan(problem) <= makespan(problem, limits.start)
-
-
-@pytest.mark.parametrize(
-    ("fabric", "fit"),
-    [
-        (Fabric(servers=4, switches=2, ports_on_switch=1, ports_per_server=2), True),
-        (Fabric(servers=4, switches=1, ports_on_switch=2, ports_per_server=2), False),
-    ],
-)
-def test_neighbourhoods_with_set_ups_need_one_port_a_switch(fabric, fit):
-    assert neighbourhoods_fit(with_set_ups(random_problem(0, fabric), 1)) == fit
