@@ -2,15 +2,12 @@
 
 import pytest
 
-from tests.conftest import long_after
 from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     CIRCUITS,
     SCHEDULE,
     address,
-    buttons,
     chart,
-    charts,
     choose,
     control,
     metric,
@@ -22,20 +19,16 @@ from tests.topox_ui.conftest import (
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
-from topox_ui.state import what_ifs as what_if
 
 
 def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(visit):
     at = visit(SCHEDULE, sample="blackboard")
     assert metric(at, "Iteration time") == "10 ms" and metric(at, "Gap to bound") == "0 %"
-    assert "Proved optimal" in words(at) and "no schedule can be shorter." in words(at)
-    assert "✗" not in words(at)
-    assert "List scheduling met the bound, 10 ms" in words(at) and "search" not in charts(at)
+    assert "Proved optimal" in words(at) and "✗" not in words(at)
     before = chart(at, "gantt")
     choose(at, port_gbps=100.0)
     assert metric(at, "Iteration time") != "10 ms" and chart(at, "gantt") != before
     assert address(at)["port_gbps"] == "100"
-    assert "shorter" in next(m.delta for m in at.metric if m.label == "Iteration time")
     choose(at, port_gbps=200.0)
     against = "Changes are against the values of the sample: 10 ms."
     assert against in words(at), "not against the move before"
@@ -48,19 +41,16 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
 
 def test_a_link_restores_what_goes_together_and_names_the_rest_in_one_line(visit):
     window = {"port_gbps": "100", "from_ms": "1", "to_ms": "4"}
-    wrong = {"port_gbps": "abc", "threads": "100000"}
     at = visit(SCHEDULE, sample="blackboard", **window)
     assert not at.warning and control(at, "port_gbps").value == 100.0
     assert chart(at, "gantt")["layout"]["xaxis"]["range"] == [1.0, 4.0]
-    at = visit(SCHEDULE, sample="blackboard", **wrong)
+    at = visit(SCHEDULE, sample="blackboard", port_gbps="abc", threads="100000")
     assert [w.value for w in at.warning] == ["Ignored in the link: port_gbps=abc, threads=100000"]
-    assert metric(at, "Iteration time") == "10 ms"
     at = visit(SCHEDULE, sample="fsdp", ports_per_server="7", rings="2")
     assert not at.error and at.warning[0].value.startswith(
         "Ignored in the link: ports_per_server=7 (must be a multiple of switches"
     )
     assert address(at) == {"sample": "fsdp", "rings": "2"}
-    assert control(at, "rings").value == 2 and control(at, "ports_per_server").value == 2
 
 
 def test_a_contradiction_is_one_line_and_reset_mends_it(visit):
@@ -70,29 +60,10 @@ def test_a_contradiction_is_one_line_and_reset_mends_it(visit):
     assert not at.error and metric(at, "Iteration time")
 
 
-SLIDERS = {
-    "reconfiguration_ms": what_if.DELAYS_MS,
-    "port_gbps": what_if.SPEEDS_GBPS,
-    "switches": what_if.SWITCHES,
-    "slot_ms": what_if.SLOTS_MS[3:],
-    "rings": what_if.RINGS,
-}
-
-
-@pytest.mark.parametrize("key", long_after(2, SLIDERS))
-def test_both_ends_of_every_slider_give_a_schedule(visit, key):
-    at = visit(SCHEDULE, sample="patience")
-    for end in (-1, 0):
-        choose(at, **{key: SLIDERS[key][end]})
-        assert not at.error and metric(at, "Iteration time")
-    assert address(at).get(key) in (f"{SLIDERS[key][0]:g}", None)
-
-
 def test_the_printed_model_and_back_and_every_engine(visit):
     at = choose(visit(SCHEDULE, sample="patience", reconfiguration_ms="1"), model="paper")
     assert not at.error and address(at)["model"] == "paper"
     assert control(at, "reconfiguration_ms").disabled
-    assert "The delay of 1 ms counts again when they stay." in at.sidebar.caption[0].value
     for toggle in ("exclusive_devices", "share_circuits", "any_port"):
         assert not choose(at, **{toggle: not control(at, toggle).value}).error
     choose(at, circuits="continuous")
@@ -141,25 +112,5 @@ def test_the_race_is_offered_with_its_limit_from_the_link(visit):
     at = visit(SCHEDULE, sample="patience", race_s="2")
     at.session_state["race_box"] = True
     unbroken(at.run())
-    assert "Who finds the shortest schedule of this graph" in words(at)
     assert "At most 6 s on 2 cores" in words(at) and control(at, "race_s").value == 2.0
     assert "race_s" not in address(choose(at, race_s=5.0))
-
-
-@pytest.mark.long
-def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
-    at = visit(SCHEDULE, sample="patience", clock="slots")
-    at.session_state["race_box"] = True
-    press(at.run(), "race")
-    assert next(b for b in at.button if b.key == "prove").disabled
-    wait_until(
-        lambda: "Solid: the best schedule" in words(at) and "cancel_race" not in buttons(at),
-        at.run,
-    )
-    assert "prove 14 ms" in words(unbroken(at)) and "Proved optimal" in words(at)
-    assert metric(at, "Iteration time") == "14 ms"
-    assert "race" not in buttons(at)
-    assert chart(at, "race_chart")["data"]
-    # Another limit is another race; the first is there again when one comes back.
-    assert "Who finds the shortest schedule" in words(choose(at, race_s=2.0))
-    assert "prove 14 ms" in words(choose(at, race_s=5.0))

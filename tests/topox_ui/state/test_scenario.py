@@ -4,6 +4,7 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
+from topox_ui.state import what_ifs
 from topox_ui.state.scenario import Scenario
 
 FILE = Cluster(
@@ -99,15 +100,27 @@ def test_every_pair_of_choices_from_the_controls_makes_valid_settings(model):
                 now.with_what_if(FILE, **{key: value}).check_on(FILE)
 
 
+SLIDERS = {
+    "reconfiguration_ms": what_ifs.DELAYS_MS,
+    "port_gbps": what_ifs.SPEEDS_GBPS,
+    "switches": what_ifs.SWITCHES,
+    "slot_ms": what_ifs.SLOTS_MS,
+    "rings": what_ifs.RINGS,
+}
+
+
+@pytest.mark.parametrize("key", SLIDERS)
+def test_every_position_of_a_slider_is_a_setting_that_can_be(key):
+    for value in SLIDERS[key]:
+        chosen(**{key: value}).check_on(FILE)
+
+
 def test_what_is_left_open_is_free_except_in_the_printed_model():
     assert chosen().settings().free == ("rings", "algorithm")
     fixed = chosen(rings=1, all_reduce="tree", broadcast="default")
-    assert fixed.settings().free == ("algorithm",)
-    assert fixed.settings().lowering.rings == 1
-    assert dict(fixed.settings().lowering.algorithm) == {
-        "all_reduce": "tree",
-        "broadcast": "default",
-    }
+    lowering = fixed.settings().lowering
+    assert (fixed.settings().free, lowering.rings) == (("algorithm",), 1)
+    assert dict(lowering.algorithm) == {"all_reduce": "tree", "broadcast": "default"}
     assert fixed.with_what_if(FILE, rings=0, all_reduce="auto", broadcast="auto") == chosen()
     assert chosen(model="paper").settings().free == ()
 

@@ -8,7 +8,6 @@ from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     address,
     bring,
-    chart,
     choose,
     control,
     metric,
@@ -18,13 +17,17 @@ from tests.topox_ui.conftest import (
     unbroken,
     words,
 )
+from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.evaluator import FastEvaluator
-from topox_core.strategy.models import MODELS
+from topox_core.strategy.fabric_table import strategy_table
+from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.network import non_blocking
+from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy_file import dump_strategy
+from topox_core.text.numbers import time as time_words
 from topox_core.training.graph import task_graph
 from topox_core.training.machines import MACHINES
 from topox_core.training.shapes import SHAPES
@@ -59,30 +62,16 @@ def test_the_page_opens_with_a_search_that_wins_and_shows_the_iteration_before_a
     at = visit(STRATEGY, sample="blackboard")
     wait_until(lambda: has_answer(at), at.run)
     assert "less than plain data parallelism" in words(at)
-    assert "62 of 71 operators in 8 parts, not 16" in words(at) and "waits less" in words(at)
-    before, after = (
-        note["text"].replace("\u00a0", " ")
-        for note in chart(at, "before_and_after")["layout"]["annotations"]
-    )
-    assert metric(at, "Data parallelism") in before and metric(at, "Iteration time") in after
     assert address(at) == {"sample": "blackboard"}
 
 
 def test_a_search_ends_with_what_the_core_finds_and_its_answer_is_kept(page):
     at = page()
-    assert "25 operators be split over 4 servers" in words(at)
-    assert any("strategy.model=bert-16" in code.value for code in at.code)
-    assert set(table(at, "cost from")["cost from"]) <= {
-        "measured",
-        "roofline",
-        "measured and roofline",
-    }
     searched(at)
     graph = MODELS["bert-16"].build(4)
     settings = SearchSettings(100, memory_gb=graph.memory_gb)
     found = search(graph, 4, FastEvaluator(graph, non_blocking(4)), settings)
     assert metric(at, "Strategies tried") == f"{found.tried:,}"
-    assert ("none beats" in words(at)) == (found.speed_up <= 1.0005)
     shown = table(at, "first server").set_index("operator")["partitions"].to_dict()
     assert shown == {p.operator: p.partitions for p in found.strategy.placements}
     assert not has_answer(choose(at, strategy_budget=300))
@@ -130,8 +119,6 @@ def test_a_good_strategy_file_leaves_nothing_to_choose(page):
 def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
     at = press(searched(page()), "use_graph")
     assert "is loaded" in at.info[0].value
-    loaded = at.session_state["loaded"]
-    assert loaded.cluster.servers == 4 and loaded.cluster.ports_per_server == 4
     unbroken(at.switch_page("pages/3_Compare.py").run())
     assert not at.error and len(at.dataframe[0].value) == 6
 
@@ -141,10 +128,7 @@ def test_plans_are_ranked_and_the_best_is_the_headline_and_the_job_of_all_pages(
     found = best_plans(SHAPES["llama3-8b"], MACHINES["h100"], 2, 512)
     assert found.best.words in words(at)
     assert metric(at, "Do not fit") == f"{found.too_large:,}"
-    plans = table(at, "TP")
-    assert len(plans) == min(300, found.fitting)
-    parts = plans.loc[:, "compute":].sum(axis=1)
-    assert parts.to_numpy() == pytest.approx(plans["iteration (ms)"].to_numpy())
+    assert len(table(at, "TP")) == min(300, found.fitting)
     loaded = press(at, "use_plan").session_state["loaded"]
     assert loaded.cluster.servers == 2 and loaded.cluster.ports_per_server == 2
     assert loaded.graph.tasks == task_graph(found.best.job).tasks
@@ -154,13 +138,63 @@ def test_another_machine_brings_its_own_figures_and_another_ranking(page):
     at = choose(page("llama3-8b", 2), strategy_gpu_memory_gb=60.0)
     fewer = best_plans(SHAPES["llama3-8b"], replace(MACHINES["h100"], memory_gb=60.0), 2, 512)
     assert metric(at, "Do not fit") == f"{fewer.too_large:,}"
-    assert "Its figures are your own" in words(at)
     choose(at, strategy_machine="h200")
     assert control(at, "strategy_gpu_memory_gb").value == 141.0
     assert best_plans(SHAPES["llama3-8b"], MACHINES["h200"], 2, 512).best.words in words(at)
-    assert address(at)["strategy.machine"] == "h200"
     assert "strategy.gpu_memory_gb" not in address(at)
     # An old link with figures of its own still holds.
     at = page("llama3-8b", 2, gpus="4", gpu_memory_gb="64", gpu_gbps="200")
     machine = replace(MACHINES["h100"], gpus_per_server=4, memory_gb=64.0, nic_gbps=200.0)
     assert best_plans(SHAPES["llama3-8b"], machine, 2, 512).best.words in words(at)
+
+
+# -- judged on a fabric ---------------------------------------------------------------------------
+
+CHOICES = {
+    "strategy.model": "dlrm-16",
+    "strategy.servers": "2",
+    "strategy.ports": "1",
+    "strategy.port_gbps": "10",
+    "strategy.network": "fabric",
+    "strategy.fabric": "provisioned",
+    "strategy.beside": "static",
+    "strategy.delay_ms": "0.1",
+    "strategy.proposals": "0",
+}
+
+
+@pytest.mark.long
+def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fabrics(visit) -> None:
+    found = searched(visit(STRATEGY, **CHOICES))
+    assert not found.error
+    graph = named("dlrm-16").build(2)
+    model = ModelOnCluster(graph, cluster_of(2, 1, 10.0, 0.1))
+    settings = SearchSettings(0, memory_gb=graph.memory_gb)
+    judged = strategy_table(model, ("static", "provisioned"), settings)
+    best = judged.best("provisioned").outcomes["provisioned"]
+    assert metric(found, "Iteration time") == time_words(best.iteration_ms).replace("\u00a0", " ")
+    assert metric(found, "Lower bound") == time_words(best.bound_ms).replace("\u00a0", " ")
+    shown = table(found, "strategy")
+    label = FABRICS["provisioned"]
+    ours = [row.outcomes["provisioned"] for row in judged.rows]
+    assert [f"{one.iteration_ms:.6g} ({one.bound_ms:.6g})" for one in ours] == list(shown[label])
+    assert address(found).items() >= (CHOICES.items() - {("strategy.model", "dlrm-16")})
+
+    # The other fabric of the same table needs no new search.
+    choose(found, strategy_fabric="static", strategy_beside=["provisioned"])
+    assert has_answer(found) and FABRICS["static"] in words(found)
+
+
+@pytest.mark.long
+def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
+    at = visit(STRATEGY, **CHOICES | {"strategy.proposals": "1000", "strategy.servers": "8"})
+    press(at, "search")
+    wait_until(lambda: "proposals" in at.get("progress")[0].proto.text, at.run)
+    press(at, "cancel_on_fabric")
+    wait_until(lambda: has_answer(at), at.run)
+    assert any(m.delta == "stopped by you" for m in at.metric)
+
+
+def test_a_delay_that_no_switch_has_is_one_line(visit) -> None:
+    at = visit(STRATEGY, **CHOICES | {"strategy.delay_ms": "1e9"})
+    assert "reconfiguration_ms" in the_error(searched(at))

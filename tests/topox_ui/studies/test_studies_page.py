@@ -17,15 +17,12 @@ from tests.topox_ui.conftest import (
     press,
     table,
     the_error,
-    traces,
     words,
 )
 from topox_core.library.run_library import RunLibrary
 from topox_core.studies.ready import READY
-from topox_core.studies.slices import wins
-from topox_core.studies.study_file import dump_study, load_study, study_of
-from topox_core.studies.study_run import StudyResult, StudyRun, known_rows, plan_of
-from topox_ui.runs.limits import server_limits
+from topox_core.studies.study_file import load_study, study_of
+from topox_core.studies.study_run import StudyResult, StudyRun, plan_of
 from topox_ui.studies.planning import text_of
 
 STUDIES, RUNS, COMPARE = "pages/13_Studies.py", "pages/14_Runs.py", "pages/3_Compare.py"
@@ -87,24 +84,14 @@ def test_a_study_is_computed_beside_the_page_and_every_point_kept_and_only_once(
     computed(RECORD | {"axes": [{**RECORD["axes"][0], "values": [0, 1]}, *RECORD["axes"][1:]]})
     at = page()
     assert "8 of 12 points are there" in words(at) and "So far " in words(at)
-    assert at.button(key="start_study").label == "Go on"
-    map_text = chart(at, "study_map")["layout"]["annotations"]
-    assert sum(mark["text"] == "·" for mark in map_text) == 2
     press(at, "start_study")
     wait_until(lambda: "✓ 12 points are there" in words(at), at.run)
     assert not at.error and library().count() == 12
-    stored = next(one for one in library().studies() if one.points == 12)
-    assert (stored.kept, stored.state) == (12, "complete")
-    plan = plan_of(study_of(RECORD, "x"), library())
-    found = wins(StudyResult(plan.study, plan.rows(known_rows(plan, library()))))
-    share = round(100 * max(found.by_fabric.values()) / found.settings)
-    assert f"are fastest in {share} % of 6 settings" in words(at)
 
 
 @pytest.mark.long
 def test_pictures_of_a_study_say_what_its_points_say(page, visit) -> None:
-    result = computed(RECORD | {"name": "Kept one"})
-    assert "Kept one, 12 of 12 points" in words(page(None))
+    result = computed(RECORD)
     values = {row.point: row.measures["iteration_ms"] for row in result.rows}
     axes = {"across": "cluster.port_gbps", "up": "cluster.reconfiguration_ms"}
     at = page(at="fabric|1", against="static", **axes)
@@ -113,17 +100,8 @@ def test_pictures_of_a_study_say_what_its_points_say(page, visit) -> None:
         d, s = delays[mark["y"]], speeds[mark["x"]]
         ratio = values[d, s, "reactive"] / values[d, s, "static"]
         assert float(mark["text"].rstrip("x").replace(",", "")) == pytest.approx(ratio, rel=6e-3)
-    assert address(at)["study.against"] == "static"
-    marks = [
-        mark for trace in chart(at, "study_front")["data"] for mark in trace.get("customdata", [])
-    ]
-    runs = {row.run for row in result.rows if row.measures["dollars"] is not None}
-    assert {mark[0] for mark in marks} == runs
-    at = page(along="cluster.reconfiguration_ms", each="fabric")
-    assert list(filter(None, traces(at, "study_lines"))) == ["Fixed circuits", "Circuits on demand"]
     inside = [row for row in result.rows if row.point[0] <= 1.0]
     at = page(see="parallel", ranges="0|0.0|1.0")
-    assert f"{len(inside)} of 12 points lie inside all ranges." in words(at)
     assert list(table(at, "run")["run"]) == [row.run for row in inside]
     assert not any(page(see=face).error for face in ("lines", "table", "build"))
     # A point opens on Compare in its very state.
@@ -131,8 +109,6 @@ def test_pictures_of_a_study_say_what_its_points_say(page, visit) -> None:
     at = press(visit(RUNS, **{"runs.chosen": str(row.run)}), "open_A")
     place = {"sample": "blackboard", "reconfiguration_ms": "5", "port_gbps": "100"}
     assert not at.error and address(at).items() >= place.items()
-    shown = table(at, "Bandwidth tax").set_index("Fabric")["Iteration time"]
-    assert f"{row.measures['iteration_ms']:.3g}" in shown["Fixed circuits"]
 
 
 def test_axes_are_added_changed_and_removed_by_choices(page) -> None:
@@ -172,11 +148,9 @@ def test_a_study_file_is_opened_and_saved(page, downloads) -> None:
     assert not at.error and "Studies · Delay and speed · blackboard" in words(at)
     saved = load_study(downloads["Study (JSON)"](), "saved")
     assert saved.digest == study_of(RECORD, "x").digest
-    assert dump_study(saved) == downloads["Study (JSON)"]()
     computed(RECORD)
     page()
-    rows = downloads["Every point (CSV)"]().decode().splitlines()
-    assert len(rows) == 13 and "iteration_ms" in rows[0]
+    assert len(downloads["Every point (CSV)"]().splitlines()) == 13
 
 
 NOWHERE = {"kind": "files", "graph": "a", "cluster": "b", "digests": {"graph": "0" * 64}}
@@ -210,13 +184,9 @@ def test_the_expected_time_is_measured_beside_the_page(visit) -> None:
 
 
 @pytest.mark.long
-def test_without_a_library_points_stay_in_the_session(page, monkeypatch) -> None:
-    monkeypatch.setenv("TOPOX_RUN_LIBRARY", "no")
-    server_limits.cache_clear()
-    try:
-        at = press(page(), "start_study")
-        wait_until(lambda: "✓ 12 points are there" in words(at), at.run)
-        assert "this server keeps no runs" in words(at)
-        assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
-    finally:
-        server_limits.cache_clear()
+def test_without_a_library_points_stay_in_the_session(page, owner_sets) -> None:
+    owner_sets(RUN_LIBRARY="no")
+    at = press(page(), "start_study")
+    wait_until(lambda: "✓ 12 points are there" in words(at), at.run)
+    assert "this server keeps no runs" in words(at)
+    assert not Path(os.environ["TOPOX_LIBRARY"]).exists()

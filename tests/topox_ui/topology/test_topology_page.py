@@ -7,7 +7,6 @@ import pytest
 
 from tests.topox_ui.conftest import (
     address,
-    chart,
     choose,
     metric,
     press,
@@ -21,7 +20,7 @@ from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.run import FabricOptions
 from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.text.numbers import short, time
+from topox_core.text.numbers import time
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.workloads.samples import load_sample
 
@@ -39,16 +38,9 @@ def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
     found = find_layout(traffic_of(graph, cluster.servers), cluster.ports_per_server)
     settings = Settings.of(engine="list", free=FREE)
     run = compare(graph, cluster, settings, ("static",), FabricOptions())["static"]
-    planned = compare(graph, cluster, settings, ("scheduled",), FabricOptions())["scheduled"]
-    iteration = spoken(run.iteration_ms)
     at = visit(TOPOLOGY, sample="moe")
-    assert (
-        f"Fixed circuits, which never change, take {iteration}, "
-        f"{short(run.iteration_ms / planned.iteration_ms)}× the time of planned circuits"
-        in words(at)
-    )
     assert f"takes up to {found.longest_route} hops" in words(at)
-    assert metric(at, "Iteration time") == iteration
+    assert metric(at, "Iteration time") == spoken(run.iteration_ms)
     assert metric(at, "Links") == str(len(found.layout.links[0]))
 
 
@@ -65,7 +57,6 @@ def test_servers_that_never_talk_are_no_contradiction(visit):
     at.session_state["loaded"] = replace(at.session_state["loaded"], graph=graph)
     assert not unbroken(at.run()).error
     assert "Data takes" not in words(at) and "All data goes directly, over 1 hop" in words(at)
-    assert "8 pairs of servers exchange no data and have no path" in words(at)
     assert "no path: 8 pairs, which exchange no data" in words(at)
 
 
@@ -79,8 +70,6 @@ def test_stepping_back_takes_circuits_away_and_play_begins_at_the_first_step(vis
     press(press(at, "step_back"), "step_back")
     assert address(at)["step"] == "4"
     assert "stride 7 (16)" in drawn and "stride 7 (16)" not in traces(at, "ring")
-    at = visit(TOPOLOGY, sample="fsdp", step="0")
-    assert traces(at, "ring") == ["servers"] and "no path: 56 pairs" in words(at)
     assert press(at, "play").button(key="play").label == "Stop"
     assert press(at, "play").button(key="play").label == "Play"
 
@@ -89,7 +78,6 @@ def test_the_released_variant_lays_rings_both_ways_and_one_all_reduce_is_the_tex
     at = visit(TOPOLOGY, sample="dlrm-16", traffic="ring", variant="released")
     assert any("both ways" in name for name in traces(at, "ring"))
     assert metric(at, "Bandwidth tax") == "1" and "Rings carry all data" in words(at)
-    assert "all links carry the same" in words(at).lower()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +101,6 @@ def test_circuits_by_bytes_or_graph_are_those_of_compare(visit, by):
     at = visit(TOPOLOGY, sample="race", layout_by=by)
     assert not at.error and address(at)["layout_by"] == by
     assert metric(at, "Iteration time") == spoken(run.iteration_ms)
-    assert metric(at, "Given back") == "0" and chart(at, "searched_hops")["data"]
     assert ("less than TopologyFinder" in words(at)) == (by == "graph")
 
 
@@ -125,18 +112,4 @@ def test_every_way_stands_beside_the_others(visit):
     assert metric(at, "All ports together") == spoken(one.together().makespan_ms)
     assert metric(at, "One port a step") == spoken(one.one_port_a_step().makespan_ms)
     assert metric(at, "Uneven split") == spoken(one.split().makespan_ms) == "6.9 ms"
-    assert metric(at, "A ring on each port") == "–"
-    assert "Uneven parts hide set-ups" in words(at)
     assert address(at)["tensor_mb"] == "360"
-
-
-def test_a_link_brings_the_collective_back_and_rings_win_large_all_reduces(visit):
-    at = visit(
-        TOPOLOGY, sample="fsdp", collective="all_reduce", members="16", collective_way="one_port"
-    )
-    assert not at.error
-    assert "Rings on all ports change no circuit and win" in words(at)
-    assert address(at)["collective_way"] == "one_port" and address(at)["members"] == "16"
-    assert "One row a port: the steps of all-reduce with one port a step" in str(
-        at.get("plotly_chart")[-1].proto
-    )
