@@ -1,7 +1,8 @@
-"""Circuits switched on demand, provisioned, and planned: hand calculations, the rules of circuits, and who is never later."""
+"""Circuits switched on demand, provisioned, phase by phase, and planned: by hand, by rules, and who is never later."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -15,14 +16,14 @@ from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
 from topox_core.errors import InputError
-from topox_core.fabrics.circuits import run_provisioned, run_reactive
+from topox_core.fabrics.circuit_requests import Profile
+from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.phases import matching_of_pairs, one_way_matchings, phased
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.fabrics.scheduled import run_scheduled, schedule
+from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
-from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -30,18 +31,11 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 FINE = Settings.of(engine="list", tick="slot")
 ON_SLOTS = Settings.of(engine="list", tick="slot", clock="slots")
 SWITCHING = Settings.of(engine="list", switching="planned")
+SLACK = 1 + 1e-9
 
 
-def order(task_graph: TaskGraph, of: Cluster, how: Settings = FINE) -> FabricRequest:
-    return FabricRequest(lower(task_graph, how.lowering), of, how)
-
-
-def reactive(task_graph: TaskGraph, of: Cluster) -> FabricRun:
-    return run_reactive(order(task_graph, of), never)
-
-
-def provisioned(task_graph: TaskGraph, of: Cluster) -> FabricRun:
-    return run_provisioned(order(task_graph, of), never)
+def run(fabric: str, task_graph: TaskGraph, of: Cluster, how: Settings = FINE) -> FabricRun:
+    return run_one(fabric, FabricRequest(lower(task_graph, how.lowering), of, how))
 
 
 # -- by hand ---------------------------------------------------------------------------------------
@@ -107,7 +101,7 @@ BY_HAND = {  # what runs, on what; when a task starts, or the iteration ends
     "a busy port pays for all its set-ups but the first": (
         FAN,
         cluster(5, reconfiguration_ms=10),
-        {"end": 4 * 1 + 3 * 10},
+        {"end": 4 * 1 + 3 * 10, "bound": 4 * 1 + 3 * 10},
     ),
     "computing alone needs no circuits": (
         (compute("f", 0, 3), compute("g", 0, 2)),
@@ -120,18 +114,12 @@ BY_HAND = {  # what runs, on what; when a task starts, or the iteration ends
 @pytest.mark.parametrize("rule", BY_HAND)
 def test_circuits_on_demand_start_when_the_rules_say(rule: str) -> None:
     tasks, of, expected = BY_HAND[rule]
-    run = reactive(graph(*tasks), of)
-    starts = dict(zip(run.execution.graph.ids, run.execution.start_ms.tolist(), strict=True))
-    starts["end"] = run.iteration_ms
-    assert {name: starts[name] for name in expected} == pytest.approx(expected)
-    assert run.dark_ms == pytest.approx(run.circuits_changed * of.reconfiguration_ms)
-    assert (run.traffic.bandwidth_tax, run.traffic.longest_hops <= 1) == (1, True)
-
-
-def test_the_bound_counts_the_set_ups_of_a_busy_port() -> None:
-    bound = circuit_bound(lower(graph(*FAN)), cluster(5, reconfiguration_ms=10))
-    assert bound.ms == pytest.approx(4 * 1 + 3 * 10)
-    assert "out-ports of server 0" in bound.text
+    found = run("reactive", graph(*tasks), of)
+    times = {"end": found.iteration_ms, "bound": found.bound_ms}
+    times |= zip(found.execution.graph.ids, found.execution.start_ms.tolist(), strict=True)
+    assert {name: times[name] for name in expected} == pytest.approx(expected)
+    assert found.dark_ms == pytest.approx(found.circuits_changed * of.reconfiguration_ms)
+    assert (found.traffic.bandwidth_tax, found.traffic.longest_hops <= 1) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +138,8 @@ def test_provisioning_hides_the_delay_in_the_windows(delay_ms: float, stall_ms: 
     )
     of = cluster(3, reconfiguration_ms=delay_ms)
     bare = 4 + 1.1 + 4 + 60 + 4
-    assert reactive(chain, of).iteration_ms == pytest.approx(bare + 2 * delay_ms)
-    assert provisioned(chain, of).iteration_ms == pytest.approx(bare + stall_ms)
+    times = [run(fabric, chain, of).iteration_ms for fabric in ("reactive", "provisioned")]
+    assert times == pytest.approx([bare + 2 * delay_ms, bare + stall_ms])
 
 
 # -- on random graphs and clusters -----------------------------------------------------------------
@@ -181,9 +169,8 @@ def test_the_controllers_keep_every_rule_and_asking_early_makes_nothing_later(
     seed: int, of: Cluster
 ) -> None:
     task_graph = random_graph(seed)
-    late, early = reactive(task_graph, of), provisioned(task_graph, of)
-    assert broken_rules(late.execution) == []
-    assert broken_rules(early.execution) == []
+    late, early = (run(fabric, task_graph, of) for fabric in ("reactive", "provisioned"))
+    assert [*broken_rules(late.execution), *broken_rules(early.execution)] == []
     assert late.bound_ms == pytest.approx(early.bound_ms, rel=1e-9)
     assert early.bound_ms <= early.iteration_ms
     assert (early.execution.start_ms <= late.execution.start_ms * (1 + 1e-12)).all()
@@ -200,9 +187,9 @@ def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(
     # All durations and the delay are multiples of the slot, so that rounding costs the plan
     # nothing.
     task_graph = random_graph(seed, collectives=False)
-    planned = run_scheduled(order(task_graph, of, ON_SLOTS), never)
+    planned = run("scheduled", task_graph, of, ON_SLOTS)
     assert broken_rules(planned.execution) == []
-    assert planned.iteration_ms <= provisioned(task_graph, of).iteration_ms * (1 + 1e-9)
+    assert planned.iteration_ms <= run("provisioned", task_graph, of).iteration_ms * SLACK
     assert planned.bound_ms <= planned.iteration_ms
     assert planned.message == ""
 
@@ -210,15 +197,15 @@ def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(
 @examples(25)
 @given(seed=seeds, of=clusters, shuffled=st.permutations(range(4)))
 def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: list[int]) -> None:
-    task_graph = random_graph(seed, collectives=False)
-    tasks = []
-    for task in task_graph.tasks:
+    def renamed(task: Task) -> Task:
         ends = {end: getattr(task, end) for end in ("server", "source", "destination")}
         named = {end: shuffled[server] for end, server in ends.items() if server is not None}
-        tasks.append(replace(task, **named))
-    other = replace(task_graph, tasks=tuple(tasks))
-    one, same = reactive(task_graph, of), reactive(other, of)
-    assert one.iteration_ms == pytest.approx(same.iteration_ms, rel=1e-9)
+        return replace(task, **named)
+
+    task_graph = random_graph(seed, collectives=False)
+    other = replace(task_graph, tasks=tuple(map(renamed, task_graph.tasks)))
+    times = [run("reactive", one, of).iteration_ms for one in (task_graph, other)]
+    assert times[0] == pytest.approx(times[1], rel=1e-9)
 
 
 # -- on the samples --------------------------------------------------------------------------------
@@ -229,16 +216,15 @@ def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: lis
 )
 def test_the_independent_checker_accepts_the_controllers_and_their_time_adds_up(name: str) -> None:
     task_graph, of = load_sample(name)
-    one = order(task_graph, of.changed(reconfiguration_ms=2.0), SWITCHING)
-    planned = run_scheduled(one, never)
-    assert planned.result is not None
-    told = replace(planned.result, slotted_ms=None, status="feasible")
-    for run in (run_reactive(one, never), run_provisioned(one, never), planned):
-        parts = run.breakdown
+    of = of.changed(reconfiguration_ms=2.0)
+    runs = [run(one, task_graph, of, SWITCHING) for one in ("reactive", "provisioned", "scheduled")]
+    told = replace(runs[-1].result, slotted_ms=None, status="feasible")
+    for found in runs:
+        parts = found.breakdown
         spent_ms = parts.compute_ms + parts.exposed_ms + parts.dark_ms + parts.waiting_ms
-        assert spent_ms == pytest.approx(run.iteration_ms)
-        result = replace(told, execution=run.execution, makespan_ms=run.iteration_ms)
-        assert check(task_graph, one.cluster, to_record(result)).lines() == ()
+        assert spent_ms == pytest.approx(found.iteration_ms)
+        result = replace(told, execution=found.execution, makespan_ms=found.iteration_ms)
+        assert check(task_graph, of, to_record(result)).lines() == ()
 
 
 @pytest.mark.parametrize("engine", ["list", "auto"])
@@ -247,32 +233,73 @@ def test_a_schedule_may_be_kept_to_the_provisioned_order(engine: str) -> None:
     of = of.changed(reconfiguration_ms=1.0)
     settings = Settings.of(engine=engine, switching="provisioned", time_limit_s=5.0)
     result = schedule(task_graph, of, settings)
-    provisioned = run_provisioned(order(task_graph, of, settings), never)
-    assert result.makespan_ms == pytest.approx(provisioned.iteration_ms, rel=1e-12)
+    expected_ms = run("provisioned", task_graph, of, settings).iteration_ms
+    assert result.makespan_ms == pytest.approx(expected_ms, rel=1e-12)
     assert result.switching == "provisioned"
     assert check(task_graph, of, to_record(result)).ok
 
 
 def test_coarse_slots_can_lose_and_the_plan_says_so() -> None:
     short = graph(*[transfer(f"t{i}", 0, 1, 0.1, *([f"t{i - 1}"] if i else [])) for i in range(5)])
-    planned = run_scheduled(order(short, cluster(2), ON_SLOTS), never)
+    planned = run("scheduled", short, cluster(2), ON_SLOTS)
     assert planned.iteration_ms == pytest.approx(5)
     assert "provisioned circuits without slots take 0.5 ms" in planned.message
 
 
-def test_an_exact_engine_may_plan_and_proves_the_optimum() -> None:
-    settings = Settings.of(engine="highs", clock="slots", time_limit_s=20.0)
-    planned = run_scheduled(order(*load_sample("patience"), settings), never)
-    assert (planned.iteration_ms, planned.bound_ms) == (pytest.approx(14), pytest.approx(14))
-    assert planned.result.status == "optimal"
+# -- phase by phase -------------------------------------------------------------------------------
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), unique=True, max_size=50)
+
+
+@given(PAIRS)
+def test_pairs_fall_into_as_many_matchings_as_the_busiest_server_has_peers(
+    pairs: list[tuple[int, int]],
+) -> None:
+    matching = matching_of_pairs(pairs)
+    assert matching.keys() == set(pairs)
+    peers = [Counter(pair[side] for pair in pairs) for side in (0, 1)]
+    assert len(set(matching.values())) == max(max(one.values(), default=0) for one in peers)
+    for side in (0, 1):
+        assert len({(pair[side], number) for pair, number in matching.items()}) == len(pairs)
+    # A half-duplex port is in one pair of a matching.
+    apart = [(x, y) for x, y in pairs if x != y]
+    one_way = one_way_matchings(apart)
+    assert one_way.keys() == set(apart)
+    for number in set(one_way.values()):
+        ends = [end for pair in apart if one_way[pair] == number for end in pair]
+        assert len(ends) == len(set(ends))
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("seed", long_after(4, range(12)))
+def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_more_than_they_may(
+    seed: int, duplex: str
+) -> None:
+    of = cluster(4, ports_per_server=2, switches=1, ports_per_switch=2, duplex=duplex)
+    task_graph = lower(random_graph(seed, tasks=40))
+    request = FabricRequest(task_graph, of.changed(reconfiguration_ms=0.5), Settings.of())
+    profile = Profile.of(request)
+    by_phases = phased(profile, exclusive_devices=True)
+    graph, orders, start_ms = profile.graph, by_phases.known.orders, by_phases.known.start
+    assert start_ms == pytest.approx(by_phases.provisioned_start_ms(), abs=1e-9)
+    end_ms = start_ms + by_phases.length_ms
+    for j in range(len(graph)):
+        before = graph.pred_idx[graph.pred_ptr[j] : graph.pred_ptr[j + 1]]
+        assert (end_ms[before] <= start_ms[j] + 1e-9).all()
+    begin_ms, node = start_ms - 0.5 * orders.changed, by_phases.node
+    for before in (orders.before_out, orders.before_in):
+        follows = np.flatnonzero(before >= 0)
+        assert (end_ms[before[follows]] <= begin_ms[follows] + 1e-9).all()
+    for at in (begin_ms[node] + 1e-9).tolist():
+        assert ((begin_ms[node] <= at) & (end_ms[node] > at)).sum() <= 2
 
 
 # -- what cannot be run ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("run", [run_reactive, run_provisioned, run_scheduled])
-def test_ports_that_cannot_be_spread_evenly_are_named(run) -> None:
-    with pytest.raises(
-        InputError, match=r"cluster, field ports_per_server: must be a multiple of switches \(2\)"
-    ):
-        run(order(graph(transfer("a", 0, 1, 1)), cluster(2, ports_per_server=3, switches=2)), never)
+@pytest.mark.parametrize("fabric", ["reactive", "provisioned", "scheduled"])
+def test_ports_that_cannot_be_spread_evenly_are_named(fabric: str) -> None:
+    of = cluster(2, ports_per_server=3, switches=2)
+    with pytest.raises(InputError, match=r"field ports_per_server: must be a multiple of switches"):
+        run(fabric, graph(transfer("a", 0, 1, 1)), of)

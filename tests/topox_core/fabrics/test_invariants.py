@@ -159,8 +159,8 @@ def test_transfers_by_priority_keep_to_the_ports_and_move_their_bytes(
     assert np.allclose(moved, work_bytes(order.graph, of), rtol=1e-9)
     assert (rows.begin_ms >= start[rows.node] - 1e-9).all()
     assert (rows.end_ms <= end[rows.node] + 1e-9).all()
-    sides = [[tasks.source], [tasks.destination]]
-    for side in sides if duplex == "full" else [sum(sides, [])]:
+    ends = [tasks.source, tasks.destination]
+    for side in [ends] if duplex == "half" else [[one] for one in ends]:
         for server, capacity in enumerate(tasks.capacity):
             row = np.concatenate([np.flatnonzero(one[rows.node] == server) for one in side])
             times = np.concatenate([rows.begin_ms[row], rows.end_ms[row]])
