@@ -11,7 +11,8 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ NCCL_NAMES = {
     "gather": "gather",
     "barrier": "barrier",
 }
+
+
+SCOPE = "record_param_comms"
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,10 @@ class Transfer:
     source: int
     destination: int
     size_bytes: int
-    stream: int = 0
+
+    @property
+    def stream(self) -> int:
+        return 100 + 10 * self.source + self.destination
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,7 @@ class Wait:
     key: str
 
 
-@dataclass(frozen=True)
-class Block:
-    """The host waits for the GPU."""
-
-
-Op = Kernel | Call | Transfer | Batch | Wait | Block
+Op = Kernel | Call | Transfer | Batch | Wait
 Program = Mapping[int, Sequence[Op]]
 
 
@@ -91,13 +93,8 @@ def moved(call: Call | Transfer) -> float:
     if isinstance(call, Transfer):
         return call.size_bytes
     n = len(call.ranks)
-    if call.kind == "barrier":
-        return 0.0
-    if call.kind == "all_reduce":
-        return 2 * (n - 1) / n * call.size_bytes
-    return (
-        call.size_bytes if call.kind in ("broadcast", "reduce") else (n - 1) / n * call.size_bytes
-    )
+    whole = {"barrier": 0.0, "all_reduce": 2 * (n - 1) / n, "broadcast": 1.0, "reduce": 1.0}
+    return whole.get(call.kind, (n - 1) / n) * call.size_bytes
 
 
 @dataclass
@@ -108,104 +105,38 @@ class Times:
     end_us: float
 
 
-def simulate(
-    program: Program, gbps: float, steps: int = 1, speeds: Mapping[str, float] | None = None
-) -> Times:
-    """Return the true times of some steps in a row at a network speed.
-
-    ``speeds`` overrides the speed of the groups (by name) that it lists.
-    """
-    at = dict.fromkeys(program, (0, 0))
-    computing = dict.fromkeys(program, 0.0)
-    ends: dict[tuple[int, str], float] = {}
-    stream_last: dict[tuple[int, int], tuple[int, str]] = {}
-    posted: dict[tuple[int, str], dict[int, tuple[float, tuple[int, str] | None]]] = defaultdict(
-        dict
-    )
-    of_batch: dict[tuple[int, str], tuple[int, int, int]] = {}
-    needs: dict[tuple[int, str], tuple[int, float]] = {}
-    where: dict[tuple[int, str], list[tuple[int, int, int]]] = defaultdict(list)
-    batches: dict[tuple[int, str], list[tuple[int, str]]] = {}
-    span: dict[tuple[int, int, int], tuple[float, float]] = {}
-
-    def end_of(key: tuple[int, str]) -> float | None:
-        if key in batches:
-            parts = [ends.get(part) for part in batches[key]]
-            return None if None in parts else max(p for p in parts if p is not None)
-        return ends.get(key)
-
-    progress = True
-    while progress:
-        progress = False
-        for rank in program:
-            step, position = at[rank]
-            while step < steps:
-                if position == len(program[rank]):
-                    step, position = step + 1, 0
-                    continue
-                op, place = program[rank][position], (step, rank, position)
-                if isinstance(op, Kernel):
-                    span[place] = (computing[rank], computing[rank] + op.us)
-                    computing[rank] += op.us
-                elif isinstance(op, Wait):
-                    name = (
-                        (step, f"{rank}|{op.key}")
-                        if (step, f"{rank}|{op.key}") in batches
-                        else (step, op.key)
-                    )
-                    end = end_of(name)
-                    if end is None:
-                        break
-                    computing[rank] = max(computing[rank], end)
-                elif isinstance(op, Block):
-                    pass
-                elif isinstance(op, Batch):
-                    before = stream_last.get((rank, op.stream))
-                    batch = (step, f"{rank}|{op.parts[0].key}")
-                    batches[batch] = [(step, part.key) for part in op.parts]
-                    for part in op.parts:
-                        key = (step, part.key)
-                        posted[key][rank] = (computing[rank], before)
-                        needs[key] = (2, moved(part) * 8 / (gbps * 1000))
-                        of_batch[key] = place
-                        where[key].append(place)
-                    stream_last[rank, op.stream] = batch
-                else:
-                    stream = op.stream if isinstance(op, Call) else stream_of(op)
-                    key = (step, op.key)
-                    posted[key][rank] = (computing[rank], stream_last.get((rank, stream)))
-                    stream_last[rank, stream] = key
-                    speed = gbps
-                    if isinstance(op, Call) and speeds and op.group in speeds:
-                        speed = speeds[op.group]
-                    members = len(op.ranks) if isinstance(op, Call) else 2
-                    needs[key] = (members, moved(op) * 8 / (speed * 1000))
-                    where[key].append(place)
-                position += 1
-                progress = True
-            at[rank] = (step, position)
-        for key, ready in posted.items():
-            if key in ends or len(ready) < needs[key][0]:
-                continue
-            begins = []
-            for time, before in ready.values():
-                other = 0.0 if before is None else end_of(before)
-                if other is None:
-                    break
-                begins.append(max(time, other))
-            if len(begins) < len(ready):
-                continue
-            ends[key] = max(begins) + needs[key][1]
-            for place, begin in zip(where[key], begins, strict=True):
-                low, high = span.get(place, (begin, 0.0))
-                span[place] = (min(low, begin), max(high, ends[key]))
-            progress = True
-    assert all(step == steps for step, _ in at.values()), "the program cannot run"
+def simulate(program: Program, gbps: float, steps: int = 1) -> Times:
+    """Return the true times of some steps in a row at a network speed."""
+    needs: dict[Any, list[Any]] = defaultdict(list)
+    lasts: dict[Any, float] = {}
+    for rank, ops in program.items():
+        computing: list[Any] = []  # what the next kernel waits for
+        streams: dict[int, list[Any]] = defaultdict(list)
+        posted: dict[str, Any] = {}
+        for step, (position, op) in itertools.product(range(steps), enumerate(ops)):
+            place = step, rank, position
+            if isinstance(op, Kernel):
+                needs[place], lasts[place] = computing, op.us
+                computing = [place]
+            elif isinstance(op, Wait):
+                computing = [*computing, posted[op.key]]
+            else:
+                begin, end = (place, "begin"), (place, "end")
+                needs[begin] = [*computing, *streams[op.stream]]
+                parts = op.parts if isinstance(op, Batch) else (op,)
+                for part in parts:
+                    needs[step, part.key].append(begin)
+                    needs[end].append((step, part.key))
+                    lasts[step, part.key] = moved(part) * 8 / (gbps * 1000)
+                streams[op.stream] = [end]
+                posted[parts[0].key] = end
+    span: dict[Any, tuple[float, float]] = {}
+    for one in TopologicalSorter(needs).static_order():
+        begin_us = max((span[other][1] for other in needs[one]), default=0.0)
+        span[one] = begin_us, begin_us + lasts.get(one, 0.0)
+    ended = [one[0] for one in span if one[1] == "end"]
+    span |= {place: (span[place, "begin"][0], span[place, "end"][1]) for place in ended}
     return Times(span, max(end for _, end in span.values()))
-
-
-def stream_of(op: Transfer) -> int:
-    return op.stream or 100 + 10 * op.source + op.destination
 
 
 @dataclass(frozen=True)
@@ -237,7 +168,6 @@ class Style:
     first_step: int = 5
     world: int | None = None
     groups: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def recordings(program: Program, gbps: float, style: Style | None = None) -> dict[str, bytes]:
@@ -293,7 +223,7 @@ class _Writer:
             "traceEvents": [*self._host, *self._gpu],
             "traceName": "made",
         }
-        return json.dumps(record | style.extra).encode()
+        return json.dumps(record).encode()
 
     def _step(self, step: int) -> None:
         style, known = self._style, {}
@@ -304,18 +234,14 @@ class _Writer:
                 self._kernel(op, span, shared)
             elif isinstance(op, Wait):
                 self._wait(op, known.get(op.key))
-            elif isinstance(op, Block):
-                self._runtime("cudaDeviceSynchronize", 3.0)
             elif isinstance(op, Batch):
                 for part in op.parts:
-                    meta = self._transfer_meta(part)
-                    self._scope("record_param_comms", self._now, 4.0, meta)
+                    self._event("cpu_op", SCOPE, self._now, 4.0, args=self._transfer_meta(part))
                     self._runtime("cudaStreamWaitEvent", 1.0)
                     self._now += 4.0
                 correlation = self._runtime("cudaLaunchKernelExC", 2.0)
                 self._activity("ncclDevKernel_SendRecv(ncclDevComm*)", op.stream, span, correlation)
-                for part in op.parts:
-                    known[part.key] = (op.stream, 0, self._now, ())
+                known[op.parts[0].key] = (op.stream, 0, self._now)
             else:
                 known[op.key] = self._post(op, span, shared)
 
@@ -343,9 +269,8 @@ class _Writer:
 
     def _post(
         self, op: Call | Transfer, span: tuple[float, float], shared: int | None
-    ) -> tuple[int, int, float, tuple[int, ...]]:
+    ) -> tuple[int, int, float]:
         style, begin = self._style, self._now
-        stream = op.stream if isinstance(op, Call) else stream_of(op)
         meta = self._meta(op) if isinstance(op, Call) else self._transfer_meta(op)
         group = tuple(sorted(op.ranks)) if isinstance(op, Call) else (op.source, op.destination)
         number = self._numbers[group] = self._numbers[group] + 1
@@ -365,19 +290,16 @@ class _Writer:
         elif style.metadata == "none":
             name = f"ncclDevKernel_{op.kind.title().replace('_', '')}_Sum_f32_RING_LL"
         in_kernel = meta if style.metadata == "kernel" else {}
-        self._activity(name, stream, span, correlation, in_kernel)
-        in_scope: dict[str, Any] = {}
-        if style.metadata in ("kernel", "scope"):
-            in_scope = meta
-        elif style.metadata == "shapes":
-            in_scope = {
-                "Input Dims": [[meta["In msg nelems"]], []],
-                "Input type": ["unsigned char", ""],
-            }
-        self._scope("record_param_comms", begin, self._now - begin, in_scope)
+        self._activity(name, op.stream, span, correlation, in_kernel)
+        shapes = {
+            "Input Dims": [[meta["In msg nelems"]], []],
+            "Input type": ["unsigned char", ""],
+        }
+        in_scope = {"shapes": shapes, "none": {}}.get(style.metadata, meta)
+        self._event("cpu_op", SCOPE, begin, self._now - begin, args=in_scope)
         if style.metadata == "shapes" and isinstance(op, Call):
             self._event("user_annotation", f"nccl:{op.kind}", begin + 0.5, self._now - begin - 1.0)
-        return stream, number, float(recorded), group
+        return op.stream, number, float(recorded)
 
     def _wait(self, op: Wait, known: Any) -> None:
         style, begin = self._style, self._now
@@ -403,14 +325,12 @@ class _Writer:
                     "correlation": correlation,
                 },
             )
-        self._scope("record_param_comms", begin, self._now - begin, meta)
+        self._event("cpu_op", SCOPE, begin, self._now - begin, args=meta)
 
     def _meta(self, op: Call) -> dict[str, Any]:
         whole, share = op.size_bytes, op.size_bytes // len(op.ranks)
-        into = share if op.kind == "all_gather" else whole
-        out = share if op.kind == "reduce_scatter" else whole
-        if op.kind == "barrier":
-            into = out = 0
+        into = {"all_gather": share, "barrier": 0}.get(op.kind, whole)
+        out = {"reduce_scatter": share, "barrier": 0}.get(op.kind, whole)
         return {
             "Collective name": NCCL_NAMES[op.kind],
             "dtype": "Byte",
@@ -435,9 +355,6 @@ class _Writer:
             "Process Group Description": "undefined",
             ("Dst Rank" if sends else "Src Rank"): op.destination if sends else op.source,
         }
-
-    def _scope(self, name: str, begin: float, lasts: float, args: dict[str, Any]) -> None:
-        self._event("cpu_op", name, begin, lasts, args=args)
 
     def _runtime(self, name: str, lasts: float, thread: int = 1) -> int:
         self._correlation += 1
@@ -492,131 +409,99 @@ class _Writer:
         }
 
 
-def pipeline_and_data(microbatches: int = 4, seed: int = 0) -> dict[int, list[Op]]:
+def pipeline_and_data(microbatches: int = 4) -> dict[int, list[Op]]:
     """Two stages of two replicas: one forward, one backward, gradients in three buckets, clipped by a common norm."""
-    draw = np.random.default_rng(seed)
-    program: dict[int, list[Op]] = {}
+    draw = np.random.default_rng(0)
+    program: dict[int, list[Op]] = {rank: [] for rank in range(4)}
+    norm = Call("norm", "all_reduce", (0, 1, 2, 3), 4, 21, "n", "world")
     for replica in (0, 1):
-        first, second = replica, replica + 2
-        ahead, behind = [], []
-        for m in range(microbatches):
-            size = 20_000_000
-            ahead.append(Transfer(f"f{m}.{replica}", first, second, size))
-            behind.append(Transfer(f"b{m}.{replica}", second, first, size))
-        one: list[Op] = []
-        two: list[Op] = []
+        ends = replica, replica + 2
+        ahead = [Transfer(f"f{m}.{replica}", *ends, 20_000_000) for m in range(microbatches)]
+        behind = [Transfer(f"b{m}.{replica}", *ends[::-1], 20_000_000) for m in range(microbatches)]
+        one, two = (program[rank] for rank in ends)
         jitter = [float(x) for x in draw.uniform(0.9, 1.1, 8)]
 
-        def work(us: float, phase: str, k: int, jitter: list[float] = jitter) -> list[Op]:
-            return [Kernel(us * jitter[k % 8] / 4, phase) for _ in range(4)]
+        def work(us: float, k: int, jitter: list[float] = jitter) -> list[Op]:
+            return [Kernel(us * jitter[k % 8] / 4)] * 4
+
+        def backward(stage: int, us: float, m: int, k: int, work: Any = work) -> list[Op]:
+            ops = [replace(op, phase="backward") for op in work(us, k)]
+            return ops if m < microbatches - 1 else _buckets(stage, ops)
 
         for m in range(microbatches):
-            two += [ahead[m], Wait(ahead[m].key), *work(900, "forward", m)]
-            last = m == microbatches - 1
-            if last:
-                two += _buckets(second, work(1_700, "backward", m + 1), replica)
-                two.insert(len(two), behind[m])
-            else:
-                two += [*work(1_700, "backward", m + 1), behind[m]]
+            two += [ahead[m], Wait(ahead[m].key), *work(900, m)]
+            two += [*backward(1, 1_700, m, m + 1), behind[m]]
         for m in range(2):
-            one += [*work(800, "forward", m + 2), ahead[m]]
+            one += [*work(800, m + 2), ahead[m]]
         for m in range(microbatches):
-            one += [behind[m], Wait(behind[m].key)]
-            if m == microbatches - 1:
-                one += _buckets(first, work(1_600, "backward", m + 3), replica)
-            else:
-                one += work(1_600, "backward", m + 3)
+            one += [behind[m], Wait(behind[m].key), *backward(0, 1_600, m, m + 3)]
             if m + 2 < microbatches:
-                one += [*work(800, "forward", m + 4), ahead[m + 2]]
-        program[first], program[second] = one, two
+                one += [*work(800, m + 4), ahead[m + 2]]
     for rank, ops in program.items():
         ops += [Wait(f"g{k}.{rank // 2}") for k in range(3)]
-        norm = Call("norm", "all_reduce", (0, 1, 2, 3), 4, 21, "n", "world")
         ops += [Kernel(20.0, "update"), norm, Wait("norm"), Kernel(350.0, "update")]
-    return dict(sorted(program.items()))
-
-
-def _buckets(rank: int, work: list[Op], replica: int) -> list[Op]:
-    stage = rank // 2
-    members = (2 * stage, 2 * stage + 1)
-    ops: list[Op] = []
-    for k, op in enumerate(work):
-        ops.append(op)
-        if k:
-            ops.append(
-                Call(
-                    f"g{k - 1}.{stage}",
-                    "all_reduce",
-                    members,
-                    30_000_000,
-                    20,
-                    f"d{stage}",
-                    "mesh_dp",
-                )
-            )
-    return ops
-
-
-def fsdp(layers: int = 6, ranks: int = 4, seed: int = 1) -> dict[int, list[Op]]:
-    """Weights gathered one layer ahead, gradients scattered behind, each rank of its own pace."""
-    draw = np.random.default_rng(seed)
-    group = tuple(range(ranks))
-    program: dict[int, list[Op]] = {}
-    for rank in group:
-        pace = float(draw.uniform(0.95, 1.05))
-        ops: list[Op] = []
-
-        def gather(name: str, size: int = 40_000_000) -> Call:
-            return Call(name, "all_gather", group, size, 20, "0", "fsdp")
-
-        ops.append(gather("f0"))
-        for k in range(layers):
-            if k + 1 < layers:
-                ops.append(gather(f"f{k + 1}"))
-            ops += [Wait(f"f{k}"), *(Kernel(250 * pace) for _ in range(3))]
-        ops.append(gather(f"b{layers - 1}"))
-        for k in reversed(range(layers)):
-            if k:
-                ops.append(gather(f"b{k - 1}"))
-            ops += [Wait(f"b{k}"), *(Kernel(500 * pace, "backward") for _ in range(3))]
-            ops.append(Call(f"r{k}", "reduce_scatter", group, 40_000_000, 24, "0", "fsdp"))
-            if k + 2 < layers:
-                ops.append(Wait(f"r{k + 2}"))
-                ops.append(Kernel(20 * pace, "backward"))
-        ops += [Wait("r1"), Wait("r0"), Kernel(15.0, "update")]
-        norm = Call("norm", "all_reduce", group, 4, 25, "n", "world")
-        ops += [norm, Wait("norm"), Kernel(300.0, "update")]
-        program[rank] = ops
     return program
 
 
-def experts(layers: int = 4, ranks: int = 4, seed: int = 2) -> dict[int, list[Op]]:
+def _buckets(stage: int, work: list[Op]) -> list[Op]:
+    """The gradients of a stage leave after each kernel but the first."""
+    group = (2 * stage, 2 * stage + 1), 30_000_000, 20, f"d{stage}", "mesh_dp"
+    calls = [Call(f"g{k}.{stage}", "all_reduce", *group) for k in range(len(work) - 1)]
+    return [work[0], *itertools.chain(*zip(work[1:], calls, strict=True))]
+
+
+def fsdp(layers: int = 6, ranks: int = 4) -> dict[int, list[Op]]:
+    """Weights gathered one layer ahead, gradients scattered behind, each rank of its own pace."""
+    draw = np.random.default_rng(1)
+    group = tuple(range(ranks))
+    norm = Call("norm", "all_reduce", group, 4, 25, "n", "world")
+    gathers = {
+        name: Call(name, "all_gather", group, 40_000_000, 20, "0", "fsdp")
+        for name in (f"{way}{k}" for way in "fb" for k in range(layers))
+    }
+    program: dict[int, list[Op]] = {}
+    for rank in group:
+        pace = float(draw.uniform(0.95, 1.05))
+        ops: list[Op] = [gathers["f0"]]
+        for k in range(layers):
+            ops += [gathers[f"f{k + 1}"]] if k + 1 < layers else []
+            ops += [Wait(f"f{k}"), *[Kernel(250 * pace)] * 3]
+        ops.append(gathers[f"b{layers - 1}"])
+        for k in reversed(range(layers)):
+            ops += [gathers[f"b{k - 1}"]] if k else []
+            ops += [Wait(f"b{k}"), *[Kernel(500 * pace, "backward")] * 3]
+            ops.append(Call(f"r{k}", "reduce_scatter", group, 40_000_000, 24, "0", "fsdp"))
+            if k + 2 < layers:
+                ops += [Wait(f"r{k + 2}"), Kernel(20 * pace, "backward")]
+        ops += [Wait("r1"), Wait("r0"), Kernel(15.0, "update")]
+        program[rank] = [*ops, norm, Wait("norm"), Kernel(300.0, "update")]
+    return program
+
+
+def experts(layers: int = 4, ranks: int = 4) -> dict[int, list[Op]]:
     """Tokens sent to experts and back, a shared expert beside the first exchange."""
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(2)
     group = tuple(range(ranks))
     program: dict[int, list[Op]] = {rank: [] for rank in group}
-    for phase in ("forward", "backward"):
-        for k in range(layers):
-            load = draw.uniform(0.8, 1.2, ranks)
-            for rank in group:
-
-                def exchange(name: str) -> Call:
-                    return Call(name, "all_to_all", group, 16_000_000, 20, "0", "expert_parallel")
-
-                there, back = f"{phase}{k}.there", f"{phase}{k}.back"
-                program[rank] += [
-                    *(Kernel(150.0, phase) for _ in range(2)),
-                    exchange(there),
-                    Kernel(220.0, phase),
-                    Wait(there),
-                    *(Kernel(400.0 * float(load[rank]), phase) for _ in range(2)),
-                    exchange(back),
-                    Wait(back),
-                    Kernel(100.0, phase),
-                ]
-    for rank in group:
-        grads = Call("grads", "all_reduce", group, 50_000_000, 26, "n", "data_parallel")
-        program[rank] += [grads, Wait("grads"), Kernel(250.0, "update")]
+    for phase, k in itertools.product(("forward", "backward"), range(layers)):
+        there, back = (
+            Call(f"{phase}{k}.{way}", "all_to_all", group, 16_000_000, 20, "0", "expert_parallel")
+            for way in ("there", "back")
+        )
+        for ops, load in zip(program.values(), draw.uniform(0.8, 1.2, ranks), strict=True):
+            ops += [
+                *[Kernel(150.0, phase)] * 2,
+                there,
+                Kernel(220.0, phase),
+                Wait(there.key),
+                *[Kernel(400.0 * float(load), phase)] * 2,
+                back,
+                Wait(back.key),
+                Kernel(100.0, phase),
+            ]
+    grads = Call("grads", "all_reduce", group, 50_000_000, 26, "n", "data_parallel")
+    for ops in program.values():
+        ops += [grads, Wait("grads"), Kernel(250.0, "update")]
     return program
 
 

@@ -33,7 +33,6 @@ from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.settings import ImportSettings
 from topox_core.traces.source import Source
-from topox_core.workloads.samples import load_sample
 
 
 def read_back(made: Exported, **settings: Any) -> Imported:
@@ -45,13 +44,12 @@ def read_back(made: Exported, **settings: Any) -> Imported:
 @pytest.mark.parametrize("job", JOBS)
 def test_out_and_in_again_loses_no_dependency(job: str) -> None:
     found = imported(recordings(JOBS[job](), 100.0))
-    made = export_chakra(found.graph)
-    back = read_back(made)
-    bytes_of = [
-        Counter((t.kind, t.size_bytes) for t in one.tasks if t.size_bytes)
-        for one in (found.graph, back.graph)
-    ]
-    assert bytes_of[0] == bytes_of[1]
+    back = read_back(export_chakra(found.graph))
+    there, again = (
+        Counter((t.kind, t.size_bytes) for t in one.graph.tasks if t.size_bytes)
+        for one in (found, back)
+    )
+    assert there == again
     for gbps in (25.0, 100.0, 400.0, 1e6):
         before, after = (replay_ms(one.run, at_speed(gbps)) for one in (found, back))
         # Durations are whole microseconds; beside them stand the nanoseconds that were rounded.
@@ -73,20 +71,10 @@ def test_a_dependency_between_servers_is_a_barrier_of_two() -> None:
     back = read_back(made)
     replayed = replay_ms(back.run, at_speed(400.0))
     assert replayed == pytest.approx(1 + 2 + 1 + 1e6 * 8 / 400e6 + 0.5, abs=0.001)
-    broadcast = next(t for t in back.graph.tasks if t.kind == "broadcast")
+    (broadcast,) = (t for t in back.graph.tasks if t.kind == "broadcast")
     assert broadcast.root == 2 and set(broadcast.members or ()) == {0, 1, 2}
     dropped = read_back(export_chakra(graph, drop_dependencies=True))
     assert replay_ms(dropped.run, at_speed(400.0)) < replayed
-
-
-@pytest.mark.parametrize("sample", ["race", "llama3-8b"])
-def test_samples_go_out_and_come_back(sample: str) -> None:
-    graph, _ = load_sample(sample)
-    back = read_back(export_chakra(graph))
-    assert back.report["size_bytes"] == sum(
-        t.size_bytes or 0 for t in graph.tasks if t.kind != "barrier"
-    )
-    assert [c["status"] for c in back.report["checks"]] == ["passed", "passed"]
 
 
 def wire(*nodes: bytes) -> bytes:
@@ -147,10 +135,10 @@ def test_json_is_read_whatever_its_keys_look_like() -> None:
             "commSize": 800,
         },
     ]
-    data = json.dumps({"workload_graph": nodes}).encode()
-    one = read_chakra(Source.of_bytes("z.0.json", data))
+    data = Source.of_bytes("z.0.json", json.dumps({"workload_graph": nodes}).encode())
+    one = read_chakra(data)
     assert one.nodes[1].waits == (0,) and one.control_ignored == 1
-    found = import_chakra([Source.of_bytes("z.0.json", data)], ImportSettings(world=4), {})
+    found = import_chakra([data], ImportSettings(world=4), {})
     assert found.report["calls_by_kind"] == {"all_gather": 1} and found.report["size_bytes"] == 800
 
 
@@ -189,9 +177,9 @@ def test_what_is_wrong_is_told_in_a_line(nodes: bytes, line: str) -> None:
 
 
 def test_a_send_without_a_receive_is_refused() -> None:
-    send = wire(node_bytes(0, "s", SEND, [], 0, {"comm_src": 0, "comm_dst": 1, "comm_tag": 4}))
-    other = wire(node_bytes(0, "c", COMPUTE, [], 5, {}))
-    files = [Source.of_bytes("x.0.et", send), Source.of_bytes("x.1.et", other)]
+    send = node_bytes(0, "s", SEND, [], 0, {"comm_src": 0, "comm_dst": 1, "comm_tag": 4})
+    nodes = send, node_bytes(0, "c", COMPUTE, [], 5, {})
+    files = [Source.of_bytes(f"x.{rank}.et", wire(node)) for rank, node in enumerate(nodes)]
     with pytest.raises(Refused, match="send 0 to 1, tag 4, number 1: has no receive on rank 1"):
         import_chakra(files, ImportSettings(), {})
 
@@ -215,5 +203,3 @@ def test_the_commands_go_out_and_in(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["trace", "import", *files, "--output", back, "--json"]) == 0
     loaded = load_graph(Path(back).read_bytes(), back)
     assert loaded.digest == json.loads(capsys.readouterr().out)["digest"]
-    sent = [sum(t.size_bytes or 0 for t in one.tasks) for one in (graph, loaded)]
-    assert sent[0] == sent[1]

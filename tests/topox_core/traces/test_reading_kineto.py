@@ -75,10 +75,8 @@ def test_a_chunk_boundary_falls_anywhere(
     plain = imported({"rank0.json": one(files)}).graph.digest
     monkeypatch.setattr("topox_core.traces.source.PIECE", 701)
     monkeypatch.setattr("topox_core.traces.event_stream.CHUNK", 3_001)
-    found = read_kineto(Source.of_bytes("rank0.json", one(files)))
-    assert found.events == len(json.loads(one(files))["traceEvents"])
-    assert imported({"rank0.json": one(files)}).graph.digest == plain
-    assert imported({"rank0.json": gzip.compress(one(files))}).graph.digest == plain
+    for data in (one(files), gzip.compress(one(files))):
+        assert imported({"rank0.json": data}).graph.digest == plain
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -98,10 +96,7 @@ def test_a_file_cut_anywhere_is_read_or_refused_in_one_line(
 
 
 def test_a_file_whose_last_step_is_cut_keeps_the_steps_before(files: dict[str, bytes]) -> None:
-    def host_first(events: Events) -> Events:
-        return sorted(events, key=lambda event: event["pid"] == 0)
-
-    whole = one(edited(files, host_first, "run_rank0.json"))
+    whole = one(files)
     at = whole.rindex(b'"ncclDevKernel_all_reduce') + 5
     found = imported({"rank0.json": whole[:at]})
     (line,) = (line for line in found.report["warnings"] if "ends early" in line)
@@ -142,8 +137,7 @@ def test_what_is_no_recording_is_refused_in_a_line(data: bytes, line: str) -> No
 
 def test_damage_within_names_the_byte(files: dict[str, bytes]) -> None:
     data = one(files)
-    at = len(data) // 2
-    at = data.index(b'"args": {', at)
+    at = data.index(b'"args": {', len(data) // 2)
     assert "is not JSON near byte" in error_of(data[:at] + b"\x00{{" + data[at:])
 
 

