@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.topox_core.check.broken_schedules import made, said
+from topox_core.check.report import CheckReport
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
@@ -14,7 +15,12 @@ TIMES = ("setup_ms", "start_ms", "end_ms")
 
 
 def broken_rules(execution: Execution) -> list[str]:
-    """Every rule that an execution breaks, in words; empty for a valid one.
+    """Every rule that an execution breaks, in words; empty for a valid one."""
+    return list(checked(execution).lines())
+
+
+def checked(execution: Execution) -> CheckReport:
+    """What the checker says of an execution.
 
     Each node of its graph is checked as a task of its own: how collectives were lowered is not asked.
     """
@@ -25,8 +31,7 @@ def broken_rules(execution: Execution) -> list[str]:
     spans = zip(execution.start_ms.tolist(), execution.end_ms.tolist(), strict=True)
     times = {f"n{i}": span for i, span in enumerate(spans)}
     tasks = [task_of(graph, i) for i in range(len(graph))]
-    checked = made(tasks, execution.cluster, times, rows).checked(said(clock="continuous"))
-    return list(checked.lines())
+    return made(tasks, execution.cluster, times, rows).checked(said(clock="continuous"))
 
 
 def task_of(graph: TransferGraph, i: int) -> Task:

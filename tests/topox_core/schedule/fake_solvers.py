@@ -36,9 +36,8 @@ def done(
     bound: int, start: np.ndarray | None = None, stopped_by: str = "proof", infeasible: bool = False
 ) -> str:
     """The line that ends a solve."""
-    return (
-        wire.done_event(Answer(start, bound, "the child", stopped_by, infeasible)).decode().strip()
-    )  # type: ignore[arg-type]
+    answer = Answer(start, bound, "the child", stopped_by, infeasible)
+    return wire.done_event(answer).decode().strip()
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,6 @@ def _child(program: str) -> subprocess.Popen[bytes]:
 
 def _said(program: str, requests: list[bytes]) -> list[bytes]:
     child = _child(program)
-    assert child.stdin is not None
-    assert child.stdout is not None
     lines = []
     for request in requests:
         child.stdin.write(request)

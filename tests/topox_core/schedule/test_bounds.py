@@ -18,7 +18,7 @@ from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.linear_bound import rising_bounds
-from topox_core.schedule.bounds.mean_times import mean_time_bounds, shares_its_waits
+from topox_core.schedule.bounds.mean_times import mean_time_bounds
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.bounds.set_up_bounds import set_up_bound, set_up_heads_and_tails
@@ -175,17 +175,6 @@ def test_one_of_two_ports_serves_half_of_the_peers_with_a_change_between_any_two
     assert by_set_ups(behind, 5) == slots + 2
 
 
-def test_fewer_ancestors_only_weaken_the_bound():
-    for fabric in FABRICS.values():
-        for seed in range(8):
-            problem = random_problem(seed, fabric, tasks=60, density=0.05)
-            few, all_of_them = (
-                np.array(ancestor_heads_and_tails(problem, clocks(problem), near))
-                for near in (2, 10_000)
-            )
-            assert (few <= all_of_them).all()
-
-
 # Compute of each server before, between and after exchanges: another one is slow every time.
 IN_TURN = [[2, 1, 1], [1, 1, 2], [1, 2, 1], [2, 1, 1]]
 
@@ -229,11 +218,6 @@ def test_ports_that_are_left_over_for_part_of_the_last_slot_count():
     ends = {j: (j + 1, 0) for j in range(4)}
     problem = build([1] * 4 + [2], ends, [(j, 4) for j in range(4)], fabric, {4: 0})
     assert by_mean_times(problem, 10, looks=60) == brute_force(problem) == 4
-
-
-def test_exchanges_share_what_they_wait_for_and_pipelines_do_not():
-    assert shares_its_waits(exchanges([[1, 1, 1, 1], [1, 1, 1, 1]]))
-    assert not shares_its_waits(chain((0, 1), (1, 2)))
 
 
 def test_any_multipliers_prove_a_bound_and_the_method_finds_the_best():

@@ -170,14 +170,6 @@ def test_work_and_set_ups_of_ancestors_raise_the_bound_on_continuous_time(
     assert raised >= continuous_bound(lowered, cluster, CONTINUOUS, near=0).ms >= cheap
 
 
-def test_the_bound_grows_with_the_delay():
-    graph, cluster = load_past("race")
-    slower = [cluster.changed(reconfiguration_ms=ms) for ms in (0, 0.001, 0.1, 1, 3, 10, 100)]
-    bounds = [continuous_bound(lower(graph), of, CONTINUOUS).ms for of in slower]
-    assert bounds == sorted(bounds)
-    assert bounds[0] < bounds[-1]
-
-
 def test_the_fine_clock_rounds_down_and_all_it_rounds_off_is_less_than_a_proof_needs():
     graph, cluster = load_past("race")
     lowered, cluster = lower(graph), cluster.changed(reconfiguration_ms=1 / 3)
@@ -201,13 +193,3 @@ def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
     assert solve.best.makespan_ms * (1 - 1e-9) <= solve.bound.ms <= solve.best.makespan_ms
     assert (solve.stopped_by, solve.message) == ("proof", "")
     assert broken_rules(solve.best.execution) == []
-
-
-@pytest.mark.long
-def test_a_search_on_continuous_time_ends_with_a_proof():
-    graph, cluster = load_past("patience")
-    settings = replace(CONTINUOUS, clock="auto", engine="cpsat", threads=1, time_limit_s=60.0)
-    result = schedule(graph, cluster.changed(reconfiguration_ms=3.0), settings)
-    assert (result.status, result.stopped_by, result.makespan_ms) == ("optimal", "proof", 17.0)
-    assert result.bound_ms == pytest.approx(17.0, rel=1e-9)
-    assert result.bound_by == "constraint search with set-ups (CP-SAT)"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.conftest import some
-from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.schedule.fake_solvers import events_of_cpsat, modelled, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import (
     Fabric,
@@ -20,11 +19,12 @@ from tests.topox_core.schedule.problem_builder import (
 )
 from tests.topox_core.schedule.set_up_brute_force import optimum as optimum_with_set_ups
 from tests.topox_core.schedule.set_up_brute_force import random_case
+from topox_core.check.checker import check
 from topox_core.errors import InputError
+from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule, windows
 from topox_core.schedule.circuits.held_ports import (
     Solution,
-    one_after_another,
     ports_of,
     solution_violation,
     with_set_ups,
@@ -32,12 +32,12 @@ from topox_core.schedule.circuits.held_ports import (
 from topox_core.schedule.engines import mip, step_model
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
-from topox_core.schedule.engines.printed import printed_model, solve_printed
+from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.feasibility import violation
-from topox_core.schedule.planner import Planner, prepare
+from topox_core.schedule.planner import prepare
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import solve
 from topox_core.workloads.samples import load_sample
 
 FABRICS = {
@@ -135,15 +135,6 @@ def test_all_engines_prove_one_optimum_that_more_ports_never_raise(half_duplex):
         assert optima == sorted(optima, reverse=True)
 
 
-def test_the_serial_schedule_keeps_every_rule_and_the_critical_path_bounds_it():
-    for fabric in FABRICS.values():
-        for seed in range(6):
-            problem = random_problem(seed, fabric, 25, 1 + seed % 3, density=0.1)
-            start = serial_schedule(problem)
-            assert violation(problem, start) is None
-            assert critical_path(problem) <= makespan(problem, start)
-
-
 @pytest.mark.parametrize("engine", IN_PROCESS)
 def test_progress_tells_falling_makespans_with_schedules_and_rising_bounds(engine):
     problem = random_problem(11, Fabric(servers=3, half_duplex=True), tasks=12, density=0.08)
@@ -215,10 +206,6 @@ def test_the_size_named_before_building_bounds_what_is_built():
         built = model.build()
         assert int(built.integer.sum()) == columns
         assert built.nonzeros <= nonzeros + 3 * int((~built.integer).sum()) * problem.n
-        printed = printed_model(problem, makespan(problem, serial_schedule(problem)), 0)
-        whole = printed.build()
-        assert whole.columns == printed.columns
-        assert whole.nonzeros <= printed.nonzeros()
 
 
 def test_shared_circuits_and_too_many_tasks_are_refused_by_cp_sat_in_one_line():
@@ -365,22 +352,19 @@ def test_a_solution_is_checked_port_by_port_and_switch_by_switch(problem, start,
     assert words in str(solution_violation(problem, Solution(np.array(start), ports)))
 
 
-def test_plans_on_ports_are_schedules_with_set_ups():
-    assert solution_violation(CHAIN_OF_THREE, one_after_another(CHAIN_OF_THREE)) is None
-    for seed in range(20):
-        problem = random_case(seed)
-        reduced = replace(problem, network=replace(problem.network, dark_slots=None))
-        plan = Planner.of(reduced, 0, True, problem.network.dark_slots).best_plan()
-        solution = Solution(plan.start, ports_of(problem, plan.booking))
-        assert solution_violation(problem, solution) is None
-        assert plan.makespan >= optimum_with_set_ups(problem)
-
-
 @pytest.mark.long
-def test_a_race_ends_with_the_plan_that_cpsat_proved_and_calls_nobody_a_liar():
-    graph, cluster = load_sample("race")
-    settings = Settings.of(clock="slots", engine="cpsat", threads=1, time_limit_s=60.0)
-    result = solve(graph, cluster.changed(reconfiguration_ms=3.0), settings)
-    assert (result.makespan_ms, result.bound_ms) == (71.5, 71.5)
+@pytest.mark.parametrize(
+    ("name", "clock", "shortest_ms"), [("race", "slots", 71.5), ("patience", "auto", 17.0)]
+)
+def test_a_race_ends_with_the_plan_that_cpsat_proved_and_calls_nobody_a_liar(
+    name, clock, shortest_ms
+):
+    graph, cluster = load_sample(name)
+    cluster = cluster.changed(reconfiguration_ms=3.0)
+    settings = Settings.of(
+        switching="planned", clock=clock, engine="cpsat", threads=1, time_limit_s=60.0
+    )
+    result = schedule(graph, cluster, settings)
     assert (result.status, result.stopped_by, result.message) == ("optimal", "proof", "")
-    assert broken_rules(result.execution) == []
+    assert (result.makespan_ms, result.bound_ms) == pytest.approx((shortest_ms,) * 2, rel=1e-9)
+    assert check(graph, cluster, to_record(result)).ok

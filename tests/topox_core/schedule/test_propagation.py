@@ -109,54 +109,24 @@ def test_asked_to_stop_it_keeps_what_is_proved():
     assert Propagator(problem).shaved(windows(problem, 15), 15, "thorough", lambda: True)
 
 
-def tasks_in_windows(earliest: int, width: int, duration: int, tasks: int):
-    """Draw columns of earliest and latest starts, durations and demands, each up to so much."""
-    task = st.tuples(
-        st.integers(0, earliest), st.integers(0, width), st.integers(1, duration), st.integers(1, 2)
-    )
-    return st.lists(task, min_size=1, max_size=tasks).map(columns)
+# Earliest start, how much later the latest is, duration and demand.
+TASK = st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(1, 3), st.integers(1, 2))
 
 
-def columns(tasks):
-    earliest, width, duration, demand = np.array(tasks, np.int64).T.copy()
-    return earliest, earliest + width, duration, demand
-
-
-@drawn(tasks_in_windows(12, 9, 5, 7), st.integers(2, 3))
-def test_energy_sees_every_overload_from_the_first_or_last_start_of_a_task(tasks, capacity):
-    earliest, latest, duration, demand = tasks
-    overloads = 0
-    for a in np.append(earliest, latest).tolist():
-        for b in range(a + 1, int((latest + duration).max()) + 1):
-            least = np.minimum.reduce(
-                [duration, np.full_like(duration, b - a), earliest + duration - a, b - latest]
-            )
-            overloads += int((demand * np.maximum(least, 0)).sum()) > capacity * (b - a)
-    assert energy_holds(earliest, latest, duration, demand, capacity) <= (overloads == 0)
-
-
-@drawn(tasks_in_windows(5, 4, 3, 4), st.integers(2, 3))
+@drawn(st.lists(TASK, min_size=1, max_size=4), st.integers(2, 3))
 def test_energy_strikes_no_start_that_a_schedule_has(tasks, capacity):
-    earliest, latest, duration, demand = tasks
+    earliest, width, duration, demand = np.array(tasks, np.int64).T.copy()
+    latest = earliest + width
     windows_of_all = (range(e, last + 1) for e, last in zip(earliest, latest, strict=True))
     schedules = [
         start
         for start in np.array(list(itertools.product(*windows_of_all)))
         if all(demand[(start <= t) & (t < start + duration)].sum() <= capacity for t in range(15))
     ]
-    held = energy_holds(earliest, latest, duration, demand, capacity)
-    assert held or not schedules
-    for start in schedules:
-        assert (earliest <= start).all() and (start <= latest).all()
-
-
-def energy_holds(earliest, latest, duration, demand, capacity) -> bool:
-    """Apply energetic reasoning to one resource, in place."""
-    n = len(duration)
+    n = len(tasks)
     none, all_of_them = np.zeros(n + 1, np.int32), np.arange(n, dtype=np.int32)
-    edges = Precedence(all_of_them, none, none[:0], duration, np.ones(n, np.int64))
-    given = Constraints(
-        edges,
+    resource = Constraints(
+        Precedence(all_of_them, none, none[:0], duration, np.ones(n, np.int64)),
         np.array([0, n], np.int32),
         all_of_them,
         demand,
@@ -165,7 +135,10 @@ def energy_holds(earliest, latest, duration, demand, capacity) -> bool:
         np.arange(n + 1, dtype=np.int32),
         np.zeros(n, np.int32),
     )
-    return energy(0, earliest, latest, given, np.zeros(1, np.bool_))
+    held = energy(0, earliest, latest, resource, np.zeros(1, np.bool_))
+    assert held or not schedules
+    for start in schedules:
+        assert (earliest <= start).all() and (start <= latest).all()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import permutations
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import example, given
@@ -18,7 +17,6 @@ from topox_core.fabrics.scheduled import run_scheduled, schedule
 from topox_core.model.cluster import Cluster
 from topox_core.papers.table_iii_runs import TABLE, lowered
 from topox_core.runs.stopping import never
-from topox_core.schedule import solve
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.relaxation import carried_over, length_ms, stricter
@@ -79,17 +77,6 @@ def test_no_reading_needs_longer_than_a_stricter_one(
             assert time_ms[one] <= time_ms[other] + 1e-9, (one, other)
 
 
-@examples(3)
-@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.3]))
-def test_free_devices_need_no_longer_on_continuous_time(seed: int, delay_ms: float) -> None:
-    of, task_graph = on(2, 2, reconfiguration_ms=delay_ms), random_graph(seed, tasks=20)
-    free, exclusive = (
-        schedule(task_graph, of, settings_of((True, False, devices, False), clock="auto"))
-        for devices in (True, False)
-    )
-    assert free.makespan_ms <= exclusive.makespan_ms * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(("strict_ticks", "own_ticks"), [(2, 4), (4, 2), (2, 3)])
 def test_a_plan_of_a_stricter_reading_keeps_its_slots_on_another_tick(
     strict_ticks: int, own_ticks: int
@@ -105,23 +92,6 @@ def test_a_plan_of_a_stricter_reading_keeps_its_slots_on_another_tick(
     finer, carried = carried_over(plan, strict, own)
     assert violation(finer.reduction.problem, carried.start) is None
     assert length_ms(finer, carried) <= length_ms(strict, plan)
-
-
-def test_an_engine_plans_stricter_readings_only_in_the_first_part_of_its_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A large graph would spend the whole limit on plans of other readings, on one core."""
-
-    def planned(engine: str, share: float) -> int:
-        prepared = Mock(wraps=prepare)
-        monkeypatch.setattr(solve, "prepare", prepared)
-        monkeypatch.setattr(solve, "STRICTER_SHARE", share)
-        settings = settings_of((False, True, True, False), engine=engine)
-        solve.prove(random_graph(16, tasks=14), on(1, 1), settings)
-        return prepared.call_count
-
-    assert planned("cpsat", 1.0) == planned("list", 0.5) > 1
-    assert planned("cpsat", 0.0) == 1
 
 
 @pytest.mark.parametrize("ports", [(1, 1), (4, 2)])

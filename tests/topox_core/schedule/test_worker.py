@@ -22,7 +22,6 @@ from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.circuits.held_ports import Solution, one_after_another, with_set_ups
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
-from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.engines.waiting_workers import (
     end_all,
@@ -53,17 +52,6 @@ def heard_from(process: SolverProcess) -> list[Progress]:
     news: list[Progress] = []
     wait_until(lambda: news.extend(process.poll()) or news)
     return news
-
-
-@pytest.mark.parametrize("engine", ["highs", "printed", "cpsat"])
-@pytest.mark.long
-def test_a_process_finds_what_the_engine_finds(engine):
-    with SolverProcess(engine, EASY, MINUTE) as process:
-        answer = finished(process)
-        heard = process.poll()
-    assert answer.stopped_by == "proof"
-    assert answer.makespan(EASY) == answer.bound == solve_highs(EASY, MINUTE).bound
-    assert heard[-1].incumbent == heard[-1].bound == answer.bound
 
 
 def test_requests_and_offers_survive_the_journey_and_any_other_line_means_stop():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,33 +20,17 @@ Ring = tuple[int, ...]
 
 def algorithm_3(pods: tuple[int, ...], linked: list[list[bool]]) -> tuple[int, ...]:
     """A ring through ``pods`` from the arcs that are linked anyway; the drafts' line numbers beside."""
-    ring = {(a, b) for a in pods for b in pods if a != b and linked[a][b]}  # 1-3
-
-    def into(n: int) -> list[int]:
-        return [a for a in pods if (a, n) in ring]
-
-    def out(n: int) -> list[int]:
-        return [b for b in pods if (n, b) in ring]
-
+    ring = nx.DiGraph((a, b) for a in pods for b in pods if a != b and linked[a][b])  # 1-3
+    ring.add_nodes_from(pods)
     for n in pods:  # 4
-        while len(into(n)) > 1:  # 5-8
-            ring.remove((min(into(n), key=lambda a: (-len(out(a)), a)), n))
-        while len(out(n)) > 1:  # 9-12
-            ring.remove((n, min(out(n), key=lambda b: (-len(into(b)), b))))
+        while ring.in_degree(n) > 1:  # 5-8
+            ring.remove_edge(min(ring.pred[n], key=lambda a: (-ring.out_degree(a), a)), n)
+        while ring.out_degree(n) > 1:  # 9-12
+            ring.remove_edge(n, min(ring.succ[n], key=lambda b: (-ring.in_degree(b), b)))
     paths = []  # 14
-    left = set(pods)
-    for n in pods:
-        if not into(n):
-            paths.append([n])
-            while out(paths[-1][-1]):
-                paths[-1].append(out(paths[-1][-1])[0])
-            left -= set(paths[-1])
-    while left:
-        cycle = [min(left)]
-        while out(cycle[-1])[0] != cycle[0]:
-            cycle.append(out(cycle[-1])[0])
-        left -= set(cycle)
-        paths.append(cycle)
+    for part in nx.weakly_connected_components(ring):
+        first = next((n for n in part if not ring.pred[n]), min(part))
+        paths.append(list(nx.dfs_preorder_nodes(ring, first)))
     return tuple(n for path in sorted(paths) for n in path)  # 15
 
 
@@ -123,11 +108,11 @@ def round_s(jobs: Jobs, group: list[int], reading: Reading) -> float:
     groups = range(jobs.network.pod_groups)
     members = [[n for n in range(len(jobs)) if group[n] == k] for k in (0, 1)]
     found = [[algorithm_2(jobs, of, g, reading) for g in groups] for of in members]
-    stages = []  # (k, t) in the order of 2t + k + 1: group, communication of each pod group, its links
-    for t in (0, 1):
-        for k in (0, 1):
-            links = [one[1].T if t else one[1] for one in found[k]]
-            stages.append((k, t, max(one[0] for one in found[k]), links))
+    stages = [  # (k, t) in the order of 2t + k + 1: group, communication of each pod group, its links
+        (k, t, max(one[0] for one in found[k]), [one[1].T if t else one[1] for one in found[k]])
+        for t in (0, 1)
+        for k in (0, 1)
+    ]
     delay_s = jobs.network.reconfiguration_ms / 1000
     changed = [False] * 4
     for g in groups:
@@ -138,16 +123,12 @@ def round_s(jobs: Jobs, group: list[int], reading: Reading) -> float:
             changed[s] |= not np.array_equal(stages[s][3][g], stages[using[at - 1]][3][g])
     total = 0.0
     for s, (k, t, talk_s, _) in enumerate(stages):
-        train_s = 0.0
-        for n, job in enumerate(jobs.jobs):
-            if group[n] != k:
-                # Group 1 stands before its push in (0, 0) and after it in (0, 1); group 0 after its
-                # push in (1, 0).
-                pulled_last = (k == 0 and t == 0) or (k == 1 and t == 1)
-                server = job.collective == "parameter_server" and not reading.eq3_literal
-                train_s = max(
-                    train_s, job.train_s if pulled_last or not server else job.aggregate_s
-                )
+        # Group 1 stands before its push in (0, 0) and after it in (0, 1); group 0 after its push in
+        # (1, 0).
+        pulled_last, train_s = k == t, 0.0
+        for job in (job for n, job in enumerate(jobs.jobs) if group[n] != k):
+            server = job.collective == "parameter_server" and not reading.eq3_literal
+            train_s = max(train_s, job.train_s if pulled_last or not server else job.aggregate_s)
         dark = delay_s if changed[s] else 0.0
         total += (
             max(talk_s + dark, train_s) if reading.delay_inside else dark + max(talk_s, train_s)
@@ -160,13 +141,11 @@ def algorithm_1(jobs: Jobs, reading: Reading) -> tuple[list[int], float]:
     group = [0] * len(jobs)
     best = round_s(jobs, group, reading)
     while True:
-        neighbours = []
-        for n in range(len(jobs)):
-            flipped = [1 - k if m == n else k for m, k in enumerate(group)]
-            neighbours.append((round_s(jobs, flipped, reading), n, flipped))
-        least = min(value for value, _, _ in neighbours)
+        flips = [[k ^ (n == m) for m, k in enumerate(group)] for n in range(len(jobs))]
+        neighbours = [(round_s(jobs, flipped, reading), flipped) for flipped in flips]
+        least = min(value for value, _ in neighbours)
         # Equal to the last digits is equal: the order of a sum must not decide.
         if not least < best * (1 - 1e-12):
             return group, best
-        _, _, group = next(one for one in neighbours if one[0] <= least * (1 + 1e-12))
+        group = next(flip for value, flip in neighbours if value <= least * (1 + 1e-12))
         best = least

@@ -122,12 +122,6 @@ def test_a_ring_is_that_of_the_algorithm_line_by_line_and_one_lap(
     assert sorted(ring) == list(pods)
 
 
-def test_small_rings_are_cut_and_joined_and_pods_on_their_own_are_put_between() -> None:
-    linked = np.zeros((5, 5), bool)
-    linked[[0, 3, 1, 4], [3, 0, 4, 1]] = True  # two rings of two, and pod 2
-    assert ring_through(range(5), linked) == (0, 3, 1, 4, 2)
-
-
 # -- Algorithm 2 ------------------------------------------------------------------------------------------
 
 
@@ -144,29 +138,6 @@ def test_links_given_greedily_are_as_good_as_any(seed: int) -> None:
     if seconds < math.inf:
         assert (ports_used(links) <= ports).all()
         assert (demand <= links * 25.0 * seconds * (1 + 1e-12)).all()
-
-
-@pytest.mark.parametrize("seed", long_after(12, range(60)))
-def test_a_pull_is_a_push_with_everything_turned_round(seed: int) -> None:
-    jobs = random_jobs(seed, pod_groups=1)
-    stage = StageTable(jobs).stage(0, range(len(jobs)))
-    tor_s = float(stage.local_gbit.max()) / jobs.network.tor_gbps
-    seconds, links = allocated(stage.demand_gbit.T.copy(), tor_s, StageTable(jobs).fabric)
-    assert seconds == pytest.approx(stage.communication_s, rel=1e-12)
-    carried = stage.links.T * jobs.network.port_gbps * seconds
-    assert (carried * (1 + 1e-12) >= stage.demand_gbit.T).all()
-    assert (ports_used(links) <= jobs.network.ports_per_pod).all()
-
-
-def test_links_in_both_directions_stay_symmetric_and_lose_nothing() -> None:
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        demand = np.triu(rng.random((4, 4)), 1)
-        demand += demand.T
-        fabric = Fabric(int(rng.integers(6, 20)), 1.0, 1.0)
-        both, links = allocated(demand, 0.0, fabric, both_ways=True)
-        assert (links == links.T).all()
-        assert both == pytest.approx(allocated(demand, 0.0, fabric)[0])
 
 
 # -- stages -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tests.topox_core.tdm.tdm_reference import least_s, local_gbit, pushed_gbit
 from topox_core.tdm.bounds.round_bounds import bounded, lower_bound
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import DRAFT, RoundBound, RoundForm, TdmSettings
+from topox_core.tdm.model.round import DRAFT, RoundForm, TdmSettings
 from topox_core.tdm.solve import solve
 
 FORMS = (
@@ -46,8 +46,7 @@ class BruteForce:
     """Communication times of all subsets over all rings, and from them the best round of each kind over all groupings."""
 
     def __init__(self, jobs: Jobs, reading: Reading) -> None:
-        self.jobs, self.reading = jobs, reading
-        self.network = jobs.network
+        self.jobs, self.reading, self.network = jobs, reading, jobs.network
         self.known: dict[tuple[int, ...], float] = {}
 
     def communication_s(self, members: tuple[int, ...]) -> float:
@@ -166,26 +165,3 @@ def test_too_few_ports_for_every_grouping() -> None:
     bound = lower_bound(Jobs("three pods", PodNetwork(1, 3, 3, 10.0, 100.0), (job,)), Reading())
     assert bound.round_s == float("inf")
     assert bound.by == "pod 0 of pod group 0 needs 4 ports for job pairs alone"
-
-
-def test_what_is_proved_has_no_reservations_left() -> None:
-    jobs = Jobs(
-        "two",
-        PodNetwork(1, 2, 2, 1.0, 1e6, 0.0),
-        tuple(Job(name, "ring_all_reduce", 0, (1, 1), 10.0, 10.0) for name in "ab"),
-    )
-    for algorithm, expected in (
-        ("best-grouping", ("optimal", "proof", "")),
-        ("non-tdm", ("feasible", "heuristic", "bundled")),
-    ):
-        found = replace(
-            solve(jobs, TdmSettings(algorithm)),
-            status="feasible",
-            bound=RoundBound(),
-            message="bundled",
-        )
-        assert (
-            bounded(found).status,
-            bounded(found).stopped_by,
-            bounded(found).message,
-        ) == expected

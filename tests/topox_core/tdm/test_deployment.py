@@ -49,10 +49,6 @@ def test_models_synchronise_table_iii_in_fp64_and_train_one_context_a_unit(
     assert SetUp(context=131072).train_s(model) == pytest.approx(16 * SetUp().train_s(model))
 
 
-def test_eq_8_as_printed_trains_the_largest_model_for_nine_minutes() -> None:
-    assert SetUp(literal_eq8=True).train_s(MODELS["90B"]) == pytest.approx(559.6, abs=0.3)
-
-
 def test_a_seed_gives_the_same_jobs_again_and_more_jobs_begin_with_fewer() -> None:
     many, few = deploy(SetUp(jobs=60, seed=3)), deploy(SetUp(jobs=20, seed=3))
     assert deploy(SetUp(jobs=60, seed=3)) == many

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import (
     BASELINE,
-    Spread,
     Study,
     StudyAxes,
     StudyCellResult,
@@ -67,18 +65,6 @@ def test_reductions_are_taken_seed_by_seed() -> None:
     row = next(row for row in computed(whole) if row.algorithm == "all-train")
     assert row.reduction.mean == pytest.approx(sum(by_hand) / 2)
     assert (row.reduction.least, row.reduction.most) == pytest.approx((min(by_hand), max(by_hand)))
-
-
-def test_a_cell_knows_how_the_round_without_time_division_spends_its_time() -> None:
-    """Twice communicating and twice computing: with no time to reconfigure they add up to the round."""
-    whole = study(setup=replace(SMALL, reconfiguration_ms=0.0), axes=StudyAxes((8,)), seeds=(3,))
-    result = run_cell(whole.setup, whole.settings, whole.algorithms, whole.cells()[0])
-    whole_s = result.outcomes[BASELINE].round_s
-    assert result.communicating_s + result.computing_s == pytest.approx(whole_s)
-
-
-def test_spread_of_known_numbers() -> None:
-    assert Spread.of([4.0, 0.0, 2.0, 1.0, 3.0]) == Spread(2.0, 0.0, 1.0, 2.0, 3.0, 4.0)
 
 
 def test_cells_that_are_known_are_not_run_again() -> None:
