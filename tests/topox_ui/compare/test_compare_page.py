@@ -115,17 +115,6 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all
     assert not {"cancel_map", "compute_map"} & buttons(at) and chart(at, "map")
 
 
-def test_the_page_is_drawn_before_the_map_is_started(visit, map_beside, monkeypatch):
-    """What the map starts must not hold up what is above and below it."""
-    seen, drawn = [], []
-    monkeypatch.setattr("topox_ui.compare.map._start", lambda _sweep: seen.append(sorted(drawn)))
-    for name in ("failures", "lanes"):
-        module = f"topox_ui.compare.{name}.{name}"
-        monkeypatch.setattr(module, lambda *_args, name=name: drawn.append(name))
-    visit(COMPARE, sample="race", fabrics="static,provisioned")
-    assert seen == [["failures", "lanes"]]
-
-
 def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_only_when_asked(visit, map_beside):
     at = press(visit(COMPARE, sample="moe", fabrics="reactive,provisioned"), "cancel_map")
     assert "kept" in at.warning[0].value

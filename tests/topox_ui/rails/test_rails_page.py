@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     address,
     bring,
-    buttons,
     chart,
     metric,
     press,
@@ -156,23 +154,6 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
 def test_every_section_opens(page, section, says):
     at = page(see=section)
     assert any(one in words(at) for one in says.split("|"))
-
-
-@pytest.mark.long
-def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monkeypatch):
-    monkeypatch.setattr("topox_ui.rails.runs.RUN_AT_ONCE", 10)
-    at = page(source="llama3-70b")
-    assert "is simulated beside this page" in words(at)
-    press(at, "cancel_rails")
-    assert "Stopped" in at.warning[0].value
-    press(at, "rails_simulate")
-    wait_until(lambda: bool(at.metric or at.exception), at.run)
-    assert metric(at, "Windows per iteration") == "47"
-    press(at, "cancel_rails_curve")  # a preset's delays begin by themselves
-    # Cancel waits for a tenth of a second; a busy machine may need longer, and a quick one may have
-    # been through all delays before the click.
-    wait_until(lambda: "cancel_rails_curve" not in buttons(at), at.run)
-    assert not at.exception
 
 
 @pytest.mark.long

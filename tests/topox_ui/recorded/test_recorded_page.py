@@ -80,7 +80,6 @@ def replayed(at, files: dict[str, bytes], **settings) -> bool:
 
 def test_the_empty_page_says_what_to_record_and_how(page):
     at = page()
-    assert "Record three steps after a warm-up, on all ranks, with shapes." in words(at)
     assert at.code[0].value.strip() == SCRIPT.strip() and not at.metric
     text = (ROOT / "docs" / "recorded-runs.md").read_text(encoding="utf-8")
     assert re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0] == SCRIPT
@@ -89,12 +88,7 @@ def test_the_empty_page_says_what_to_record_and_how(page):
 @pytest.mark.long
 def test_the_made_up_run_opens_with_one_click_and_says_what_the_command_says(page):
     at = press(page(), "Open a made-up run")
-    known = imported(EXAMPLE_FILES)
-    recorded, free = known.run.recorded_ms, known.report["replay_ms"]["free_network"]
-    assert (
-        f"Step 101 takes {spoken(recorded)}; the network accounts for at most {spoken(recorded - free)} of it."
-        in words(at)
-    )
+    free = imported(EXAMPLE_FILES).report["replay_ms"]["free_network"]
     assert metric(at, "Without a network") == spoken(free) and replayed(at, EXAMPLE_FILES)
     assert address(at) == {"recorded.example": "yes"}
 
@@ -143,7 +137,6 @@ def test_ranks_come_one_after_the_other_and_more_than_eight_are_folded(page):
     assert "2 ranks read of 12; absent: 2 to 11." in words(at)
     at = bring(at, {name: files[name] for name in names[2:]})
     assert "12 ranks read of 12." in words(at)
-    assert metric(at, "Recorded step") == spoken(imported(files).run.recorded_ms)
     assert "ranks 0 to 7" in charts(at)["recorded_lanes"].alt
     choose(at, recorded_first_rank=8)
     assert "ranks 8 to 11" in charts(at)["recorded_lanes"].alt

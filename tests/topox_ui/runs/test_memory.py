@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 
 import numpy as np
 import pytest
@@ -14,12 +14,7 @@ from tests.real_inputs import ROOT
 from topox_ui.runs.memory import ResultMemory, approximate_bytes
 from topox_ui.runs.owner import Kept
 
-
-@dataclass(frozen=True)
-class Interval:
-    task: str
-    start_ms: float
-    end_ms: float
+Interval = make_dataclass("Interval", ["task", "start_ms", "end_ms"], frozen=True)
 
 
 def weighed_and_traced() -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from dataclasses import replace
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 
@@ -55,25 +56,15 @@ def counting(until=10**9):
 
 
 def failing(error):
-    def fail(stop, on_step):
-        raise error
-
-    return lambda _slots: FunctionRun(fail)
-
-
-def case(**settings) -> Case:
-    graph, cluster = load_sample("moe")
-    return Case(graph, cluster, Settings.of(**settings))
+    return lambda _slots: FunctionRun(Mock(side_effect=error))
 
 
 def test_a_run_that_nobody_watches_still_ends_keeps_its_result_and_gives_its_slot_back(owner, slot):
     owner.start(WORK, "a", counting(20))
     assert not is_free(slot)
     wait_until(lambda: is_free(slot))
-    assert owner.results(WORK) == {"a": 20}
-    assert owner.run(WORK) is None
-    assert owner.ended(WORK)
-    assert not owner.ended(WORK)
+    assert (owner.results(WORK), owner.run(WORK)) == ({"a": 20}, None)
+    assert [owner.ended(WORK), owner.ended(WORK)] == [True, False]
 
 
 def test_a_second_session_waits_in_line_and_begins_when_a_place_is_free(owner, slot):
@@ -109,12 +100,9 @@ def test_cancel_and_the_end_of_a_session_leave_the_line(owner, slot):
 
 
 def test_what_cannot_begin_when_its_turn_comes_gives_its_place_to_the_next(owner, slot):
-    def wrong(_slots):
-        raise InputError("is wrong")
-
     others = [RunOwner(slot) for _ in range(3)]
     owner.start(WORK, "a", counting(20))
-    others[0].start(WORK, "b", wrong)
+    others[0].start(WORK, "b", Mock(side_effect=InputError("is wrong")))
     others[1].start(WORK, "c", lambda _slots: 1 / 0)
     others[2].start(WORK, "d", counting(3))
     wait_until(lambda: others[2].results(WORK) == {"d": 3})
@@ -153,8 +141,7 @@ def test_cancel_keeps_what_is_complete(owner, slot):
     wait_until(lambda: owner.run(WORK).steps)
     owner.cancel(WORK)
     wait_until(lambda: owner.run(WORK) is None)
-    assert owner.results(WORK)["a"] > 0
-    assert owner.note(WORK) == "Stopped."
+    assert owner.results(WORK)["a"] > 0 and owner.note(WORK) == "Stopped."
     assert owner.cancelled(WORK, "a")
     wait_until(lambda: is_free(slot))
     owner.start(WORK, "a", counting())
@@ -169,8 +156,7 @@ def test_a_cancelled_run_that_does_not_listen_keeps_its_slot_until_it_ends(owner
     gate = threading.Event()
     owner.start(WORK, "a", lambda _slots: FunctionRun(lambda stop, on_step: gate.wait(60)))
     owner.cancel(WORK)
-    assert owner.stopping(WORK)
-    assert not is_free(slot)
+    assert owner.stopping(WORK) and not is_free(slot)
     gate.set()
     wait_until(lambda: is_free(slot))
     assert owner.results(WORK) == {"a": True}
@@ -190,13 +176,10 @@ def test_bad_input_is_a_note_and_a_defect_is_raised_once(owner, slot):
 
 
 def test_a_run_that_cannot_begin_gives_its_slot_back(owner, slot):
-    def begin(error, _slots):
-        raise error
-
-    owner.start(WORK, "a", partial(begin, InputError("is wrong")))
+    owner.start(WORK, "a", Mock(side_effect=InputError("is wrong")))
     assert owner.note(WORK) == "is wrong" and is_free(slot)
     with pytest.raises(ValueError):
-        owner.start(WORK, "a", partial(begin, ValueError("a defect")))
+        owner.start(WORK, "a", Mock(side_effect=ValueError("a defect")))
     assert is_free(slot)
 
 
@@ -207,8 +190,7 @@ def test_the_end_of_a_session_ends_its_processes_and_keeps_complete_cells(owner,
     wait_until(lambda: len(list(tmp_path.iterdir())) == 3)
     began = time.monotonic()
     owner.close()
-    assert is_free(slot)
-    assert cells == {"1": 1, "2": 4}
+    assert is_free(slot) and cells == {"1": 1, "2": 4}
     wait_until(lambda: not any(map(alive, processes(tmp_path))))
     assert time.monotonic() - began < 5
 
@@ -217,8 +199,8 @@ def test_the_end_of_a_session_ends_its_processes_and_keeps_complete_cells(owner,
 
 
 def test_cancel_of_a_proof_answers_before_the_engines_are_gone(owner, slot, monkeypatch):
-    asked = case(time_limit_s=600.0)
-    owner.start(WORK, "a", lambda _slots: prove(asked.graph, asked.cluster, asked.settings))
+    long = Settings.of(time_limit_s=600.0)
+    owner.start(WORK, "a", lambda _slots: prove(*load_sample("moe"), long))
     closed, proof = threading.Event(), owner.run(WORK)
     close = proof.close
 
@@ -237,54 +219,41 @@ def test_cancel_of_a_proof_answers_before_the_engines_are_gone(owner, slot, monk
 
 
 def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kept():
-    asked = case()
-    listed = list_schedule(asked.graph, asked.cluster, asked.settings)
+    listed = list_schedule(*load_sample("moe"), Settings.of())
     circuits = listed.execution.circuits
-    quieter = replace(
-        listed,
-        execution=replace(
-            listed.execution, circuits=replace(circuits, changed=circuits.changed & False)
-        ),
-    )
+    unchanged = replace(circuits, changed=circuits.changed & False)
+    quieter = replace(listed, execution=replace(listed.execution, circuits=unchanged))
     for results in ((listed, quieter), (quieter, listed)):
         assert joined(*results).execution is quieter.execution
 
 
 def test_the_better_schedule_and_the_better_bound_are_both_kept():
-    asked = case()
-    listed = list_schedule(asked.graph, asked.cluster, asked.settings)
+    listed = list_schedule(*load_sample("moe"), Settings.of())
     better_bound = replace(
         listed, makespan_ms=listed.makespan_ms + 1, bound_ms=listed.bound_ms + 5, bound_by="search"
     )
     for results in ((listed, better_bound), (better_bound, listed)):
-        kept = joined(*results)
-        assert (kept.makespan_ms, kept.bound_ms, kept.bound_by) == (
-            listed.makespan_ms,
-            listed.bound_ms + 5,
-            "search",
-        )
+        kept, both = joined(*results), (listed.makespan_ms, listed.bound_ms + 5)
+        assert (kept.makespan_ms, kept.bound_ms, kept.bound_by) == (*both, "search")
         # The trace that the page shows ends where the result stands.
-        assert (kept.trace[-1].incumbent_ms, kept.trace[-1].bound_ms) == (
-            kept.makespan_ms,
-            kept.bound_ms,
-        )
-
-
-def raced(race: Race, outcomes, kept=None):
-    keep = ([] if kept is None else kept).append
-    return lambda _slots: FunctionRun(partial(run_race, race, outcomes, keep, None))
+        assert (kept.trace[-1].incumbent_ms, kept.trace[-1].bound_ms) == both
 
 
 @pytest.mark.long
 def test_a_cancelled_race_keeps_who_had_ended_and_goes_on_from_there(owner, slot):
-    race, outcomes = Race(case(), 300.0), owner.results(RACE)
-    owner.start(WORK, race.key, raced(race, outcomes), lambda _outcome: None)
+    race, outcomes = Race(Case(*load_sample("moe"), Settings.of()), 300.0), owner.results(RACE)
+
+    def begin() -> None:
+        run = partial(run_race, race, outcomes, lambda _kept: None, None)
+        owner.start(WORK, race.key, lambda _slots: FunctionRun(run), lambda _outcome: None)
+
+    begin()
     wait_until(lambda: owner.run(WORK).steps and owner.run(WORK).steps[-1].contestant is not None)
     owner.cancel(WORK)
     wait_until(lambda: owner.run(WORK) is None)
     assert owner.note(WORK) == "Stopped."
     assert [one.engine for one in race.contestants(outcomes)] == ["list"]
     wait_until(lambda: is_free(slot))
-    owner.start(WORK, race.key, raced(race, outcomes), lambda _outcome: None)
+    begin()
     wait_until(lambda: owner.run(WORK).steps)
     assert owner.run(WORK).steps[0].engine == "highs"

@@ -14,12 +14,8 @@ from topox_ui.runs.memory import ResultMemory
 from topox_ui.runs.shared import Shared, wait_for
 
 
-def shared() -> Shared[int]:
-    return Shared(ResultMemory(1e6))
-
-
 def test_ten_who_ask_at_once_have_one_answer_that_was_made_once() -> None:
-    answers, made, asked = shared(), [], threading.Barrier(10)
+    answers, made, asked = Shared[int](ResultMemory(1e6)), [], threading.Barrier(10)
 
     def make() -> int:
         made.append(1)
@@ -36,7 +32,7 @@ def test_ten_who_ask_at_once_have_one_answer_that_was_made_once() -> None:
 
 
 def test_what_one_could_not_make_another_tries_for_himself() -> None:
-    answers = shared()
+    answers = Shared[int](ResultMemory(1e6))
     begun, go_on = threading.Event(), threading.Event()
 
     def refused() -> int:

@@ -58,16 +58,6 @@ def test_nobody_waits_for_ever_behind_sessions_that_come_later():
     assert next(iter(places._holding)) is second
 
 
-def test_of_twenty_who_ask_each_has_a_place_in_the_line():
-    places = SolverPlaces(2)
-    tickets = [places.claim(k) for k in range(20)]
-    assert [places.position(t) for t in tickets] == [0, 0, *range(1, 19)]
-    waits = [round(places.wait_s(t)) for t in tickets[2:]]
-    assert waits == sorted(waits)
-    assert "third in line, about " in places.words(tickets[4])
-    assert "number 18 in line" in places.words(tickets[-1])
-
-
 def test_who_can_use_several_places_has_them_while_nobody_waits():
     places = SolverPlaces(4)
     wide = places.claim("wide", most=4)

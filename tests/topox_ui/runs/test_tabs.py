@@ -1,38 +1,28 @@
 """A tab that is reloaded gets its session back; one that is closed ends what it started; no tab gets another one's."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from tests.patience import wait_until
 from topox_ui.runs.tabs import Connection, Tabs
 
 
-class Owner:
-    """Runs of a tab, of which only the end matters here."""
-
-    def __init__(self):
-        self.closed = False
-
-    def close(self):
-        self.closed = True
-
-
 @pytest.fixture
 def tabs():
-    known = Tabs(Owner, rejoin_s=60)
+    known = Tabs(Mock, rejoin_s=60)
     yield known
     known.close()
 
 
 def test_a_reloaded_tab_gets_its_own_session_back_and_nothing_of_it_has_ended(tabs):
-    before = Connection(tabs, "one")
-    tab = before.tab
+    before, after = Connection(tabs, "one"), Connection(tabs, "two")
+    tab, fresh = before.tab, after.tab
     tab.held["loaded"] = "mine"
     before.leave()
-    after = Connection(tabs, "two")
-    fresh = after.tab
     assert after.move(tab.token)
     assert after.tab is tab and tab.held == {"loaded": "mine"}
-    assert not tab.owner.closed and fresh.owner.closed
+    assert not tab.owner.close.called and fresh.owner.close.called
 
 
 def test_two_tabs_stay_apart_even_if_one_was_made_by_duplicating_the_other(tabs):
@@ -56,10 +46,10 @@ def test_a_connection_that_was_only_interrupted_goes_on_with_its_tab(tabs):
 
 
 def test_what_a_closed_tab_started_ends_if_nobody_joins_it_again():
-    tabs = Tabs(Owner, rejoin_s=0.05)
+    tabs = Tabs(Mock, rejoin_s=0.05)
     connection = Connection(tabs, "one")
     connection.leave()
-    wait_until(lambda: connection.tab.owner.closed)
+    wait_until(lambda: connection.tab.owner.close.called)
     assert not Connection(tabs, "two").move(connection.tab.token)
 
 
@@ -76,9 +66,9 @@ def test_a_server_that_ends_ends_the_tabs_that_have_left(tabs):
     gone, here = Connection(tabs, "one"), Connection(tabs, "two")
     gone.leave()
     tabs.close()
-    assert gone.tab.owner.closed and not here.tab.owner.closed
+    assert gone.tab.owner.close.called and not here.tab.owner.close.called
     here.leave()
-    assert here.tab.owner.closed
+    assert here.tab.owner.close.called
 
 
 @pytest.mark.parametrize("guess", ["", "one", "0" * 43])

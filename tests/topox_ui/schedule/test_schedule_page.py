@@ -75,20 +75,6 @@ def test_the_printed_model_and_back_and_every_engine(visit):
 
 
 @pytest.mark.long
-def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
-    at = visit(SCHEDULE, sample="fsdp")
-    assert "Chosen for this plan: collectives on 2" in words(at)
-    choose(at, rings=2, all_gather="bruck")
-    assert not at.error and metric(at, "Iteration time")
-    assert address(at) == {"sample": "fsdp", "rings": "2", "all_gather": "bruck"}
-    again = visit(SCHEDULE, **address(at))
-    assert control(again, "all_gather").value == "bruck"
-    choose(again, all_gather="auto", rings=0, duplex="half", all_reduce_on_network=False)
-    assert not again.error
-    assert address(again) == {"sample": "fsdp", "duplex": "half", "all_reduce_on_network": "no"}
-
-
-@pytest.mark.long
 def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
     at = visit(SCHEDULE, sample="patience", clock="slots")
     assert "Feasible" in words(at)

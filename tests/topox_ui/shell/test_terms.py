@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import pytest
 
-from topox_core.text.glossary import entry_of, glossary
-from topox_ui.shell.charts import _explained
+from topox_core.text.glossary import glossary
 from topox_ui.shell.terms import explanations, with_terms
 
 BUTTON = re.compile(
@@ -24,15 +22,6 @@ def test_the_first_use_in_a_block_is_a_button_and_the_words_stay() -> None:
     html = "A <b>slot</b> and another slot end."
     assert terms(html) == [("slot", "slot")]
     assert BUTTON.sub(r"\2", with_terms(html)) == html
-
-
-def test_no_line_begins_with_the_stop_behind_a_term() -> None:
-    held = re.compile(rf'<span class="stopped">{BUTTON.pattern}(.*?)</span>')
-    assert held.findall(with_terms("A slot, then a circuit.")) == [
-        ("slot", "slot", ","),
-        ("circuit", "circuit", "."),
-    ]
-    assert held.search(with_terms("A slot/ms and a <b>circuit</b>.")) is None
 
 
 @pytest.mark.parametrize(
@@ -56,12 +45,3 @@ def test_an_entry_may_leave_its_own_words_alone() -> None:
 def test_whatever_a_button_names_is_on_the_page() -> None:
     texts = dict(re.findall(r'<span id="term-([\w-]+)">(.*?)</span>', explanations()))
     assert set(texts) == {entry.id for entry in glossary()}
-
-
-def test_headers_of_tables_are_explained_and_keep_what_they_were_given() -> None:
-    table = pd.DataFrame(columns=["Tax", "Built as", "Dark"])
-    columns = _explained(table.columns, {"Dark": {"alignment": "right"}, "Tax": {"help": "Ours."}})
-    assert columns["Tax"]["help"] == "Ours."
-    assert "Built as" not in columns
-    assert columns["Dark"]["help"] == entry_of("dark").text
-    assert columns["Dark"]["alignment"] == "right"

@@ -8,37 +8,15 @@ from tests.topox_ui.conftest import address, metric, press, the_error, words
 from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import time
 from topox_core.training.iteration import iteration
-from topox_core.training.jobs import JOBS
 
 RAILS, STRATEGY, HOME = "pages/7_Rails.py", "pages/5_Strategy.py", "app.py"
-JOB = {"workload": "llama3-8b", "set.data": "4"}
-TOTAL = time(iteration(JOBS["llama3-8b"].changed(plan__data=4)).total_ms).replace("\u00a0", " ")
-
-
-def ways_with_links(at) -> dict[str, dict[str, str]]:
-    """Return where the links of a page lead, by their labels."""
-    return {
-        one.label: {key: values[0] for key, values in parse_qs(one.proto.query_string).items()}
-        for one in at.get("page_link")
-    }
 
 
 def test_what_a_link_to_a_page_asks_for_wins_over_what_was_chosen_there_before(visit):
-    ways = ways_with_links(visit(**JOB, **{"strategy.model": "bert-16", "cost.pue": "2"}))
-    plans = ways["Other plans of this model"]
-    assert (plans["strategy.model"], plans["cost.pue"]) == ("llama3-8b", "2")
-
-
-@pytest.mark.long
-def test_home_leads_to_the_job_on_rails_and_among_the_plans_of_its_model(visit):
-    at = visit(**JOB)
-    assert TOTAL in words(at)
-    ways = ways_with_links(at)
-    at = visit(STRATEGY, **ways["Other plans of this model"])
-    assert not at.error
-    assert f"takes {TOTAL}" in words(at) and "than the fastest" in words(at)
-    at = visit(RAILS, **ways["Its windows on rails"])
-    assert not at.error and "128 GPUs: TP 8, PP 4, DP 4" in words(at)
+    at = visit(workload="llama3-8b", **{"strategy.model": "bert-16", "cost.pue": "2"})
+    way = next(one for one in at.get("page_link") if one.label == "Other plans of this model")
+    query = parse_qs(way.proto.query_string)
+    assert (query["strategy.model"], query["cost.pue"]) == (["llama3-8b"], ["2"])
 
 
 def test_a_plan_of_strategy_is_the_job_of_all_pages(visit):

@@ -185,16 +185,6 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
     assert has_answer(found) and FABRICS["static"] in words(found)
 
 
-@pytest.mark.long
-def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
-    at = visit(STRATEGY, **CHOICES | {"strategy.proposals": "1000", "strategy.servers": "8"})
-    press(at, "search")
-    wait_until(lambda: "proposals" in at.get("progress")[0].proto.text, at.run)
-    press(at, "cancel_on_fabric")
-    wait_until(lambda: has_answer(at), at.run)
-    assert any(m.delta == "stopped by you" for m in at.metric)
-
-
 def test_a_delay_that_no_switch_has_is_one_line(visit) -> None:
     at = visit(STRATEGY, **CHOICES | {"strategy.delay_ms": "1e9"})
     assert "reconfiguration_ms" in the_error(searched(at))
