@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from topox_core.labs.answers import Answers
@@ -22,6 +25,20 @@ def at(minute: int) -> str:
 
 AT = at(0)
 EXPLANATION = "The port of server 0 carries one circuit at a time, so the rest of the 10 ms waits."
+
+
+def changed(content: bytes, path: str, value: Any) -> bytes:
+    """Return a JSON file with one entry changed or put at the end of its list; ``...`` takes it away."""
+    record = json.loads(content)
+    *before, last = (int(part) if part.isdigit() else part for part in path.split("."))
+    place = reduce(getitem, before, record)
+    if value is ...:
+        del place[last]
+    elif isinstance(place, list):
+        place[last : last + 1] = [value]
+    else:
+        place[last] = value
+    return json.dumps(record).encode()
 
 
 def right(lab: Lab, question: Question, seed: int) -> Any:
@@ -50,15 +67,13 @@ def answered(
 ) -> Answers:
     """Return answers in which everything on the first ``screens`` screens is right."""
     answers = begin(lab, course, student, AT, seed)
-    for screen in lab.screens[:screens]:
-        for question in screen.questions:
-            value = right(lab, question, seed)
-            if question.stage == "predict":
-                answers = lock(lab, answers, question.id, value, AT)
-            elif question.stage == "work":
-                answers = attempt(lab, answers, question.id, value, AT)[0]
-            else:
-                answers = explain(lab, answers, question.id, value, AT)
+    for question in (one for screen in lab.screens[:screens] for one in screen.questions):
+        value = right(lab, question, seed)
+        if question.stage == "work":
+            answers, _ = attempt(lab, answers, question.id, value, AT)
+        else:
+            put = lock if question.stage == "predict" else explain
+            answers = put(lab, answers, question.id, value, AT)
     return answers
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from dataclasses import replace
 
 import jsonschema
+import numpy as np
 import pytest
 
 from tests.conftest import some
-from tests.labs_answered import EXPLANATION, LABS, at, right, solved
+from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right, solved
 from topox_core.errors import InputError
-from topox_core.labs import answers_file
 from topox_core.labs.answers import Answers
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers
 from topox_core.labs.draws import seed_of
@@ -22,18 +21,20 @@ from topox_core.labs.folder import grade_folder, load_explanations
 from topox_core.labs.generators.board import board
 from topox_core.labs.grade_tables import canvas_table, load_roster, moodle_table, plain_table
 from topox_core.labs.grading import grade, score
+from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.ready_labs import READY
+from topox_core.labs.resuming import taken_up
 from topox_core.labs.student import (
     attempt,
     begin,
-    closed,
     explain,
     give_up,
     lock,
     points_of,
+    reply_to,
     revealed,
     revealed_at,
     shown_screen,
@@ -61,27 +62,28 @@ def test_who_answers_all_right_has_all_points(lab: Lab) -> None:
 @pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
 def test_nothing_computed_is_shown_before_its_lock(lab: Lab) -> None:
     """Walk through the lab; before every lock ask for every screen, and for every key that is not due."""
+    stages = [screen.stage for screen in lab.screens]
     answers = begin(lab, "NET-401", "s1234567", at(0))
     for question in (one for one in lab.questions if one.stage != "explain"):
         assert not revealed_at(lab, answers, question.id)
         with pytest.raises(InputError, match="still to come"):
             revealed(lab, answers, question.id)
-        for place in range(len(lab.screens)):
+        reveal = [*stages, "reveal"].index("reveal", lab.screen_of(question.id))
+        for place in range(
+            reveal, len(stages)
+        ):  # a screen behind a reveal waits as the reveal does
             shown = shown_screen(lab, answers, place)
-            if lab.screens[place].stage == "reveal" and place > lab.screen_of(question.id):
-                assert not shown.open and shown.text == "" and shown.given is None
-                assert question.id in shown.waits_for
+            assert not shown.open and question.id in shown.waits_for
+            assert stages[place] != "reveal" or (shown.text, shown.given) == ("", None)
         if question.stage == "predict":
             value = right(lab, question, answers.seed)
             answers = lock(lab, answers, question.id, value, at(1))
         else:
             answers = give_up(lab, answers, question.id, at(1))
-    for place in range(len(lab.screens)):
-        assert shown_screen(lab, answers, place).open
-    for question in lab.questions:
-        if question.stage != "explain":
-            truth = revealed(lab, answers, question.id)
-            assert truth.key == key_of(lab, question, answers.seed)
+    assert all(shown_screen(lab, answers, place).open for place in range(len(stages)))
+    for question in (one for one in lab.questions if one.stage != "explain"):
+        truth = revealed(lab, answers, question.id)
+        assert truth.key == key_of(lab, question, answers.seed)
 
 
 def test_a_locked_prediction_stays_and_a_vote_has_a_second_lock() -> None:
@@ -101,20 +103,21 @@ def test_a_locked_prediction_stays_and_a_vote_has_a_second_lock() -> None:
 def test_attempts_cost_a_share_and_end_with_the_key() -> None:
     lab = LABS["what-binds"]
     answers = begin(lab, "NET-401", "s1234567", at(0), seed=1)
+    assert reply_to(lab, answers, "W2") is None
     answers, first = attempt(lab, answers, "W2", 17, at(1))
     assert first.say == "The last receiver still has to compute."
     assert (first.right, first.attempts_left, first.key) == (False, 2, None)
-    with pytest.raises(InputError, match="must be a number"):
-        attempt(lab, answers, "W2", "many", at(1))
+    assert reply_to(lab, answers, "W2") == first
+    assert reply_to(lab, give_up(lab, answers, "W2", at(2)), "W2").key == 19
     answers, second = attempt(lab, answers, "W2", 18, at(2))
     assert second.say.startswith("Before the port") and second.key is None
     again, right = attempt(lab, answers, "W2", 19, at(3))
     assert (right.right, right.points, right.key) == (True, 1.2, 19)
+    assert reply_to(lab, again, "W2") == right
     _, wrong = attempt(lab, answers, "W2", 20, at(3))
     assert (wrong.attempts_left, wrong.key) == (0, 19)
     with pytest.raises(InputError, match="is closed"):
         attempt(lab, again, "W2", 19, at(4))
-    assert closed(again, lab.question("W2"))
 
 
 def test_a_number_may_come_with_the_unit_that_is_asked_for() -> None:
@@ -123,6 +126,9 @@ def test_a_number_may_come_with_the_unit_that_is_asked_for() -> None:
     assert {read_answer(lab, lab.question("W2"), one, 1) for one in typed} == {19}
     with pytest.raises(InputError, match="must be a number"):
         read_answer(lab, lab.question("W2"), "19 s", 1)
+
+
+STARTS = {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8}  # of the best plan of seed 1
 
 
 @pytest.mark.parametrize(
@@ -137,35 +143,25 @@ def test_a_number_may_come_with_the_unit_that_is_asked_for() -> None:
 )
 def test_each_mistake_in_a_schedule_names_its_equation_first(change, equation, said) -> None:
     lab = LABS["six-tasks"]
-    starts = {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8} | change
-    starts = {task: start for task, start in starts.items() if start is not None}
-    answers = begin(lab, "c", "s", at(0), seed=1)
-    for name, value in (("P1", 9), ("P2", "x")):
-        answers = lock(lab, answers, name, value, at(1))
-    _, reply = attempt(lab, answers, "W1", starts, at(2))
+    starts = {task: at for task, at in (STARTS | change).items() if at is not None}
+    _, reply = attempt(lab, answered(lab, 1, 1), "W1", starts, at(2))
     assert reply.verdict.equation == equation and f"(eq. {equation})" in reply.verdict.line
     assert said in reply.say and reply.points == 0
 
 
 def test_a_delay_that_was_ignored_is_told_as_one() -> None:
-    from topox_core.labs.hand_schedule import check_by_hand
-
-    one = board(1)
-    starts = {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8}
-    verdict = check_by_hand(one.graph(), one.cluster(2.0), starts)
+    graph, cluster = board(1).graph(), board(1).cluster(2.0)
+    verdict = check_by_hand(graph, cluster, STARTS)
     assert verdict.equation == "physical" and "set-up" in verdict.line
-    later = starts | {"y": 5, "c": 9}
-    assert check_by_hand(one.graph(), one.cluster(2.0), later).feasible
+    assert check_by_hand(graph, cluster, STARTS | {"y": 5, "c": 9}).feasible
 
 
 def test_a_shorter_schedule_never_gets_fewer_points_and_a_later_attempt_never_more() -> None:
     lab = LABS["six-tasks"]
     question = lab.question("W3")
     starts = right(lab, question, 1)
-    points = []
-    for late in range(8):
-        given = {**starts, "u2": starts["u2"] + late}
-        points.append(mark(lab, question, given, 1).share * question.points)
+    later = [{**starts, "u2": starts["u2"] + late} for late in range(8)]
+    points = [mark(lab, question, given, 1).share * question.points for given in later]
     assert points == sorted(points, reverse=True) and points[0] == 6
     assert all(point * 2 == int(point * 2) for point in points)
     for one in (one for lab in LABS.values() for one in lab.questions if one.stage == "work"):
@@ -175,13 +171,9 @@ def test_a_shorter_schedule_never_gets_fewer_points_and_a_later_attempt_never_mo
 
 def test_a_grouping_is_worth_what_it_reaches() -> None:
     lab = LABS["time-division"]
-    question = lab.question("W3")
-    names = ("amber", "blue", "coral", "denim")
-    shares = {
-        letters: mark(lab, question, dict(zip(names, letters, strict=True)), 2).share * 6
-        for letters in ("ABBA", "BAAB", "ABAB", "AAAA", "AABB")
-    }
-    assert shares == pytest.approx({"ABBA": 6, "BAAB": 6, "ABAB": 4, "AAAA": 2, "AABB": 2})
+    for letters, points in {"ABBA": 6, "BAAB": 6, "ABAB": 4, "AAAA": 2, "AABB": 2}.items():
+        given = dict(zip(("amber", "blue", "coral", "denim"), letters, strict=True))
+        assert mark(lab, lab.question("W3"), given, 2).share == pytest.approx(points / 6)
 
 
 def test_of_a_set_what_is_missing_is_as_wrong_as_what_is_too_much() -> None:
@@ -198,12 +190,11 @@ def test_a_matrix_is_worth_its_cells_or_its_marks() -> None:
     truth = [list(row) for row in key_of(lab, hops, 2)]
     truth[0][0] += 1
     assert mark(lab, hops, truth, 2).share == pytest.approx(0.9)
-    greedy = [[0] * 6 for _ in range(6)]
-    for a, b in ((0, 1), (2, 3)):
-        greedy[a][b] = greedy[b][a] = 1
-    assert mark(lab, marks, greedy, 0).share == 0.5
-    greedy[0][4] = greedy[4][0] = 1
-    assert mark(lab, marks, greedy, 0).share == 0
+    greedy = np.zeros((6, 6), int)
+    greedy[[0, 1, 2, 3], [1, 0, 3, 2]] = 1
+    assert mark(lab, marks, greedy.tolist(), 0).share == 0.5
+    greedy[[0, 4], [4, 0]] = 1
+    assert mark(lab, marks, greedy.tolist(), 0).share == 0
     for bad in ([[0]], [[2] * 6] * 6, [[1] + [0] * 5] * 6, "x"):
         with pytest.raises(InputError):
             read_answer(lab, marks, bad, 0)
@@ -220,48 +211,35 @@ def test_answers_come_back_as_they_were(lab: Lab) -> None:
     answers = replace(answers, given={**answers.given, **given_up})
     file = read(lab, answers)
     assert file.answers == answers and not file.edited
+    assert taken_up(lab, file.answers, "mine.answers.json") == answers
     schema = (READY.parent / "answers.schema.json").read_text(encoding="utf-8")
     jsonschema.validate(json.loads(written(lab, answers, secret=b"here")), json.loads(schema))
-    assert len(written(lab, answers)) < 20_000
 
 
 def test_every_edit_is_found_and_an_edited_file_is_graded_by_its_attempts() -> None:
     lab = LABS["crossover"]
     answers, _ = attempt(lab, begin(lab, "NET-401", "s1234567", at(0)), "W1", 1, at(1))
-    record = json.loads(written(lab, answers))
     for path, value in (
-        (("student",), "somebody"),
-        (("answers", "W1", "attempts", 0, "points"), 2),
-        (("score", "worked"), 16),
-        (("finished",), at(2)),
+        ("student", "somebody"),
+        ("answers.W1.attempts.0.points", 2),
+        ("score.worked", 16),
+        ("finished", at(2)),
     ):
-        changed = json.loads(json.dumps(record))
-        *before, last = path
-        place = changed
-        for key in before:
-            place = place[key]
-        place[last] = value
-        file = load_answers(json.dumps(changed).encode(), "x")
-        assert file.edited
+        file = load_answers(changed(written(lab, answers), path, value), "x")
         graded = grade(lab, file, "x")
-        assert "edited" in graded.remarks and graded.worked == 0
+        assert file.edited and "edited" in graded.remarks and graded.worked == 0
 
 
 def test_no_byte_of_a_file_is_changed_unseen() -> None:
     lab = LABS["crossover"]
     data = written(lab, solved(lab))
-    unseen = []
-    for at_byte in some(sorted(range(len(data)), key=lambda k: k * 7_919 % len(data)), quick=150):
-        changed = bytearray(data)
-        changed[at_byte] ^= 1
+    answers = load_answers(data, "x").answers
+    for k in some(sorted(range(len(data)), key=lambda k: k * 7_919 % len(data)), quick=150):
         try:
-            file = load_answers(bytes(changed), "x")
+            file = load_answers(data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :], "x")
+            assert file.edited or file.answers == answers, k
         except InputError as error:
             assert "\n" not in str(error)
-            continue
-        if not file.edited and file.answers != load_answers(data, "x").answers:
-            unseen.append(at_byte)
-    assert unseen == []
 
 
 def test_a_signature_holds_only_for_its_machine() -> None:
@@ -276,16 +254,15 @@ def test_a_signature_holds_only_for_its_machine() -> None:
 def test_what_is_odd_is_said_and_takes_no_points() -> None:
     lab = LABS["windows"]
     answers = solved(lab)
-    for changed, remark in (
+    for odd, remark in (
         (replace(answers, digest="0" * 16), "other lab text"),
         (replace(answers, versions={"windows": 2}), "older generator"),
         (replace(answers, finished=at(1)), "clock"),
         (replace(answers, course="NET-402"), "other seed"),
         (replace(answers, given={**answers.given, "W99": answers.given["W1"]}), "no question W99"),
     ):
-        graded = grade(lab, read(lab, changed), "x")
-        assert graded.remarks == (remark,)
-        assert graded.total == 16
+        graded = grade(lab, read(lab, odd), "x")
+        assert (graded.remarks, graded.total) == ((remark,), 16)
 
 
 def test_more_attempts_than_there_are_do_not_count() -> None:
@@ -319,18 +296,20 @@ def rows_of(content: bytes) -> list[dict[str, str]]:
 
 def test_one_bad_file_never_touches_another_student_s_row(tmp_path) -> None:
     lab = LABS["crossover"]
-    hand_in(tmp_path, lab, "ada")
-    hand_in(tmp_path, lab, "bob")
-    (tmp_path / "broken.answers.json").write_text("{")
-    (tmp_path / "big.answers.json").write_bytes(b"[" * 5_000_000)
-    (tmp_path / "brackets.answers.json").write_bytes(b"[" * 200_000)
+    for student in ("ada", "bob"):
+        hand_in(tmp_path, lab, student)
+    of_eve = written(lab, solved(lab, "eve"))
+    for name, content in {
+        "broken.answers.json": b"{",
+        "big.answers.json": b"[" * 5_000_000,
+        "brackets.answers.json": b"[" * 200_000,
+        "other.answers.json": changed(of_eve, "lab", "lab-of-others"),
+        "newer.answers.json": changed(of_eve, "version", 2),
+        "notes.txt": b"not mine",
+    }.items():
+        (tmp_path / name).write_bytes(content)
     (tmp_path / "folder.answers.json").mkdir()
     (tmp_path / "link.answers.json").symlink_to(tmp_path / "ada.answers.json")
-    other = json.loads(written(lab, solved(lab, "eve"))) | {"lab": "lab-of-others"}
-    (tmp_path / "other.answers.json").write_text(json.dumps(other))
-    newer = json.loads(written(lab, solved(lab, "eve"))) | {"version": 2}
-    (tmp_path / "newer.answers.json").write_text(json.dumps(newer))
-    (tmp_path / "notes.txt").write_text("not mine")
     graded = grade_folder(tmp_path, LABS)
     assert [(one.student, one.total) for one in graded.grades] == [("ada", 16), ("bob", 16)]
     problems = {one.file.split(".")[0]: one.problem for one in graded.unreadable}
@@ -361,14 +340,12 @@ def test_an_empty_folder_is_one_line(tmp_path) -> None:
 
 def test_of_two_files_of_a_student_the_later_one_counts(tmp_path) -> None:
     lab = LABS["crossover"]
-    early = begin(lab, "NET-401", "S1234567 ", at(0))
-    early, _ = attempt(lab, early, "W1", 1, at(1))
+    early, _ = attempt(lab, begin(lab, "NET-401", "S1234567 ", at(0)), "W1", 1, at(1))
     hand_in(tmp_path, lab, "s1234567", name="z-early", answers=early)
     hand_in(tmp_path, lab, "s1234567", name="a-late")
-    graded = grade_folder(tmp_path, LABS)
-    assert [one.file for one in graded.grades] == ["a-late.answers.json"]
-    assert graded.grades[0].remarks == ("z-early.answers.json is earlier and does not count",)
-    assert graded.grades[0].total == 16
+    (graded,) = grade_folder(tmp_path, LABS).grades
+    assert (graded.file, graded.total) == ("a-late.answers.json", 16)
+    assert graded.remarks == ("z-early.answers.json is earlier and does not count",)
 
 
 def test_equal_long_texts_are_said_for_both(tmp_path) -> None:
@@ -381,27 +358,17 @@ def test_equal_long_texts_are_said_for_both(tmp_path) -> None:
     assert remarks == {"ada": ("same text as bob",), "bob": ("same text as ada",), "eve": ()}
 
 
-def test_a_folder_is_graded_twice_to_the_same_bytes(tmp_path) -> None:
-    for lab in LABS.values():
-        for student in ("ada", "bob"):
-            hand_in(tmp_path, lab, student, name=f"{lab.id}-{student}")
-    tables = [plain_table(grade_folder(tmp_path, LABS), LABS).content for _ in range(2)]
-    assert tables[0] == tables[1]
-
-
 NAMES = ("O'Hara, Ann", '=cmd|"/C calc"!A0', "+49 170", "名字 学生", "@sum(1)", "-2+3")
 
 
 def test_names_with_commas_quotes_and_formulas_stay_cells(tmp_path) -> None:
     lab = LABS["crossover"]
-    seed = {name: seed_of("NET-401", name) for name in NAMES}
     for number, name in enumerate(NAMES):
-        answers = replace(solved(lab, "s"), student=name, seed=seed[name])
+        answers = replace(solved(lab, "s"), student=name, seed=seed_of("NET-401", name))
         hand_in(tmp_path, lab, name, answers, name=str(number))
     graded = grade_folder(tmp_path, LABS)
     for table in (plain_table(graded, LABS), moodle_table(graded, lab)):
-        rows = rows_of(table.content)
-        cells = [next(iter(row.values())) for row in rows]
+        cells = [next(iter(row.values())) for row in rows_of(table.content)]
         assert {cell.removeprefix("'") for cell in cells} == set(NAMES)
         assert all(cell[0] not in "=@" for cell in cells)
         assert "'-2+3" in cells and "O'Hara, Ann" in cells
@@ -409,11 +376,9 @@ def test_names_with_commas_quotes_and_formulas_stay_cells(tmp_path) -> None:
 
 def test_moodle_gets_grade_and_feedback_side_by_side(tmp_path) -> None:
     lab = LABS["crossover"]
-    hand_in(tmp_path, lab, "s1")
-    wrong = begin(lab, "NET-401", "s2", at(0))
-    wrong, _ = attempt(lab, wrong, "W1", 1, at(1))
-    hand_in(tmp_path, lab, "s2", wrong)
-    hand_in(tmp_path, lab, "s9")
+    wrong, _ = attempt(lab, begin(lab, "NET-401", "s2", at(0)), "W1", 1, at(1))
+    for student, answers in (("s1", None), ("s2", wrong), ("s9", None)):
+        hand_in(tmp_path, lab, student, answers)
     roster = load_roster(
         b"ID number,Email address,Phone\r\nS1,Ann@Uni.example,1\r\ns2,bob@uni.example,2\r\n", "r"
     )
@@ -444,15 +409,13 @@ CANVAS = (
 
 def test_canvas_gets_one_column_and_keeps_the_students_of_its_own(tmp_path) -> None:
     lab = LABS["crossover"]
-    hand_in(tmp_path, lab, "ada")
-    hand_in(tmp_path, lab, "zoe")
+    for student in ("ada", "zoe"):
+        hand_in(tmp_path, lab, student)
     table = canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(CANVAS.encode(), "r"))
     rows = rows_of(table.content)
     column = "TOPO-X: The reconfiguration delay"
     assert [*rows[0]] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", column]
     assert [row[column] for row in rows] == ["20", "16", ""]
-    assert rows[1]["Student"] == "Lovelace, Ada" and rows[1]["Section"] == "A, morning"
-    assert rows[2]["Student"] == "=Bob"
     copied = (line.rsplit(",", 2)[0] for line in CANVAS.splitlines()[1:])  # without the other marks
     for line, before in zip(table.content.decode().splitlines()[1:], copied, strict=True):
         assert line.rpartition(",")[0] == before
@@ -493,14 +456,8 @@ def test_explanations_get_points_from_a_person() -> None:
 )
 def test_a_broken_answers_file_gets_one_line(path: str, value: object, said: str) -> None:
     lab = LABS["crossover"]
-    record = json.loads(written(lab, solved(lab)))
-    *before, last = path.split(".")
-    place = record
-    for key in before:
-        place = place[key]
-    place[last] = value
     with pytest.raises(InputError) as error:
-        load_answers(json.dumps(record).encode(), "x.answers.json")
+        load_answers(changed(written(lab, solved(lab)), path, value), "x.answers.json")
     assert said in str(error.value) and str(error.value).startswith("x.answers.json")
 
 
@@ -509,4 +466,3 @@ def test_no_name_of_a_student_becomes_a_path() -> None:
     for name in ("../x", "a/b", "", "x" * 41, "a\nb"):
         with pytest.raises(InputError, match="student"):
             begin(lab, "NET-401", name, at(0))
-    assert os.sep not in answers_file.FORMAT

@@ -9,7 +9,14 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.labs import class_folder
 from topox_core.labs.answers_file import is_signed, load_answers
-from topox_core.labs.class_folder import KEY_FILE, ClassFolder, clean, read_secret, secret_for
+from topox_core.labs.class_folder import (
+    KEY_FILE,
+    ClassFolder,
+    KeptFile,
+    clean,
+    read_secret,
+    secret_for,
+)
 from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import ENDING, grade_folder
 from topox_core.labs.student import begin, lock
@@ -22,29 +29,18 @@ def begun(student: str, value: float = 9, minute: int = 0, seed: int | None = No
     return lock(LAB, answers, "P1", value, at(minute + 1))
 
 
-def test_answers_are_kept_by_seed_signed_and_graded_as_they_are(tmp_path) -> None:
-    folder = ClassFolder.opened(tmp_path / "class")
-    answers = solved(LAB)
+def test_answers_are_kept_by_seed_signed_and_graded_as_they_are(tmp_path, capsys) -> None:
+    folder, answers = ClassFolder.opened(tmp_path), solved(LAB)
     kept = folder.keep(LAB, answers)
-    seed = seed_of("NET-401", "s1234567")
-    assert kept.file == f"six-tasks/{seed:08d}{ENDING}" and kept.reason == ""
-    path = folder.path / kept.file
-    assert "s1234567" not in path.name
-    file = load_answers(path.read_bytes(), path.name)
+    assert kept == KeptFile(f"six-tasks/{seed_of('NET-401', 's1234567'):08d}{ENDING}")
+    file = load_answers((tmp_path / kept.file).read_bytes(), "x")
     assert file.answers == answers and not file.edited and is_signed(file, folder.secret)
-    graded = grade_folder(path.parent, LABS, secret=secret_for(path.parent))
-    assert [(one.student, one.worked, one.remarks) for one in graded.grades] == [
-        ("s1234567", 13, ())
-    ]
-
-
-def test_the_command_checks_signatures_of_a_class_folder(tmp_path, capsys) -> None:
-    folder = ClassFolder.opened(tmp_path)
-    folder.keep(LAB, solved(LAB))
-    assert main(["lab", "grade", str(tmp_path / "six-tasks")]) == 0
+    graded = grade_folder(tmp_path / "six-tasks", LABS, secret=secret_for(tmp_path / "six-tasks"))
+    assert [(one.worked, one.remarks) for one in graded.grades] == [(13, ())]
+    command = ["lab", "grade", str(tmp_path / "six-tasks")]
+    assert main(command) == 0
     (tmp_path / KEY_FILE).write_bytes(b"k" * 32)  # of another machine
-    assert main(["lab", "grade", str(tmp_path / "six-tasks")]) == 1
-    assert "signature" in capsys.readouterr().out
+    assert main(command) == 1 and "signature" in capsys.readouterr().out
 
 
 def test_the_secret_is_made_once_and_for_the_owner_alone(tmp_path) -> None:
@@ -83,12 +79,10 @@ def test_a_full_folder_takes_nothing_new_and_says_so(tmp_path, monkeypatch) -> N
 
 def test_a_link_in_the_folder_is_neither_read_nor_written_through(tmp_path) -> None:
     folder = ClassFolder.opened(tmp_path / "class")
-    outside = tmp_path / "outside.json"
-    outside.write_text("untouched")
-    place = folder.path / LAB.id
-    place.mkdir()
-    seed = seed_of("NET-401", "ada")
-    (place / f"{seed:08d}{ENDING}").symlink_to(outside)
+    (outside := tmp_path / "outside.json").write_text("untouched")
+    (folder.path / LAB.id).mkdir()
+    link = folder.path / LAB.id / f"{seed_of('NET-401', 'ada'):08d}{ENDING}"
+    link.symlink_to(outside)
     kept = folder.keep(LAB, begun("ada"))
     assert kept.file.endswith(f"-2{ENDING}") and outside.read_text() == "untouched"
     assert len(folder.answers_to(LAB.id)) == 1
@@ -112,9 +106,7 @@ def test_statistics_are_written_as_a_table_and_as_a_page(tmp_path, capsys) -> No
     folder.keep(LAB, solved(LAB, "ada"))
     folder.keep(LAB, lock(LAB, begin(LAB, "NET-401", "ada", at(50)), "P1", 3, at(51)))
     table, page = tmp_path / "s.csv", tmp_path / "s.html"
-    command = ["lab", "stats", str(folder.path / "six-tasks"), "--lab", "six-tasks"]
-    assert main([*command, "--csv", str(table), "--html", str(page)]) == 0
-    rows = table.read_text().splitlines()
-    assert rows[0] == "question,answers,right,right_again,mistake,times"
-    assert rows[1].startswith("P1,1,0.0")  # one student: what was finished last
+    files = ["--csv", str(table), "--html", str(page)]
+    assert main(["lab", "stats", str(folder.path / LAB.id), "--lab", LAB.id, *files]) == 0
+    assert "\nP1,1,0.0" in table.read_text()  # one student: what was finished last
     assert "<script" not in page.read_text() and "ada" not in page.read_text()

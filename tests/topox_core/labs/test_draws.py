@@ -9,9 +9,8 @@ from topox_core.labs.draws import KEPT_SEEDS, MOST_ATTEMPTS, Draws, first_that, 
 
 
 def test_draws_are_those_that_any_language_makes() -> None:
-    draws = Draws("a", 1, 0)
-    assert draws.whole("x", 1, 6) == 3
-    assert draws.shuffle("s", [1, 2, 3, 4]) == [1, 2, 4, 3]
+    assert Draws("a", 1, 0).whole("x", 1, 6) == 3
+    assert Draws("a", 1, 0).shuffle("s", [1, 2, 3, 4]) == [1, 2, 4, 3]
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,34 @@
-"""The nine generators: published draws and values of four seeds, invariants on all of them, closed forms against simulators."""
+"""The nine generators: published draws and values, invariants of every seed, closed forms against checker and simulators."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache
 from itertools import permutations
 from math import inf
+from typing import Any
 
 import pytest
 
-from tests.conftest import some
+from tests.conftest import long_after, some
 from topox_core.economics.comparison import Question
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.generators.board import board
 from topox_core.labs.generators.catalogue import GENERATORS, generator
-from topox_core.labs.generators.four_jobs import GROUPINGS, four_jobs
+from topox_core.labs.generators.fan_out import fan_out
+from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs, four_jobs
 from topox_core.labs.generators.generator import Value
-from topox_core.labs.generators.mix import Mix, mix
-from topox_core.labs.generators.pairs import pairs
+from topox_core.labs.generators.mix import Mix
+from topox_core.labs.generators.pairs import Pairs, pairs
 from topox_core.labs.generators.patience import patience
 from topox_core.labs.generators.price import price
+from topox_core.labs.generators.turns import turns
 from topox_core.labs.generators.windows import NEAR_MS, windows
+from topox_core.labs.hand_schedule import check_by_hand
+from topox_core.labs.instance_plans import hand_plans
 from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.tour import FABRICS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
@@ -30,7 +36,6 @@ from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
 
-EVERY_SEED = range(1_000)
 SAMPLE = range(200)
 ATTEMPTS = {
     "board": (1, 0, 1, 0),
@@ -142,125 +147,90 @@ VALUES: dict[str, dict[str, tuple[Value, ...]]] = {
 }
 
 
-def value(name: str, seed: int, what: str) -> Value:
+@pytest.mark.parametrize("name", GENERATORS)
+def test_draws_and_values_of_four_seeds_are_those_that_were_published(name: str) -> None:
     one = generator(name)
-    return one.value(one.make(seed), what)
-
-
-@pytest.mark.parametrize("name", ATTEMPTS)
-def test_attempts_are_those_that_were_published(name: str) -> None:
-    made = tuple(generator(name).make(seed).attempt for seed in range(4))
-    assert made == ATTEMPTS[name]
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_values_of_four_seeds_are_those_that_were_published(name: str) -> None:
+    instances = [one.make(seed) for seed in range(4)]
+    assert tuple(instance.attempt for instance in instances) == ATTEMPTS[name]
     for what, expected in VALUES[name].items():
-        for seed, one in enumerate(expected):
-            got = value(name, seed, what)
-            if isinstance(one, float):
-                assert got == pytest.approx(one, abs=6e-5), (what, seed)
-            else:
-                assert got == pytest.approx(one) if isinstance(one, int) else got == one, what
+        got = tuple(one.value(instance, what) for instance in instances)
+        if isinstance(expected[0], int | float):
+            assert got == pytest.approx(expected, rel=1e-9, abs=6e-5), what
+        else:
+            assert got == expected, what
 
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_no_instance_shows_a_value_under_the_name_of_an_answer(name: str) -> None:
-    one = generator(name)
-    assert not set(one.shown) & set(one.values)
-    assert one.make(1).given().rows
+    assert not set(generator(name).shown) & set(generator(name).values)
 
 
 # -- invariants: what makes every seed a lesson -----------------------------------------------------
 
 
-def _board(seed: int) -> bool:
-    one = board(seed)
-    return abs(one.x_first_ms - one.y_first_ms) >= 2
-
-
-def _patience(seed: int) -> bool:
-    one = patience(seed)
-    waits = one.at_once_ms - one.optimum_ms >= 2 and one.when != "once"
-    return waits and one.optimum_ms > one.path_ms and one.between_ms != one.after_ms
-
-
-def _fan_out(seed: int) -> bool:
-    path, load, one, two = (value("fan_out", seed, k) for k in ("path", "load", "one", "two"))
-    return load > path + 2 and load == one and two < one - 2 and two != one / 2
-
-
-def _pairs(seed: int) -> bool:
-    one = pairs(seed)
-    share = one.all_reduce_mb / (one.all_reduce_mb + one.pairs_mb)
-    best, greedy = one.matchings[0], one.greedy_pairs
+def _pairs(one: Pairs) -> bool:
     weight = dict(zip(one.pairs, one.each_way_mb, strict=True))
-    poorer = (len(greedy), 2 * sum(weight[p] for p in greedy)) < best[:2]
-    return 0.36 <= share <= 0.64 and len(one.best_pairs) >= 2 and poorer
-
-
-def _mix(seed: int) -> bool:
-    one = mix(seed)
-    return one.servers in (10, 16) and _mixed(one.servers, one.sum_mb)
+    greedy = len(one.greedy_pairs), 2 * sum(weight[pair] for pair in one.greedy_pairs)
+    share = one.all_reduce_mb / (one.all_reduce_mb + one.pairs_mb)
+    return 0.36 <= share <= 0.64 and len(one.best_pairs) >= 2 and greedy < one.matchings[0][:2]
 
 
 @cache  # a thousand seeds draw from 22 instances
-def _mixed(servers: int, sum_mb: int) -> bool:
+def _mix(servers: int, sum_mb: int) -> bool:
     one = Mix(0, 0, servers, sum_mb)
     return one.cross_mb(4) == one.port_taken_mb and one.change != "stays"
 
 
-def _turns(seed: int) -> bool:
-    on_demand, ahead = (value("turns", seed, f"cross_{k}") for k in ("reactive", "provisioned"))
-    return 3 <= on_demand <= 12 and on_demand + 2 <= ahead < 40
+def _four_jobs(one: FourJobs) -> bool:
+    best, second, *_ = sorted(map(one.round_s, GROUPINGS))
+    stuck = one.moves == "none" and one.climb[1] >= 1.15 * best
+    return stuck and second > best and one.longer_training == "less"
 
 
-def _windows(seed: int) -> bool:
-    one = windows(seed)
-    ahead, demand = one.slowest_ms
-    clear = all(abs(ahead - ms) >= 1.5 and abs(demand - ms) >= 1 for ms in NEAR_MS)
-    return clear and one.slowest_product(ahead=True) != one.slowest_product(ahead=False)
-
-
-def _four_jobs(seed: int) -> bool:
-    one = four_jobs(seed)
-    rounds = sorted(one.round_s(grouping) for grouping in GROUPINGS)
-    stuck = one.moves == "none" and one.climb[1] >= 1.15 * rounds[0]
-    return stuck and rounds[1] > rounds[0] and one.longer_training == "less"
-
-
-def _price(seed: int) -> bool:
-    one = price(seed)
-    return one.published_percent > 30 and one.published_percent - one.saving_percent >= 10
-
-
-INVARIANTS = {
-    "board": _board,
-    "patience": _patience,
-    "fan_out": _fan_out,
+INVARIANTS: dict[str, Callable[[Any], bool]] = {
+    "board": lambda one: abs(one.x_first_ms - one.y_first_ms) >= 2,
+    "patience": lambda one: (
+        one.at_once_ms - one.optimum_ms >= 2
+        and one.when != "once"
+        and one.optimum_ms > one.path_ms
+        and one.between_ms != one.after_ms
+    ),
+    "fan_out": lambda one: (
+        one.path_ms + 2 < one.load_ms == one.one_port_ms
+        and one.two_ports_ms < one.one_port_ms - 2
+        and one.two_ports_ms != one.half_of_one_ms
+    ),
     "pairs": _pairs,
-    "mix": _mix,
-    "turns": _turns,
-    "windows": _windows,
+    "mix": lambda one: one.servers in (10, 16) and _mix(one.servers, one.sum_mb),
+    "turns": lambda one: (
+        3 <= one.crossover_reactive_ms <= 12
+        and one.crossover_reactive_ms + 2 <= one.crossover_provisioned_ms < 40
+    ),
+    "windows": lambda one: (
+        all(
+            abs(one.slowest_ms[0] - ms) >= 1.5 and abs(one.slowest_ms[1] - ms) >= 1
+            for ms in NEAR_MS
+        )
+        and one.slowest_product(ahead=True) != one.slowest_product(ahead=False)
+    ),
     "four_jobs": _four_jobs,
-    "price": _price,
+    "price": lambda one: one.published_percent > max(30, one.saving_percent + 10),
 }
 
 
-@pytest.mark.parametrize("name", INVARIANTS)
+@pytest.mark.parametrize("name", GENERATORS)
 def test_every_seed_has_its_surprise(name: str) -> None:
-    assert [seed for seed in some(EVERY_SEED, quick=5) if not INVARIANTS[name](seed)] == []
+    make, holds = generator(name).make, INVARIANTS[name]
+    assert [seed for seed in some(range(1_000), quick=5) if not holds(make(seed))] == []
 
 
 # -- closed forms against what computes them otherwise ----------------------------------------------
 
 
 def test_no_order_of_the_transfers_of_the_two_small_boards_is_shorter_than_their_optimum() -> None:
-    for seed in some(SAMPLE, quick=4):
-        for one in (board(seed), patience(seed)):
-            sent = [task.id for task in one.graph().tasks if task.source is not None]
-            orders = permutations(sent)
-            assert min(length_ms(one.graph(), order) for order in orders) == one.optimum_ms
+    for one in (make(seed) for seed in some(SAMPLE, quick=4) for make in (board, patience)):
+        sent = [task.id for task in one.graph().tasks if task.source is not None]
+        assert min(length_ms(one.graph(), order) for order in permutations(sent)) == one.optimum_ms
 
 
 def length_ms(graph: TaskGraph, order: tuple[str, ...]) -> float:
@@ -283,15 +253,6 @@ def length_ms(graph: TaskGraph, order: tuple[str, ...]) -> float:
         return max(map(end, tasks))
     except RecursionError:
         return inf
-
-
-@pytest.mark.long
-def test_an_exact_engine_finds_nothing_shorter_than_the_closed_forms() -> None:
-    exact = replace(LESSON_SETTINGS, engine="cpsat", time_limit_s=5.0)
-    for seed in range(4):
-        for one in (board(seed), patience(seed)):
-            result = schedule(one.graph(), one.cluster(), exact)
-            assert result.bound_ms <= result.makespan_ms == one.optimum_ms
 
 
 def test_the_tax_by_hand_is_the_simulator_s() -> None:
@@ -350,3 +311,59 @@ def test_at_the_break_even_price_the_saving_is_gone() -> None:
         changed = question.catalogue.changed({"ocs_port": {"price_usd": one.break_even_usd}})
         at_zero = Question(one.gpus, changed, question.counting)
         assert at_zero.saving("photonic_rails", "rail_only", "cost") == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fan_out_by_hand_is_what_the_scheduler_proves(seed: int) -> None:
+    one = fan_out(seed)
+    for ports, answer in ((1, one.one_port_ms), (2, one.two_ports_ms)):
+        result = schedule(one.graph(), one.cluster(ports), LESSON_SETTINGS)
+        assert result.makespan_ms == result.bound_ms == answer
+    result = schedule(one.graph(), one.cluster(port_gbps=16.0), LESSON_SETTINGS)
+    assert result.makespan_ms == one.fast_port_ms
+
+
+def test_windows_by_formula_are_those_that_were_counted() -> None:
+    for seed in some(SAMPLE, quick=20):
+        one = windows(seed)
+        stages, microbatches = one.stages, one.microbatches
+        first = 2 * microbatches + 2 * min(stages, microbatches) - 1
+        inside = [4 * microbatches + 1] * (stages - 2)
+        counted = [*map(one.counted, range(stages)), one.counted(0, "afab")]
+        assert counted == [first, *inside, 2 * microbatches + 1, 4 * microbatches - 1]
+
+
+@pytest.mark.parametrize("delay_ms", [0.0, 2.0, 5.0, 10.0, 20.0])
+def test_turns_by_formula_is_what_the_simulators_give(delay_ms: float) -> None:
+    for seed in some(SAMPLE, quick=3):
+        one = turns(seed)
+        runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
+        assert {name: run.iteration_ms for name, run in runs.items()} == pytest.approx(
+            {
+                "static": one.static_ms,
+                "reactive": one.reactive_ms(delay_ms),
+                "provisioned": one.provisioned_ms(delay_ms),
+            }
+        )
+
+
+# -- schedules that reveals draw ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", long_after(4, range(12)))
+def test_every_plan_by_hand_is_feasible_and_ends_when_its_formula_says(seed: int) -> None:
+    six, weights, star = board(seed), patience(seed), fan_out(seed)
+    plans = [*hand_plans(six), *hand_plans(weights), *hand_plans(star)]
+    assert {plan.name: plan.makespan_ms for plan in plans} == {
+        "x_first": six.x_first_ms,
+        "y_first": six.y_first_ms,
+        "first": weights.at_once_ms,
+        "between": weights.between_ms,
+        "last": weights.after_ms,
+        "best": star.one_port_ms,
+    }
+    for plan in plans:  # a sheet for schedules by hand has one port
+        verdict = check_by_hand(plan.graph, plan.cluster, plan.starts_ms)
+        assert verdict.feasible and verdict.makespan_ms == plan.makespan_ms, verdict.line
+    assert {plan.makespan_ms for plan in hand_plans(star, 2, 8.0)} == {star.two_ports_ms}
+    assert {plan.makespan_ms for plan in hand_plans(star, 1, 16.0)} == {star.fast_port_ms}

@@ -15,26 +15,23 @@ EACH = pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
 
 @EACH
 def test_next_shows_every_question_then_its_tally_then_its_reveal(lab) -> None:
-    every = slides(lab)
-    assert every[0].place == START
-    assert len(set(every)) == len(every)
-    for question in lab.questions:
-        shows = [one.show for one in every if one.place == question.id]
-        assert shows == (
-            ["ask", "reveal"] if question.stage == "explain" else ["ask", "tally", "reveal"]
-        )
-        places = [at for at, one in enumerate(every) if one.place == question.id]
-        assert places == list(range(places[0], places[0] + len(places)))
-    asked = [question.id for question in lab.questions]
-    assert [*dict.fromkeys(one.place for one in every if one.place in asked)] == asked
+    every = [(one.place, one.show) for one in slides(lab)]
+    assert every[0][0] == START and len(set(every)) == len(every)
+    asked = [one for one in every if one[0] in {question.id for question in lab.questions}]
+    assert asked == [
+        (question.id, show)
+        for question in lab.questions
+        for show in ("ask", "tally", "reveal")
+        if show != "tally" or question.stage != "explain"
+    ]
     asks_nothing = [one.id for one in lab.screens if not one.questions]
-    assert [one.place for one in every if one.place in asks_nothing] == asks_nothing
+    assert [place for place, _ in every if place in asks_nothing] == asks_nothing
 
 
 @EACH
 def test_a_plan_never_runs_backwards(lab) -> None:
-    until = [planned_until(lab, one) for one in slides(lab) if one.show == "ask"]
-    known = [one for one in until if one is not None]
+    asked = [one for one in slides(lab) if one.show == "ask"]
+    known = [until for one in asked if (until := planned_until(lab, one)) is not None]
     assert known == sorted(known) and known[-1] <= lab.minutes
 
 
@@ -43,7 +40,6 @@ def test_hands_are_counted_before_and_after_the_discussion() -> None:
     one = counted_statistics(LAB, question, {"x": 6, "y": 4}, {"x": 2, "y": 8})
     assert (one.count, one.right, one.right_again) == (10, 0.4, 0.8)
     assert one.options == (("x", 6), ("y", 4), ("either", 0), ("both", 0))
-    assert one.advice() == "40\u00a0% → 80\u00a0% right"
 
 
 @pytest.mark.parametrize(
@@ -59,9 +55,7 @@ def test_hands_are_counted_before_and_after_the_discussion() -> None:
 def test_numbers_called_out_are_read_with_how_many_said_them(text: str, votes: dict) -> None:
     question = LAB.question("P1")
     assert read_called_out(LAB, question, text) == votes
-    one = counted_statistics(LAB, question, votes)
-    assert one.count == sum(votes.values())
-    assert not one.relative
+    assert counted_statistics(LAB, question, votes).count == sum(votes.values())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -11,7 +12,6 @@ from topox_core.labs.tour import (
     CLASS_SEED,
     IN_TURNS,
     SCREENS,
-    TOGETHER,
     circuits_run,
     live_line,
     notice,
@@ -35,19 +35,15 @@ def plain(html: str) -> str:
 def test_a_screen_is_four_short_sentences(name: str) -> None:
     one = screen(name)
     assert len(one.sentences) <= 4
-    for sentence in (*one.sentences, notice(name)):
-        for part in re.split(r"(?<=[.:;?]) ", plain(sentence)):
-            assert len(part.split()) <= 20, part
-    assert one.start in one.values
-    assert [one.entry.id for one in occurrences(" ".join(one.sentences))]
+    for part in re.split(r"(?<=[.:;?]) ", plain(" ".join((*one.sentences, notice(name))))):
+        assert len(part.split()) <= 20, part
+    assert one.start in one.values and occurrences(" ".join(one.sentences))
 
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_every_position_of_the_slider_has_its_line(name: str) -> None:
     for value in screen(name).values:
-        line = plain(live_line(name, value))
-        assert "{" not in line
-        assert line.endswith(".")
+        assert re.fullmatch(r"[^{]+\.", plain(live_line(name, value)))
 
 
 def test_at_every_moment_one_server_sends_or_all_compute() -> None:
@@ -56,11 +52,9 @@ def test_at_every_moment_one_server_sends_or_all_compute() -> None:
     assert execution.makespan_ms == one.free_ms == max(screen("circuits").values)
     for at_ms in screen("circuits").values:
         partners = [partner(execution, server, at_ms) for server in range(SERVERS)]
-        sending = [to for to in partners if to is not None]
-        assert len(set(sending)) == len(sending)
-        line = plain(live_line("circuits", at_ms))
+        assert max(Counter(to for to in partners if to is not None).values(), default=0) <= 1
         expected = f"sends to server {partners[0]}" if partners[0] is not None else "nobody sends"
-        assert expected in line or ("over" in line and at_ms == one.free_ms)
+        assert at_ms == one.free_ms or expected in plain(live_line("circuits", at_ms))
 
 
 @pytest.mark.parametrize(("slot_ms", "iteration_ms"), [(0.5, 10), (1, 10), (2, 12), (4, 16)])
@@ -76,8 +70,7 @@ def test_longer_slots_make_the_blackboard_longer(slot_ms: float, iteration_ms: f
 def test_the_delay_decides_who_wins(delay_ms, reactive_ms, provisioned_ms) -> None:
     times = {"static": 65, "reactive": reactive_ms, "provisioned": provisioned_ms}
     assert times_at(float(delay_ms)) == pytest.approx(times)
-    assert "Below 4.7 ms" in plain(notice("delay"))
-    assert "win up to 10 ms" in plain(notice("delay"))
+    assert all(said in plain(notice("delay")) for said in ("Below 4.7 ms", "win up to 10 ms"))
 
 
 @pytest.mark.parametrize(
@@ -99,17 +92,11 @@ def test_the_third_port_buys_nothing(ports: int, line: str) -> None:
 def test_a_slow_switch_hardly_slows_the_rail(delay_ms, ahead_ms, on_demand_ms) -> None:
     delays = rail_picture().delays
     assert delays.base_ms == pytest.approx(10_200, abs=0.1)
-    row = next(row for row in delays.rows if row.delay_ms == delay_ms)
-    assert (row.provisioned_ms, row.on_demand_ms) == pytest.approx(
-        (ahead_ms, on_demand_ms), abs=0.1
-    )
-    line = plain(live_line("windows", float(delay_ms)))
-    assert f"the iteration of 10.2 s takes {ahead_ms - 10_200:.3g} ms more" in line
+    times = {row.delay_ms: (row.provisioned_ms, row.on_demand_ms) for row in delays.rows}
+    assert times[delay_ms] == pytest.approx((ahead_ms, on_demand_ms), abs=0.1)
+    assert f"takes {ahead_ms - 10_200:.3g} ms more" in plain(live_line("windows", float(delay_ms)))
 
 
 def test_two_jobs_in_turns_reach_the_bound() -> None:
-    assert plain(live_line("sharing", TOGETHER)) == "Together, a round takes 60 s."
-    in_turns = "In turns, a round takes 40 s in place of 60 s."
-    assert plain(live_line("sharing", IN_TURNS)) == in_turns
+    assert "takes 40 s in place of 60 s" in plain(live_line("sharing", IN_TURNS))
     assert round_of(IN_TURNS).round_s == round_of(IN_TURNS).bound_s == 40
-    assert "shorter than 40 s" in plain(notice("sharing"))
