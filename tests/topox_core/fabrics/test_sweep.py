@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -65,31 +64,19 @@ class InThisProcess(concurrent.futures.Executor):
     ) -> concurrent.futures.Future[Any]:
         self.calls += next(arg for arg in args if isinstance(arg, tuple))
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
+        future.set_result(fn(*args, **kwargs))
         return future
 
 
-class Later(InThisProcess):
-    """Answers a call when it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting: list[tuple[concurrent.futures.Future[Any], Callable[[], Any]]] = []
+class AnswersThree(InThisProcess):
+    """And keeps whoever asks for more waiting."""
 
     def submit(
         self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> concurrent.futures.Future[Any]:
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self.waiting.append((future, partial(fn, *args, **kwargs)))
-        return future
-
-    def answer(self) -> None:
-        wait_until(lambda: self.waiting)
-        future, call = self.waiting.pop(0)
-        future.set_result(call())
+        if len(self.calls) < 3:
+            return super().submit(fn, *args, **kwargs)
+        return concurrent.futures.Future()
 
 
 def swept(axes: Axes = AXES, of: Cluster = THREE, **changes: Any) -> Sweep:
@@ -208,11 +195,8 @@ def test_what_is_known_or_does_not_depend_on_the_delay_is_not_run_again() -> Non
 
 def test_a_cancelled_map_keeps_what_is_there_and_another_run_goes_on_from_it() -> None:
     known: dict[str, CellResult | ColumnResult] = {}
-    one_at_a_time = Later()
-    run = MapRun(swept(), known, one_at_a_time)
-    for k in range(3):
-        one_at_a_time.answer()
-        wait_until(lambda k=k: len(known) > k)
+    run = MapRun(swept(), known, AnswersThree())
+    wait_until(lambda: len(known) == 3)
     run.cancel()
     assert (run.running, len(known), run.result().complete) == (False, 3, False)
     executor = InThisProcess()
@@ -221,12 +205,13 @@ def test_a_cancelled_map_keeps_what_is_there_and_another_run_goes_on_from_it() -
 
 
 def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
-    def died(*_: Any) -> None:
-        raise RuntimeError("the worker died")
+    class Dies(concurrent.futures.Executor):
+        def submit(self, *_: Any) -> concurrent.futures.Future[Any]:
+            future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+            future.set_exception(RuntimeError("the worker died"))
+            return future
 
-    executor = InThisProcess()
-    executor.submit = partial(executor.submit, died)  # type: ignore[method-assign]
-    result = finish(MapRun(swept(), {}, executor))
+    result = finish(MapRun(swept(), {}, Dies()))
     assert not result.complete
     assert result.lost == ("the worker died: 8 calls are missing",)
 
@@ -325,9 +310,8 @@ def test_the_planned_time_of_a_map_never_grows_as_the_delay_shrinks() -> None:
     of = cluster(4, ports_per_server=2, switches=1, ports_per_switch=2, duplex="half")
     job = random_graph(61, tasks=30)
     axes = Axes((10.0, 1.0, 0.1, 0.01, 0.0), (of.port_gbps,))
-    executor = InThisProcess()
     known: dict[str, CellResult | ColumnResult] = {}
     sweep = Sweep(job, of, Settings(), axes, ("static", "scheduled"))
-    times = [p.outcomes["scheduled"].iteration_ms for p in computed(sweep, executor, known)]
+    times = [p.outcomes["scheduled"].iteration_ms for p in computed(sweep, known=known)]
     assert times == sorted(times, reverse=True)
     assert any(one.better for one in known.values() if isinstance(one, ColumnResult))
