@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from itertools import combinations
 
 from topox_core.io.exports import (
     cross_connects,
@@ -19,7 +18,7 @@ from topox_core.model.task_graph import Task
 
 def test_every_task_is_a_row_with_its_place_and_time(pipeline):
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(tasks_csv(pipeline).decode()))}
-    assert [*rows][:2] == ["f0s0", "a0"] and len(rows) == 14
+    assert rows.keys() == set(pipeline.graph.ids)
     g1 = [rows["g1"][key] for key in ("source", "destination", "switch", "start_ms", "critical")]
     assert g1 == ["1", "0", "1", "33.0", "yes"]
 
@@ -29,11 +28,6 @@ def test_the_program_connects_each_circuit_once_however_many_transfers_use_it(pi
     assert [row["transfers"] for row in program] == ["a0 a1", "b0 b1", "g2", "g1"]
     turned = [program[-1][key] for key in ("switch", "slot", "setup_ms", "usable_ms", "until_ms")]
     assert turned == [1, 31, 31, 33, 36]
-    for side, one, other in (
-        (side, *pair) for side in ("source", "destination") for pair in combinations(program, 2)
-    ):
-        if all(one[key] == other[key] for key in ("switch", side, f"{side}_port")):
-            assert one["until_ms"] <= other["setup_ms"] or other["until_ms"] <= one["setup_ms"]
     rows = list(csv.DictReader(io.StringIO(cross_connects_csv(pipeline).decode())))
     switches = json.loads(cross_connects_json(pipeline))["switches"]
     assert sum(len(switch["connections"]) for switch in switches) == len(rows) == 4
@@ -50,19 +44,14 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers():
         assert row[1:] in (["-1.5", "-3", "+2e5", "a=b"], ["b", "c", "d", "e"])
     for text in (*FORMULAS, "-3", "'", "'a", "a", ""):
         assert as_meant(harmless(text)) == text
-    for text in FORMULAS:
-        assert harmless_on_screen(text) == harmless(text) != text
-    for text in ("+3 %", "-1.5 ms", "-", "-12"):  # differences stay on screen
-        assert harmless_on_screen(text) == text
+    for text in (*FORMULAS, "+3 %", "-1.5 ms", "-", "-12"):  # differences stay on screen
+        shown = harmless(text) if text in FORMULAS else text
+        assert harmless_on_screen(text) == shown
 
 
 def test_tasks_named_like_formulas_come_back_from_a_table():
-    tasks = [
-        Task("=A1", "barrier"),
-        Task("'@x", "barrier", ("=A1",)),
-        Task("-7", "barrier", ("'@x", "=A1")),
-    ]
-    graph = validated("g", tasks)
+    tasks = [Task("=A1", "barrier"), Task("'@x", "barrier", ("=A1",))]
+    graph = validated("g", [*tasks, Task("-7", "barrier", ("'@x", "=A1"))])
     written = dump_graph_csv(graph)
     assert b"\n=" not in written
     assert load_graph(written, "g.csv").tasks == graph.tasks
