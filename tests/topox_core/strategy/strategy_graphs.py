@@ -1,10 +1,13 @@
-"""Small operator graphs for tests, made by hand or at random."""
+"""Small operator graphs for tests, made by hand or at random, and the command."""
 
 from __future__ import annotations
 
 import random
 from itertools import pairwise
 
+from topox_core.cli import strategy as strategy_command
+from topox_core.cli.files import write_what_waits
+from topox_core.cli.main import OneLineParser
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 
 SAMPLES = 48
@@ -50,3 +53,13 @@ def random_operator_graph(seed: int, count: int = 4) -> OperatorGraph:
         if rng.random() < 0.6
     ]
     return OperatorGraph("random", SAMPLES, tuple(operators), tuple(edges))
+
+
+def run_strategy(*arguments: str) -> int:
+    """Run the command as a program does, errors raised."""
+    top = OneLineParser(prog="topox")
+    strategy_command.add(top.add_subparsers(required=True))
+    options = top.parse_args(["strategy", *arguments])
+    status = int(options.run(options))
+    write_what_waits()
+    return status

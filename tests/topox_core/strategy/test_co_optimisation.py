@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from tests.conftest import long_after
-from tests.topox_core.strategy.strategy_graphs import chain_graph, operator, random_operator_graph
+from tests.topox_core.strategy.strategy_graphs import random_operator_graph
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.estimate import estimate
-from topox_core.strategy.boundaries import boundary_changes
 from topox_core.strategy.co_optimisation import co_optimise
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table, table_sentence
 from topox_core.strategy.models import named
@@ -32,10 +29,7 @@ LITTLE = ModelOnCluster(random_operator_graph(4, 4), cluster_of(4, 2, 10.0, 0.01
 def every_strategy(model: ModelOnCluster) -> list[Strategy]:
     graph, servers = model.graph, model.cluster.servers
     rows = [
-        [
-            Placement(one.name, *where)
-            for where in product(graph.choices(one, servers), range(servers))
-        ]
+        [Placement(one.name, p, k) for p in graph.choices(one, servers) for k in range(servers)]
         for one in graph.operators
     ]
     return [Strategy(graph.name, servers, placements) for placements in product(*rows)]
@@ -119,28 +113,6 @@ def test_what_is_fixed_stays_and_with_everything_fixed_nothing_is_searched() -> 
     base = data_parallel(TINY[1].graph, 2).placements
     found = co_optimise(TINY[1], "static", SearchSettings(10), fixed=base)
     assert (found.stopped_by, found.proposals) == ("fixed", 0)
-
-
-def test_boundaries_move_by_one_two_and_four_operators_and_may_have_a_step_between() -> None:
-    graph = chain_graph(*(operator(f"op{k}", 1.0) for k in range(6)))
-    starts = (0, 0, 1, 1, 1, 1)
-    placements = tuple(Placement(f"op{k}", 2, start) for k, start in enumerate(starts))
-    strategy = Strategy("chain", 4, placements)
-    changes = set(boundary_changes(graph, strategy))
-    for start, which in ((0, (2,)), (0, (2, 3)), (0, (2, 3, 4, 5)), (1, (1,)), (1, (1, 0))):
-        assert tuple(Placement(f"op{k}", 2, start) for k in which) in changes
-    assert (Placement("op2", 4, 1),) in changes
-    assert not any(change[0].operator == "op4" for change in changes)
-    held = set(boundary_changes(graph, strategy, fixed={"op2"}))
-    assert held and not any(placement.operator == "op2" for one in held for placement in one)
-
-
-def test_an_estimate_is_not_made_where_the_bound_says_enough() -> None:
-    only = replace(LITTLE.settings, switching="planned")
-    job = replace(LITTLE, settings=only).job(data_parallel(LITTLE.graph, 4))
-    whole, short = estimate("scheduled", job), estimate("scheduled", job, best_ms=0.0)
-    assert (whole.cut_short, short.cut_short) == (False, True)
-    assert 0 < short.iteration_ms <= whole.iteration_ms
 
 
 @pytest.mark.long

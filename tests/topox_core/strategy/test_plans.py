@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.topox_core.strategy.strategy_graphs import run_strategy
 from tests.topox_core.training.reference_jobs import R1
-from topox_core.cli import strategy as strategy_command
-from topox_core.cli.files import write_what_waits
-from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
+from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import Task
-from topox_core.strategy.models import MODELS
 from topox_core.strategy.plans import LISTED, best_plans, jobs, timed
 from topox_core.strategy.strategy_file import load_strategy
 from topox_core.training.graph import suggested_cluster, task_graph
@@ -174,14 +172,21 @@ def test_what_cannot_be_planned_is_named_in_one_line(
 # One job, one answer.
 
 
-def test_the_command_and_the_ranking_agree(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_strategy("llama3-8b", "--servers", "4", "--machine", "h200", "--json") == 0
+def test_the_command_ranks_plans_and_takes_up_the_job_it_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, tasks = tmp_path / "l.job.json", tmp_path / "l.taskgraph.json"
+    asked = ("llama3-8b", "--servers", "2", "--batch", "32", "--machine", "h200")
+    assert run_strategy(*asked, "--json", "--output", str(job), "--graph", str(tasks)) == 0
     found = json.loads(capsys.readouterr().out)
-    ranking = best_plans(LLAMA, MACHINES["h200"], 4, MODELS["llama3-8b"].batch)
+    ranking = best_plans(LLAMA, MACHINES["h200"], 2, 32)
     assert found["iteration_ms"] == ranking.best.total_ms
     assert (found["considered"], found["too_large"]) == (ranking.considered, ranking.too_large)
     for told, one in zip(found["plans"], ranking.ranked, strict=False):
         assert told | asdict(one.plan) == told
+    assert load_graph(tasks.read_bytes(), tasks.name).servers == 2
+    assert run_strategy(*asked[:3], "--machine", "h200", "--fix", str(job)) == 0
+    assert "1 suit" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -204,16 +209,6 @@ def test_a_job_file_that_does_not_suit_is_refused(
     assert words in str(caught.value)
 
 
-def run_strategy(*arguments: str) -> int:
-    """Run the command as a program does, errors raised."""
-    top = OneLineParser(prog="topox")
-    strategy_command.add(top.add_subparsers(required=True))
-    options = top.parse_args(["strategy", *arguments])
-    status = int(options.run(options))
-    write_what_waits()
-    return status
-
-
 # Task graphs.
 
 
@@ -221,11 +216,9 @@ def test_a_ranked_plan_makes_a_graph_of_all_its_servers() -> None:
     best = best_plans(LLAMA, H100, 4, 64).best
     graph, cluster = task_graph(best.job), suggested_cluster(best.job, 8)
     assert (graph.servers, cluster.servers, cluster.ports_per_server) == (4, 4, 8)
-    busy = np.zeros(4)
-    for task in graph.tasks:
-        if task.server is not None:
-            busy[task.server] += (task.duration_ms or 0.0) / cluster.devices_per_server
-    assert busy.max() <= best.total_ms * (1 + 1e-9)
+    passes = [task for task in graph.tasks if task.server is not None]
+    busy_ms = np.bincount([t.server for t in passes], [t.duration_ms for t in passes], 4)
+    assert busy_ms.max() <= best.total_ms * cluster.devices_per_server * (1 + 1e-9)
 
 
 def test_data_parallel_sums_every_gradient_in_fp32_over_all_servers() -> None:
