@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from graphlib import TopologicalSorter
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -35,14 +36,9 @@ SHORT_R4 = R4.changed(plan__microbatches=4)
 
 def unfolded_ms(built: Program) -> float:
     """How long all replicas take together, each communication as long as the closed form says."""
-    own = [
-        step.own_ms(built.job)
-        for step, copies in zip(built.steps, built.copies(), strict=True)
-        for _ in range(copies)
-    ]
-    found = list(tasks(built))
-    waits = {task.id: task.dependencies for task in found}
-    lasts = dict(zip(waits, own, strict=True))
+    own = [step.own_ms(built.job) for step in built.steps]
+    waits = {task.id: task.dependencies for task in tasks(built)}
+    lasts = dict(zip(waits, np.repeat(own, built.copies()), strict=True))
     end: dict[str, float] = {}
     for name in TopologicalSorter(waits).static_order():
         end[name] = max((end[one] for one in waits[name]), default=0.0) + lasts[name]
@@ -58,15 +54,6 @@ def fair_ms(task_graph: TaskGraph, job: Job) -> float:
 
 
 @pytest.mark.parametrize(
-    "job", [R1.changed(**WHOLE), R2, SHORT_R4.changed(**WHOLE), R5], ids=lambda job: job.name
-)
-def test_a_program_takes_as_long_as_the_closed_form(job: Job) -> None:
-    built, expected = program(job), iteration(job).total_ms
-    assert built.length_ms() == pytest.approx(expected, rel=1e-12)
-    assert unfolded_ms(built) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
     ("job", "longer"),
     [
         (R1.changed(**WHOLE), 1e-6),
@@ -77,12 +64,14 @@ def test_a_program_takes_as_long_as_the_closed_form(job: Job) -> None:
     ],
     ids=str,
 )
-def test_a_graph_on_a_shared_network_takes_as_long_as_the_closed_form(
+def test_a_program_and_a_graph_on_a_shared_network_take_as_long_as_the_closed_form(
     job: Job, longer: float
 ) -> None:
+    expected = pytest.approx(iteration(job).total_ms, rel=1e-12)
+    assert program(job).length_ms() == expected == unfolded_ms(program(job))
     plain = job.changed(**PLAIN)
-    expected = iteration(plain).total_ms
-    assert expected * (1 - 1e-6) < fair_ms(task_graph(plain), plain) < expected * (1 + longer)
+    stretched = fair_ms(task_graph(plain), plain) / iteration(plain).total_ms
+    assert 1 - 1e-6 < stretched < 1 + longer
 
 
 def test_the_first_job_has_236_tasks_whose_bytes_are_those_of_whole_servers() -> None:
@@ -96,8 +85,6 @@ def test_the_first_job_has_236_tasks_whose_bytes_are_those_of_whole_servers() ->
         ("update", None): 8,
     }
     assert (cluster.servers, cluster.devices_per_server) == (8, 1)
-    speed = cluster.ports_per_server * cluster.port_gbps
-    assert speed == pytest.approx(8 * R1.machine.nic_gbps * R1.machine.network_share)
 
 
 @examples(50)
@@ -121,8 +108,7 @@ def test_without_overlap_a_program_is_no_longer_than_the_closed_form(job: Job) -
     plan = {"plan__zero": 0, "schedule__overlap_gradients": False, "schedule__overlap_sends": sends}
     plan |= WHOLE | {"schedule__overlap_exchanges": False}
     apart = job.changed(**plan, shape__tied=False)
-    one, built = iteration(apart), program(apart)
-    assert built.length_ms() == pytest.approx(one.total_ms, rel=1e-9)
+    assert program(apart).length_ms() == pytest.approx(iteration(apart).total_ms, rel=1e-9)
     ending = iteration(apart.changed(plan__zero=1))
     shared_out = program(apart.changed(plan__zero=1)).length_ms()
     assert (
@@ -133,8 +119,7 @@ def test_without_overlap_a_program_is_no_longer_than_the_closed_form(job: Job) -
 
 
 def test_gradients_that_leave_layer_by_layer_are_hidden_as_the_closed_form_says() -> None:
-    free = {"machine__network_call_us": 0.0, "machine__network_step_us": 0.0, **WHOLE}
-    job = R1.changed(schedule__overlap_gradients=True, **free)
+    job = R1.changed(schedule__overlap_gradients=True, **PLAIN, **WHOLE)
     built = program(job)
     assert sum(step.kind == "all_reduce" for step in built.steps) == job.shape.layers
     assert built.length_ms() == pytest.approx(iteration(job).total_ms, rel=1e-9)

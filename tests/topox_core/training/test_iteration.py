@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 
@@ -94,8 +96,7 @@ def test_a_group_of_one_has_nobody_to_talk_to() -> None:
 
 
 def test_measured_length_scales_the_computing_alone() -> None:
-    job = JOBS["R3"].changed(schedule__iteration_ms=10_200.0)
-    one = iteration(job)
+    one = iteration(JOBS["R3"].changed(schedule__iteration_ms=10_200.0))
     assert one.total_ms == pytest.approx(10_200.0, rel=1e-9)
     assert one.update_ms == iteration(JOBS["R3"]).update_ms
     with pytest.raises(InputError, match="field iteration_ms: must be more than"):
@@ -215,8 +216,6 @@ def test_the_compiled_walk_agrees_with_the_one_in_words(job: Job) -> None:
     ]
     # Chunks that all differ, as chunks of one job hardly do.
     uneven = [[ms * (1 + 0.1 * k) for k, ms in enumerate(each)] for each in times]
-    for forward, backward in (times, uneven):
-        for message_ms in (0.0, 0.3 * forward[0]):
-            assert walk(job, forward, backward, message_ms) == reference_walk(
-                job, forward, backward, message_ms
-            )
+    for given_ms in product((times, uneven), (0.0, 0.3 * times[0][0])):
+        asked = job, *given_ms[0], given_ms[1]
+        assert walk(*asked) == reference_walk(*asked)

@@ -14,6 +14,7 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import check_fits
 from topox_core.training.iteration import iteration
+from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.measurements import (
     CALIBRATION_FILE,
@@ -31,8 +32,7 @@ LINES = CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()
 def test_the_rows_that_two_numbers_were_fitted_to() -> None:
     found = predicted(calibration_rows())
     whole = agreement(found)
-    assert whole.rows == 55
-    assert whole.mean <= 0.061
+    assert whole.rows == 55 and whole.mean <= 0.061
     assert whole.rank_correlation is not None and whole.rank_correlation >= 0.97
     assert whole.within == {5: 38, 10: 44, 20: 52, 25: 52}
     models = {model: one.rank_correlation for model, one in by_model(found).items()}
@@ -47,8 +47,7 @@ def test_the_rows_that_two_numbers_were_fitted_to() -> None:
 def test_the_published_table_with_nothing_refitted() -> None:
     found = predicted(megatron_rows())
     whole = agreement(found)
-    assert whole.mean <= 0.031
-    assert whole.rank_correlation == 1.0
+    assert whole.mean <= 0.031 and whole.rank_correlation == 1.0
     errors = [5.0, -0.5, 3.9, 1.4, 3.9, 0.6, 4.6, 4.2]
     assert [100 * one.error for one in found] == pytest.approx(errors, abs=0.06)
 
@@ -115,35 +114,29 @@ def test_equal_values_share_their_rank() -> None:
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_the_pieces_of_an_iteration_add_up_to_it(job: object) -> None:
-    one = iteration(job)  # type: ignore[arg-type]
-    found = pieces(one)
-    assert sum(piece.exposed_ms for piece in found) == pytest.approx(one.total_ms, rel=1e-12)
-    assert all(piece.exposed_ms >= 0 and piece.hidden_ms >= 0 for piece in found)
-    again = iteration(job.changed(schedule__iteration_ms=2 * one.total_ms))  # type: ignore[attr-defined]
-    assert sum(piece.exposed_ms for piece in pieces(again)) == pytest.approx(2 * one.total_ms)
+def test_the_pieces_of_an_iteration_add_up_to_it(job: Job) -> None:
+    twice = 2 * iteration(job).total_ms
+    for one in (iteration(job), iteration(job.changed(schedule__iteration_ms=twice))):
+        found = pieces(one)
+        assert sum(piece.exposed_ms for piece in found) == pytest.approx(one.total_ms, rel=1e-9)
+        assert all(piece.exposed_ms >= 0 and piece.hidden_ms >= 0 for piece in found)
 
 
 def test_a_job_goes_out_and_comes_back_by_command(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def told(*command: str) -> dict[str, Any]:
+    def told(*command: str) -> Any:
         assert main(["iteration", *command, "--json"]) == 0
-        record = json.loads(capsys.readouterr().out)
-        assert isinstance(record, dict)
-        return record
+        return json.loads(capsys.readouterr().out)
 
     file, graph = str(tmp_path / "mine.job.json"), str(tmp_path / "mine.taskgraph.json")
     change = ["--set", "plan.sequence_parallel=true", "--set", "schedule.recompute=full"]
     shown = told("show", "llama3-8b", *change, "--output", file)
     assert told("show", file) == shown
-    parts = sum(piece["exposed_ms"] for piece in shown["pieces"])
-    assert parts == pytest.approx(shown["iteration_ms"], rel=1e-12)
     assert told("show", "llama3-8b", "--graph", graph)["iteration_ms"] == pytest.approx(555.937)
     check_fits(load_graph(graph), load_cluster(graph.replace("taskgraph", "cluster")))
     validated = told("validate", str(CALIBRATION_FILE))
     assert (validated["rows"], set(validated["by_model"])) == (55, {"3.6", "18.4", "39.1", "175"})
-    assert all(len(one["sources"]) == 15 for one in told("machines")["machines"])
 
 
 @pytest.mark.parametrize(
