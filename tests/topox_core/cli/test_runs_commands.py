@@ -13,7 +13,7 @@ import pytest
 
 from tests.real_inputs import ROOT
 from tests.topox_core.library.records import key, packed, record
-from tests.topox_core.library.test_safety import zero_the_head
+from tests.topox_core.library.test_safety import HARMS
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 
@@ -127,7 +127,7 @@ def test_export_and_import_carry_runs_to_another_library(
 def test_a_damaged_library_is_said_and_rescued(
     run: Any, answered: Any, filled: Path, folder: Path
 ) -> None:
-    zero_the_head(filled)
+    HARMS["zeros at its head"](filled)
     status, out, err = run("list --json")
     assert status == 0 and json.loads(out)["in_all"] == 0
     assert err.count("\n") == 1 and "is damaged" in err

@@ -1,7 +1,9 @@
-"""What is put into the library comes back as it was, once, and only what was asked for."""
+"""What is put into the library comes back as it was, once, only what was asked for, and so in comparisons and tables."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from dataclasses import replace
@@ -15,6 +17,8 @@ from hypothesis import strategies as st
 from tests.conftest import examples
 from tests.topox_core.library.records import key, packed, record
 from topox_core.errors import InputError
+from topox_core.library.comparison import compare_runs
+from topox_core.library.exports import run_table, runs_csv, runs_parquet
 from topox_core.library.filters import RunFilter
 from topox_core.library.record import RunRecord
 from topox_core.library.rows import StoredRun
@@ -66,14 +70,10 @@ def test_whatever_is_added_comes_back_equal(
     with RunLibrary.open(tmp_path_factory.mktemp("library") / "runs.sqlite") as library:
         ids = library.add(records)
         stored = [library.get(run) for run in ids]
-        results = [library.packed_result(run) for run in ids]
-        assert [replace(one.record, result=None) for one in stored] == [
-            replace(one, result=None) for one in records
+        assert records == [
+            replace(one.record, result=library.packed_result(one.id)) for one in stored
         ]
-        assert results == [one.result for one in records]
-        listed = library.runs(limit=100)
-        assert {one.id for one in listed} == set(ids)
-        assert [one.place for one in listed] == sorted((one.place for one in stored), reverse=True)
+        assert library.runs(limit=100) == sorted(stored, key=lambda one: one.place, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,7 @@ def test_a_run_that_did_not_end_gives_way_to_one_that_did_and_keeps_its_name(
     assert library.get(run).record == record("a", name="mine")
     assert library.result(run) == b"whole"
     library.add([lesser, record("a", host="there")])
-    assert library.get(run).record == record("a", name="mine")
-    assert library.count() == 1
+    assert [one.record for one in library.each()] == [record("a", name="mine")]
 
 
 def test_a_missing_result_is_filled_in_by_the_same_outcome_only(library: RunLibrary) -> None:
@@ -101,8 +100,8 @@ def test_a_missing_result_is_filled_in_by_the_same_outcome_only(library: RunLibr
     assert library.get(run).record.measures == {"iteration_ms": 2.0, "gap": None}
     library.add([record("a", measures={"iteration_ms": 1.0}, result=packed("another"))])
     assert library.result(run) is None
-    same = record("a", measures={"iteration_ms": 2.0, "gap": None}, result=packed("the same"))
-    library.add([same])
+    outcome = {"iteration_ms": 2.0, "gap": None}
+    library.add([record("a", measures=outcome, result=packed("the same"))])
     assert library.result(run) == b"the same"
 
 
@@ -128,10 +127,9 @@ def test_known_runs_are_found_by_key_in_any_number(library: RunLibrary) -> None:
     library.add(records[:620])
     library.add([record(3, version="2.0+def", started=2000.0)])
     known = library.known((one.key for one in records), "1.0+abc")
-    assert list(known) and set(known) == {one.key for one in records[:620]}
+    assert set(known) == {one.key for one in records[:620]}
     assert all(one.record.key == at for at, one in known.items())
     assert library.known([key(3)])[key(3)].record.version == "2.0+def"
-    assert library.known([]) == {}
 
 
 # filters, against the same in plain Python
@@ -252,8 +250,7 @@ def test_deleted_runs_can_be_put_back_as_they_were_unless_they_were_computed_aga
     before = library.study_runs(study)
     assert before[0][1].record.name == "the good one"
     deleted = library.delete([*ids, 999])
-    assert library.count() == 0 and library.study_runs(study) == []
-    assert library.packed_result(ids[0]) is None
+    assert (library.count(), library.study_runs(study)) == (0, [])
     assert library.restore(deleted) == 2
     assert library.study_runs(study) == before
     assert library.result(ids[0]) == b"{}"
@@ -269,21 +266,19 @@ def test_deleted_runs_can_be_put_back_as_they_were_unless_they_were_computed_aga
 
 def test_a_study_is_found_again_and_its_points_come_in_order(library: RunLibrary) -> None:
     study = library.add_study(key("s"), "old name", {"axes": []}, 3, "1")
-    library.add([record("c")], study, [2])
-    library.add([record("a")], study, [0])
+    library.add([record("c"), record("a")], study, [2, 0])
     assert library.add_study(key("s"), "new name", {"axes": [1]}, 3, "1") == study
     assert library.add_study(key("s"), "new name", {"axes": [1]}, 3, "2") != study
     library.set_study_state(study, "cancelled")
-    stored = next(one for one in library.studies() if one.id == study)
-    assert (stored.name, stored.record) == ("new name", {"axes": [1]})
-    assert (stored.points, stored.kept, stored.state) == (3, 2, "cancelled")
-    found = [(point, one.record.key) for point, one in library.study_runs(study)]
-    assert found == [(0, key("a")), (2, key("c"))]
+    (found,) = (one for one in library.studies() if one.id == study)
+    assert (found.name, found.record, found.points) == ("new name", {"axes": [1]}, 3)
+    assert (found.kept, found.state) == (2, "cancelled")
+    points = [(point, one.record.key) for point, one in library.study_runs(study)]
+    assert points == [(0, key("a")), (2, key("c"))]
 
 
 def test_a_run_may_be_a_point_of_two_studies_and_two_points_one_run(library: RunLibrary) -> None:
-    first = library.add_study(key("s"), "s", {}, 1, "1")
-    second = library.add_study(key("t"), "t", {}, 2, "1")
+    first, second = (library.add_study(key(name), name, {}, 2, "1") for name in "st")
     (run,) = library.add([record("a")], first, [0])
     assert library.add([record("a"), record("a")], second, [0, 1]) == (run, run)
     library.link_points(first, {1: run})
@@ -302,9 +297,89 @@ def test_inputs_are_kept_once_and_whole_and_subjects_are_counted(library: RunLib
     library.keep_input(key("g"), "graph", "race.json", content)
     library.keep_input(key("g"), "graph", "other.json", b"")
     kept = library.input(key("g"))
-    assert kept is not None
     assert (kept.kind, kept.name, kept.content) == ("graph", "race.json", content)
     assert library.input(key("none")) is None and library.input_digests() == [key("g")]
     library.add([record(1), record(2, started=5000.0), record(3, subject="ring", started=3000.0)])
     found = [(one.name, one.runs, one.newest) for one in library.subjects()]
     assert found == [("race", 2, 5000.0), ("ring", 1, 3000.0)]
+
+
+# side by side and in tables
+
+
+def stored(*records: RunRecord) -> list[StoredRun]:
+    return [StoredRun(number, one, False) for number, one in enumerate(records, 1)]
+
+
+def test_what_differs_is_told_from_what_is_equal() -> None:
+    one = record("a", measures={"iteration_ms": 200.0, "gap": None, "windows": 3})
+    other = replace(
+        one,
+        cluster=key("faster"),
+        settings={**one.settings, "cluster.port_gbps": 400.0, "subject": {"name": "race"}},
+        measures={"iteration_ms": 50.0, "gap": None, "windows": 3, "dollars": 7.0},
+        status="optimal",
+    )
+    compared = compare_runs(stored(one, other))
+    assert {row.name: row.values for row in compared.different_settings} == {
+        "cluster.port_gbps": (100.0, 400.0),
+        "subject.name": (None, "race"),
+    }
+    assert compared.equal_settings["fabric"] == "scheduled"
+    assert {row.name: row.values for row in compared.different_outcome} == {
+        "status": ("feasible", "optimal"),
+        "iteration_ms": (200.0, 50.0),
+        "dollars": (None, 7.0),
+    }
+    assert compared.equal_outcome == {"stopped_by": "heuristic", "gap": None, "windows": 3}
+    ratios = {row.name: row.ratios for row in compared.outcome}
+    assert (ratios["iteration_ms"], ratios["status"]) == ((1.0, 0.25), (None, None))
+
+
+def test_clusters_that_differ_in_no_key_that_was_kept_differ_by_digest() -> None:
+    one = record("a")
+    compared = compare_runs(stored(one, replace(one, cluster=key("other"), version="2")))
+    assert [row.name for row in compared.different_settings] == ["cluster", "version"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 21])
+def test_as_many_runs_are_compared_as_a_table_can_show(count: int) -> None:
+    with pytest.raises(InputError, match=f"runs to compare: must be 2 to 20 .got {count}."):
+        compare_runs(stored(*(record(number) for number in range(count))))
+
+
+RUNS = [
+    record(
+        "a",
+        name="=1+1",
+        started=0.5,
+        settings={"cluster.port_gbps": 100.0, "seed": 0, "strides": [1, 3], "status": "asked"},
+        measures={"iteration_ms": 1.5, "gap": -0.25, "windows": 3},
+    ),
+    record(
+        "b", settings={"subject": {"kind": "sample"}, "on": True}, measures={"iteration_ms": None}
+    ),
+]
+
+
+def test_every_run_is_a_row_and_no_cell_is_a_formula(library: RunLibrary) -> None:
+    library.add(RUNS)
+    first, second = csv.DictReader(io.StringIO(runs_csv(library).decode()))
+    cells = {"name": "'=1+1", "run": "1", "started": "1970-01-01T00:00:00.500+00:00"}
+    cells |= {"cluster.port_gbps": "100.0", "gap": "-0.25", "windows": "3"}
+    assert first == first | cells | {"strides": "[1, 3]", "settings.status": "asked"}
+    cells = {"subject": "race", "subject.kind": "sample", "on": "True"}
+    assert second == second | cells | {"iteration_ms": "", "seed": "0"}
+    assert "settings.seed" not in first
+
+
+def test_parquet_holds_the_same_table_with_numbers_as_numbers(library: RunLibrary) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    library.add(RUNS)
+    columns, rows = run_table(library).columns, list(run_table(library).rows)
+    read = parquet.read_table(io.BytesIO(runs_parquet(library)))
+    assert tuple(read.column_names) == columns
+    assert [tuple(row.values()) for row in read.to_pylist()] == rows
+    names = ("iteration_ms", "windows", "on", "name")
+    kinds = [str(read.schema.field(name).type) for name in names]
+    assert kinds == ["double", "int64", "bool", "string"]
