@@ -9,6 +9,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from tests.topox_core.small_graphs import GBIT_MS as SLOT_BYTES
+from tests.topox_core.small_graphs import transfer
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.io.task_graph_rules import validated
@@ -16,7 +18,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 
 Record = dict[str, Any]
-SLOT_BYTES = 12_500_000  # one slot of 1 ms at 100 Gbit/s
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,6 @@ def compute(
     name: str, server: int, duration_ms: float, *after: str, kind: str = "forward", device: int = 0
 ) -> Task:
     return Task(name, kind, after, server=server, device=device, duration_ms=duration_ms)
-
-
-def transfer(name: str, source: int, destination: int, slots: float, *after: str) -> Task:
-    return Task(
-        name,
-        "communication",
-        after,
-        source=source,
-        destination=destination,
-        size_bytes=slots * SLOT_BYTES,
-    )
 
 
 def collective(
