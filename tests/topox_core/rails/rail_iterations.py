@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, product
 
 import numpy as np
 
@@ -25,6 +25,16 @@ GATHER_MS = 2 * 400e6 / 8
 SEND_MS = 400e6 / 8
 
 
+def issued(iteration: RailIteration, rank: int) -> list[int]:
+    """Return the nodes of a rank in its order of issue."""
+    return iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]].tolist()
+
+
+def waits(iteration: RailIteration, node: int) -> list[int]:
+    """Return the nodes that a node waits for."""
+    return iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]].tolist()
+
+
 @dataclass
 class Maker:
     """Collects nodes in the order of issue: that of every rank at once."""
@@ -44,14 +54,8 @@ class Maker:
     def iteration(self) -> RailIteration:
         n = len(self.rows)
         kinds, rank, ms, group, size, after = zip(*self.rows, strict=True)
-        issued = [
-            [
-                i
-                for i in range(n)
-                if rank[i] == r or (group[i] >= 0 and r in self.groups[group[i]].ranks)
-            ]
-            for r in range(self.ranks)
-        ]
+        ranks = [(r,) if g < 0 else self.groups[g].ranks for r, g in zip(rank, group, strict=True)]
+        issued = [[i for i in range(n) if r in ranks[i]] for r in range(self.ranks)]
         return RailIteration(
             name="by hand",
             ranks=self.ranks,
@@ -100,36 +104,26 @@ def chain(*windows_ms: float) -> RailIteration:
 
 def check_run(run: RailRun) -> None:
     """A run breaks no order, no circuit that carries, and no promise of the control plane."""
-    check_times(run.iteration, run)
+    check_times(run.iteration, run.start_ms, run.end_ms)
+    assert run.iteration_ms == run.end_ms.max()
     check_circuits(run.iteration, run.rail, run)
 
 
-def check_times(iteration: RailIteration, run: RailRun) -> None:
-    start, end = run.start_ms, run.end_ms
+def check_times(iteration: RailIteration, start: np.ndarray, end: np.ndarray) -> None:
     for node in range(len(iteration)):
-        for before in iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]]:
-            assert start[node] >= end[before]
-    assert run.iteration_ms == end.max()
-    for rank in range(iteration.ranks):
-        issued = iteration.issue_idx[
-            iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
-        ].tolist()
-        streams: dict[int, list[int]] = {}
-        for node in issued:
-            if iteration.kind[node] != SEND:
-                streams.setdefault(int(iteration.group[node]), []).append(node)
-        for stream in (
-            streams.values()
-        ):  # computing, and the collectives of one group, one after the other as issued
-            assert all(start[after] >= end[before] for before, after in pairwise(stream))
+        assert (end[waits(iteration, node)] <= start[node]).all()
+    # Computing, and the collectives of one group, run one after the other as issued.
+    for rank, group in product(range(iteration.ranks), range(-1, len(iteration.groups))):
+        own = np.array(issued(iteration, rank), int)
+        stream = own[(iteration.group[own] == group) & (iteration.kind[own] != SEND)]
+        assert (end[stream[:-1]] <= start[stream[1:]]).all()
 
 
 def check_circuits(iteration: RailIteration, rail: Rail, run: RailRun) -> None:
     use = port_use(iteration, rail)
     for one, other in combinations(run.circuits, 2):
-        if use.wiring[one.group] != use.wiring[other.group] and set(use.sides[one.group]) & set(
-            use.sides[other.group]
-        ):
+        shared = {*use.sides[one.group]} & {*use.sides[other.group]}
+        if shared and use.wiring[one.group] != use.wiring[other.group]:
             assert one.end_ms <= other.setup_ms or other.end_ms <= one.setup_ms, (one, other)
     for circuit in run.circuits:
         assert circuit.start_ms == circuit.setup_ms + (rail.dark_ms if circuit.changed else 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -45,16 +46,15 @@ AHEAD = Rail(reconfiguration_ms=10.0)
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=12), st.floats(0, 60))
 def test_windows_in_series_stall_by_what_does_not_fit(windows: list[float], delay: float) -> None:
     iteration = chain(*windows)
-    ahead = simulate(iteration, replace(AHEAD, reconfiguration_ms=delay))
-    demand = simulate(iteration, replace(DEMAND, reconfiguration_ms=delay))
+    ahead, demand = (
+        simulate(iteration, replace(rail, reconfiguration_ms=delay)) for rail in (AHEAD, DEMAND)
+    )
     assert ahead.undisturbed_ms == pytest.approx(sum(windows) + len(windows))
     # The first phase finds its ring unless the iteration before ended with the pair; then it was
     # asked for at its very end.
     changes = windows if len(windows) % 2 == 0 else windows[1:]
-    assert ahead.stall_ms == pytest.approx(
-        sum(max(0.0, delay - window) for window in changes), abs=1e-6
-    )
-    assert demand.stall_ms == pytest.approx(delay * len(changes), abs=1e-6)
+    stalls = sum(max(0.0, delay - window) for window in changes), delay * len(changes)
+    assert (ahead.stall_ms, demand.stall_ms) == pytest.approx(stalls, abs=1e-6)
     assert ahead.reconfigurations == demand.reconfigurations == len(changes)
 
 
@@ -174,43 +174,21 @@ def test_ranks_that_wait_for_each_other_in_a_circle_are_told() -> None:
 def iterations(draw: st.DrawFn) -> RailIteration:
     """Any iteration whose ranks issue everything in one common order."""
     ranks = draw(st.integers(2, 5))
-    everyone = list(range(ranks))
-    sets = draw(
-        st.lists(
-            st.tuples(
-                st.sampled_from(["fsdp", "dp", "cp"]),
-                st.lists(st.sampled_from(everyone), min_size=2, max_size=ranks, unique=True),
-            ),
-            max_size=3,
-        )
-    )
-    pairs = draw(
-        st.lists(
-            st.lists(st.sampled_from(everyone), min_size=2, max_size=2, unique=True),
-            min_size=1,
-            max_size=3,
-        )
-    )
-    made = groups(
-        *[(word, tuple(sorted(members))) for word, members in sets],
-        *[("pp", tuple(sorted(pair))) for pair in pairs],
-    )
+    members = st.lists(st.integers(0, ranks - 1), min_size=2, unique=True).map(sorted).map(tuple)
+    pairs = members.map(lambda ends: ("pp", ends[:2]))
+    sets = draw(st.lists(st.tuples(st.sampled_from(["fsdp", "dp", "cp"]), members), max_size=3))
+    made = groups(*sets, *draw(st.lists(pairs, min_size=1, max_size=3)))
     maker = Maker(made, ranks)
-    for _ in range(draw(st.integers(1, 20))):
+    rings = st.sampled_from([ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL])
+    for node in range(draw(st.integers(1, 20))):
         earlier = (
-            draw(st.lists(st.integers(0, len(maker.rows) - 1), max_size=3, unique=True))
-            if maker.rows
-            else []
+            draw(st.lists(st.sampled_from(range(node)), max_size=3, unique=True)) if node else []
         )
         g = draw(st.integers(-1, len(made) - 1))
         if g < 0:
             maker.compute(draw(st.integers(0, ranks - 1)), draw(st.integers(0, 6)), *earlier)
         else:
-            kind = (
-                SEND
-                if g >= len(sets)
-                else draw(st.sampled_from([ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL]))
-            )
+            kind = SEND if g >= len(sets) else draw(rings)
             maker.talk(kind, g, draw(st.integers(0, 4)) * GATHER_MS, *earlier)
     return maker.iteration()
 
@@ -271,18 +249,15 @@ def test_a_very_slow_switch_costs_as_many_delays_as_changes_lie_on_the_longest_c
     In 1F1B a gradient leaves right where an activation has come in; at the turning point that saves
     two.
     """
-    delay = 1e6
-    for schedule in ("afab", "1f1b"):
-        job = PRESETS["llama3-70b"].changed(
-            pipeline=stages, data=2, gpus=16 * stages, microbatches=microbatches, schedule=schedule
-        )
-        run = simulate(
-            build(job, fold=True, by_layer=False), Rail(reconfiguration_ms=delay, provisioned=False)
-        )
-        chain_of = 4 * (microbatches + stages - 2)
-        if schedule == "1f1b":
-            chain_of = 2 * (microbatches + 1) if stages == 2 else chain_of - 2
-        assert run.stall_ms / delay == pytest.approx(chain_of, abs=0.01)
+    job = PRESETS["llama3-70b"].changed(
+        pipeline=stages, data=2, gpus=16 * stages, microbatches=microbatches
+    )
+    afab = 4 * (microbatches + stages - 2)
+    one_f_one_b = 2 * (microbatches + 1) if stages == 2 else afab - 2
+    for schedule, changes in (("afab", afab), ("1f1b", one_f_one_b)):
+        iteration = build(job.changed(schedule=schedule), fold=True, by_layer=False)
+        run = simulate(iteration, replace(DEMAND, reconfiguration_ms=1e6))
+        assert run.stall_ms / 1e6 == pytest.approx(changes, abs=0.01)
 
 
 def test_expert_parallelism_costs_about_what_the_authors_simulate() -> None:
@@ -297,11 +272,11 @@ def test_expert_parallelism_costs_about_what_the_authors_simulate() -> None:
 
 def windows_shown(run: RailRun) -> Counter[tuple[float, str, str]]:
     """How many ranks have each window, of ranks that stand for others as many as these."""
-    shown = Counter[tuple[float, str, str]]()
-    for one in run.windows:
-        stands_for = int(run.iteration.stands_for[one.rank])
-        shown[round(one.length_ms, 6), one.before, one.after] += stands_for
-    return shown
+    return Counter(
+        (round(one.length_ms, 6), one.before, one.after)
+        for one in run.windows
+        for _ in range(run.iteration.stands_for[one.rank])
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,8 +295,8 @@ def test_a_folded_iteration_runs_exactly_like_the_whole(name: str, provisioned: 
         simulate(build(preset, fold=fold, by_layer=preset.gpus < 100), rail)
         for fold in (True, False)
     )
-    for figure in ("iteration_ms", "undisturbed_ms", "reconfigurations"):
-        assert getattr(folded, figure) == getattr(whole, figure)
+    figures = attrgetter("iteration_ms", "undisturbed_ms", "reconfigurations")
+    assert figures(folded) == figures(whole)
     assert windows_shown(folded) == windows_shown(whole)
 
 

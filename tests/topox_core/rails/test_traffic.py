@@ -1,4 +1,4 @@
-"""The traffic of an iteration on a rail: byte classes, order, dependencies, limits."""
+"""The traffic of an iteration on a rail: byte classes, order, dependencies, limits, and folding, which changes nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
+from tests.topox_core.rails.rail_iterations import issued, waits
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.builder import build
 from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.control.simulate import simulate
+from topox_core.rails.folding import equal_groups, unfolded_size
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -27,14 +29,15 @@ from topox_core.rails.iteration import (
     FORWARD,
     KINDS,
     REDUCE_SCATTER,
+    SEND,
     Rail,
     RailIteration,
+    Spread,
 )
 from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_lengths import MIB
 from topox_core.schedule.settings import Settings
-from topox_core.training.order import dealt
 from topox_core.training.passes import chunk_passes
 from topox_core.training.shapes import SHAPES
 from topox_core.training.weights import stage_update_ms
@@ -49,26 +52,19 @@ def jobs(draw: st.DrawFn) -> Preset:
     model = draw(st.sampled_from(["llama3-70b", "mixtral-8x7b"]))
     pipeline, context = draw(st.sampled_from([1, 2, 3, 4])), draw(st.sampled_from([1, 2]))
     data = draw(st.sampled_from([1, 2, 4]))
-    schedule = draw(
-        st.sampled_from(["1f1b", "afab", "interleaved"] if pipeline > 1 else ["1f1b", "afab"])
-    )
-    virtual = draw(st.sampled_from([2, 3])) if schedule == "interleaved" else 1
-    microbatches = draw(st.integers(1, 3)) * (pipeline if schedule == "interleaved" else 1)
-    expert = (
-        draw(st.sampled_from([one for one in (1, 2, 4) if data % one == 0]))
-        if model == "mixtral-8x7b"
-        else 1
-    )
+    schedule = draw(st.sampled_from(["1f1b", "afab", "interleaved"][: 3 if pipeline > 1 else 2]))
+    interleaved = schedule == "interleaved"
+    experts = [one for one in (1, 2, 4) if data % one == 0 and (one == 1 or model[0] == "m")]
     return PRESETS[model].changed(
         shape=replace(SHAPES[model], tied=draw(st.booleans())),
         gpus=8 * context * pipeline * data,
         pipeline=pipeline,
         context=context,
         data=data,
-        expert=expert,
+        expert=draw(st.sampled_from(experts)),
         schedule=schedule,
-        virtual_stages=virtual,
-        microbatches=microbatches,
+        virtual_stages=draw(st.sampled_from([2, 3])) if interleaved else 1,
+        microbatches=draw(st.integers(1, 3)) * (pipeline if interleaved else 1),
         fsdp=draw(st.booleans()),
         recompute=draw(st.booleans()),
         reshard=draw(st.booleans()),
@@ -84,13 +80,16 @@ Totals = dict[tuple[str, str], tuple[int, float]]
 
 def enumerated(iteration: RailIteration, rank: int) -> Totals:
     """A rank's (parallelism, operation) with its calls and summed tensors, as built."""
-    rows = []
-    for node in iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]]:
-        if iteration.kind[node] != COMPUTE:
-            group = iteration.groups[iteration.group[node]]
-            operation = KINDS[iteration.kind[node]]
-            rows.append((group.parallelism, operation, 1, float(iteration.size_bytes[node])))
-    return totals(rows)
+    nodes = [node for node in issued(iteration, rank) if iteration.kind[node] != COMPUTE]
+    return totals(
+        (
+            iteration.groups[iteration.group[node]].parallelism,
+            KINDS[iteration.kind[node]],
+            1,
+            float(iteration.size_bytes[node]),
+        )
+        for node in nodes
+    )
 
 
 def formula(job: Preset, stage: int) -> Totals:
@@ -140,7 +139,7 @@ def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Pr
     assert (iteration.pred_idx < waiting).all()
     seen = np.zeros(len(iteration), int)
     for rank in range(iteration.ranks):
-        own = iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]]
+        own = np.array(issued(iteration, rank), int)
         assert (np.diff(own) > 0).all()
         np.add.at(seen, own, 1)
         for node in own[iteration.kind[own] != COMPUTE]:
@@ -197,9 +196,7 @@ def test_a_rail_computes_what_the_job_s_closed_form_does(job: Preset) -> None:
 
 
 def waited_for(iteration: RailIteration, name: str) -> set[str]:
-    node = iteration.label.index(name)
-    waits = iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]]
-    return {iteration.label[i] for i in waits}
+    return {iteration.label[i] for i in waits(iteration, iteration.label.index(name))}
 
 
 def test_a_gather_runs_at_most_one_layer_ahead() -> None:
@@ -210,12 +207,8 @@ def test_a_gather_runs_at_most_one_layer_ahead() -> None:
 
 def test_a_transfer_waits_for_its_sender_and_for_the_receivers_pass_before() -> None:
     """Stage 1 posts its second receive when its first backward pass is over, gradients scattered."""
-    waits = waited_for(build(PAPER, fold=True), "send activation 1 to stage 1")
-    assert waits == {"forward 1 layer 15", "backward 0 layer 16", "scatter layer 16"}
-
-
-def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
-    assert [len(layers) for layers in dealt(126, 16)] == [7, *[8] * 14, 7]
+    found = waited_for(build(PAPER, fold=True), "send activation 1 to stage 1")
+    assert found == {"forward 1 layer 15", "backward 0 layer 16", "scatter layer 16"}
 
 
 def test_the_calibrated_iteration_lasts_what_was_measured() -> None:
@@ -331,3 +324,65 @@ def test_every_fabric_can_run_an_iteration() -> None:
     assert all(run.iteration_ms >= run.bound_ms > 0.9 * undisturbed for run in runs.values())
     # An ideal switch is an electrical rail: what both call the undisturbed iteration is the same.
     assert runs["ideal"].iteration_ms == pytest.approx(undisturbed, rel=0.01)
+
+
+# -- folding: symmetric replicas are stored once ------------------------------------------------------
+
+
+@examples(40)
+@given(jobs())
+def test_every_rank_does_what_its_representative_does(job: Preset) -> None:
+    folded, whole = build(job, fold=True), build(job)
+    assert folded.ranks == job.pipeline
+    assert whole.ranks == job.ranks == folded.stands_for.sum()
+    assert (whole.stands_for == 1).all()
+    for rank in range(whole.ranks):
+        stage = rank // job.replicas
+        assert (whole.stage[rank], whole.replica[rank]) == (stage, rank % job.replicas)
+        mine, its = issued(whole, rank), issued(folded, stage)
+        assert [whole.label[node] for node in mine] == [folded.label[node] for node in its]
+        for column in ("kind", "duration_ms", "size_bytes", "microbatch", "layer"):
+            assert (getattr(whole, column)[mine] == getattr(folded, column)[its]).all()
+        place, its_place = ({node: i for i, node in enumerate(of)} for of in (mine, its))
+        for node, other in zip(mine, its, strict=True):
+            if whole.kind[node] != COMPUTE:
+                group, one = whole.groups[whole.group[node]], folded.groups[folded.group[other]]
+                assert (group.parallelism, len(group.ranks)) == (one.parallelism, one.size)
+            # What a rank's node waits for of its own is what its representative's node waits for of
+            # its own.
+            own = {place[one] for one in waits(whole, node) if one in place}
+            assert own == {its_place[one] for one in waits(folded, other) if one in its_place}
+
+
+@examples(25)
+@given(jobs())
+def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Preset) -> None:
+    whole = build(job)
+    for node in np.flatnonzero((whole.kind != COMPUTE) & (whole.kind != SEND)):
+        members = set(whole.groups[whole.group[node]].ranks)
+        computed = [
+            int(whole.rank[one]) for one in waits(whole, int(node)) if whole.kind[one] == COMPUTE
+        ]
+        assert set(computed) in (members, set())
+
+
+def test_groups_by_hand() -> None:
+    """Two replicas of context, four of data, experts shared by two: ranks are numbered context first."""
+    job = PRESETS["mixtral-8x7b"].changed(gpus=64, pipeline=1, data=4, context=2, expert=2)
+    group_of_replica = equal_groups(job)
+    assert {spread: group_of_replica[spread].tolist() for spread in Spread} == {
+        Spread.REPLICA: [0, 1, 2, 3, 4, 5, 6, 7],
+        Spread.WEIGHTS: [0] * 8,
+        Spread.CONTEXT: [0, 0, 1, 1, 2, 2, 3, 3],
+        Spread.EXCHANGE: [0, 1, 0, 1, 2, 3, 2, 3],
+        Spread.EXPERTS: [0, 0, 1, 1, 0, 0, 1, 1],
+    }
+    ranks = {group.name: group.ranks for group in build(job).groups}
+    assert ranks["ep.s0.3"] == (5, 7)
+    assert ranks["experts.s0.1"] == (2, 3, 6, 7)
+
+
+def test_sizes_are_known_before_unfolding() -> None:
+    for job in (SMALL, PRESETS["llama3-8b-perlmutter"]):
+        whole = build(job)
+        assert unfolded_size(build(job, fold=True), job) == (len(whole), len(whole.pred_idx))
