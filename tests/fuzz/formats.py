@@ -12,7 +12,7 @@ import gzip
 import json
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -263,6 +263,7 @@ ODD_NUMBERS = (
     *(0.5, -0.0, 1e308, 5e-324, 1e15, 1e9, float("nan"), float("inf"), -float("inf")),
 )
 ODD_NUMBER = st.sampled_from(ODD_NUMBERS)
+ODD_DIGITS = ODD_NUMBER.map(lambda number: str(number)[:400])
 ODD_VALUE = st.recursive(
     ODD_TEXT | ODD_NUMBER | st.none(),
     lambda inner: (
@@ -283,15 +284,12 @@ TIMES = st.sampled_from([1] * 40 + [20] * 20 + [1_200] * 8 + [30_000] * 2 + [1_0
 LARGEST = 50_000_000
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return [path, *(place for key, one in inner for place in _places(one, (*path, key)))]
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every list and object inside a value with each of its indices or keys."""
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places(value[key])
 
 
 @st.composite
@@ -300,30 +298,22 @@ def json_files(draw: st.DrawFn, sound: dict[str, Any]) -> bytes:
     record: Any = copy.deepcopy(sound)
     many: tuple[str, int] | None = None
     for _ in range(draw(st.integers(0, 3))):
-        path = draw(st.sampled_from(_places(record)[1:] or [()]))
-        if not path:
-            break
-        holder = record
-        for key in path[:-1]:
-            holder = holder[key]
-        last = path[-1]
+        holder, last = draw(st.sampled_from([*_places(record)] or [({"": 0}, "")]))
         change = draw(st.integers(0, 7))
         if change == 0:
             del holder[last]
         elif change == 1 and isinstance(holder, dict):
             holder[draw(ODD_TEXT)] = holder.pop(last)
         elif change == 2:
-            depth = draw(st.sampled_from([1, 5, 200, 990, 1_100]))
             holder[last] = "@deep"
-            many = ("[", depth)
+            many = ("[", draw(st.sampled_from([1, 5, 200, 990, 1_100])))
         elif change == 3 and isinstance(holder, list):
             holder += [copy.deepcopy(holder[last])] * draw(st.sampled_from([1, 3, 30]))
         elif change == 4:
             holder[last] = "@many"
             many = (draw(UNITS), draw(TIMES))
         elif change == 5 and isinstance(holder, dict):
-            for k in range(draw(st.sampled_from([1, 3, 40, 200]))):
-                holder[f"k{k}"] = 1
+            holder |= {f"k{k}": 1 for k in range(draw(st.sampled_from([1, 3, 40, 200])))}
         else:
             holder[last] = draw(ODD_VALUE)
     text = json.dumps(record, ensure_ascii=draw(st.booleans()))
@@ -337,6 +327,11 @@ def json_files(draw: st.DrawFn, sound: dict[str, Any]) -> bytes:
         put = draw(st.sampled_from([f"[{unit * times}1]", f"{unit * times}1{end}", unit * times]))
         text = text.replace('"@many"', put).replace('"@deep"', f"{unit * times}{end}")
     return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
+def _quoted(text: str) -> str:
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if any(c in text for c in ',;\t\n"\r') else text
 
 
 @st.composite
@@ -354,18 +349,14 @@ def tables(draw: st.DrawFn, sound: list[list[str]]) -> bytes:
             rows += [list(row)] * draw(st.sampled_from([1, 5, 1_500]))
         elif row:
             at = draw(st.integers(0, len(row) - 1))
-            row[at] = draw(ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400]))
+            row[at] = draw(ODD_TEXT | ODD_DIGITS)
     sizes = accumulate(sum(map(len, row)) for row in rows)
     rows = [row for row, size in zip(rows, sizes, strict=True) if size <= LARGEST]
     delimiter = draw(st.sampled_from([",", ",", ",", ";", "\t", "|"]))
     end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n"]))
-    quoted = draw(st.booleans())
-
-    def cell(text: str) -> str:
-        escaped = text.replace('"', '""')
-        return f'"{escaped}"' if quoted and any(c in text for c in ',;\t\n"\r') else text
-
-    text = end.join(delimiter.join(map(cell, row)) for row in rows) + end
+    if draw(st.booleans()):
+        rows = [[_quoted(cell) for cell in row] for row in rows]
+    text = end.join(map(delimiter.join, rows)) + end
     text = draw(st.sampled_from(["", "", "", "sep=;\n", "\ufeff", "\n\n", '"'])) + text
     if draw(st.integers(0, 5)) == 0:
         text += draw(st.sampled_from([",,,\n", ",", " ", "\n", "x", '"', "a b "])) * draw(TIMES)
@@ -513,23 +504,22 @@ TEXT_ROWS = [
 NETWORK = "topology: [ Switch, Ring ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 450, 50.0 ]\nlatency: [ 500, 500 ]\n"
 
 
-@st.composite
-def chakra_files(draw: st.DrawFn) -> bytes:
-    """Draw an execution trace whose numbers and bytes are odd."""
-    number = st.integers(0, 6) | st.sampled_from([2**31, 2**63, 2**64 - 1])
-    nodes = []
-    for _ in range(draw(st.integers(0, 6))):
-        facts: dict[str, bool | int | str] = {
-            key: draw(number)
-            for key in ("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag")
-            if draw(st.booleans())
-        }
-        if draw(st.booleans()):
-            facts["pg_name"] = draw(st.sampled_from(["", "1", "x" * 300]))
-        kind = draw(st.sampled_from([0, 1, COMPUTE, SEND, RECEIVE, COLLECTIVE]))
-        waits = draw(st.lists(number, max_size=3))
-        nodes.append(node_bytes(draw(number), "n", kind, waits, draw(number), facts))
-    return draw(damaged(global_metadata() + b"".join(nodes)))
+# An execution trace whose numbers and bytes are odd.
+CHAKRA_NUMBERS = st.integers(0, 6) | st.sampled_from([2**31, 2**63, 2**64 - 1])
+CHAKRA_FACTS = dict.fromkeys(
+    ("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag"), CHAKRA_NUMBERS
+)
+CHAKRA_NODES = st.builds(
+    node_bytes,
+    CHAKRA_NUMBERS,
+    st.just("n"),
+    st.sampled_from([0, 1, COMPUTE, SEND, RECEIVE, COLLECTIVE]),
+    st.lists(CHAKRA_NUMBERS, max_size=3),
+    CHAKRA_NUMBERS,
+    st.fixed_dictionaries(
+        {}, optional={**CHAKRA_FACTS, "pg_name": st.sampled_from(["", "1", "x" * 300])}
+    ),
+)
 
 
 @st.composite
@@ -538,25 +528,10 @@ def spaced_files(draw: st.DrawFn, sound: str) -> bytes:
     words = sound.split(" ")
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(words) - 1))
-        words[at] = draw(ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400]))
+        words[at] = draw(ODD_TEXT | ODD_DIGITS) * draw(st.sampled_from([1, 1, 1, 50]))
     text = " ".join(words)
     if draw(st.integers(0, 8)) == 0:
-        text += draw(st.sampled_from(["\n", "1 1 ", "x\n", "- 1\n", "a: 1\n"])) * draw(TIMES)
-    return draw(damaged(text.encode("utf-8", "surrogatepass")))
-
-
-@st.composite
-def psplib_files(draw: st.DrawFn) -> bytes:
-    """Draw an instance whose words are odd."""
-    words = SMALL.split(" ")
-    for _ in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, len(words) - 1))
-        words[at] = draw(ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400])) * draw(
-            st.sampled_from([1, 1, 1, 50])
-        )
-    text = " ".join(words)
-    if draw(st.integers(0, 8)) == 0:
-        text += draw(st.sampled_from(["\n", "1 1 ", "x\n", "*"])) * draw(TIMES)
+        text += draw(st.sampled_from(["\n", "1 1 ", "x\n", "*", "- 1\n", "a: 1\n"])) * draw(TIMES)
     return draw(damaged(text.encode("utf-8", "surrogatepass")))
 
 
@@ -589,38 +564,30 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
     return data
 
 
-WORKLOAD_KEYS = [
-    "servers",
-    "layers",
-    "skew",
-    "seed",
-    "microbatches",
-    "stages",
-    "replicas",
-    "width",
-    "tokens",
-    "x",
-]
-
-
-@st.composite
-def workload_links(draw: st.DrawFn) -> bytes:
-    """Draw what a link may say about a workload, one ``key=value`` a line."""
-    name = draw(st.sampled_from(["moe", "fsdp", "pipeline", "dlrm", "random-layered"]) | ODD_TEXT)
-    value = ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400]) | st.sampled_from(["2", "3", "512"])
-    lines = [
-        f"{draw(st.sampled_from(WORKLOAD_KEYS))}={draw(value)}"
-        for _ in range(draw(st.integers(0, 4)))
+# What a link may say about a workload, one ``key=value`` a line, and about prices.
+WORKLOAD_NAMES = st.sampled_from(["moe", "fsdp", "pipeline", "dlrm", "random-layered"]) | ODD_TEXT
+WORKLOAD_KEYS = st.sampled_from(
+    [
+        "servers",
+        "layers",
+        "skew",
+        "seed",
+        "microbatches",
+        "stages",
+        "replicas",
+        "width",
+        "tokens",
+        "x",
     ]
-    return "\0".join([name, *lines]).encode("utf-8", "surrogatepass")
-
-
-@st.composite
-def price_links(draw: st.DrawFn) -> bytes:
-    """Draw what a link may say about prices."""
-    word = st.sampled_from(["ocs_port", "nic", "1", "-1", "1e400", "nan", ":", ","]) | ODD_TEXT
-    parts = [":".join(draw(st.lists(word, max_size=4))) for _ in range(draw(st.integers(0, 4)))]
-    return ",".join(parts).encode("utf-8", "surrogatepass")
+)
+WORKLOAD_VALUES = ODD_TEXT | ODD_DIGITS | st.sampled_from(["2", "3", "512"])
+WORKLOAD_LINKS = st.tuples(
+    WORKLOAD_NAMES, st.lists(st.tuples(WORKLOAD_KEYS, WORKLOAD_VALUES).map("=".join), max_size=4)
+).map(lambda link: "\0".join([link[0], *link[1]]).encode("utf-8", "surrogatepass"))
+PRICE_WORDS = st.sampled_from(["ocs_port", "nic", "1", "-1", "1e400", "nan", ":", ","]) | ODD_TEXT
+PRICE_LINKS = st.lists(st.lists(PRICE_WORDS, max_size=4).map(":".join), max_size=4).map(
+    lambda parts: ",".join(parts).encode("utf-8", "surrogatepass")
+)
 
 
 def _from_workload_link(data: bytes, _file: str) -> object:
@@ -646,7 +613,9 @@ FORMATS = {
     "chakra": Format(
         _as(lambda source: import_chakra([source], ImportSettings(world=2), {"1": (0, 1)})),
         "f.0.et",
-        chakra_files(),
+        st.lists(CHAKRA_NODES, max_size=6)
+        .map(b"".join)
+        .flatmap(lambda nodes: damaged(global_metadata() + nodes)),
     ),
     "chakra-json": Format(
         _as(lambda source: import_chakra([source], ImportSettings(world=2), {})),
@@ -673,7 +642,7 @@ FORMATS = {
     "link": Format(read_linked, "f.link.json", json_files(LINKED)),
     "job": Format(load_job, "f.job.json", json_files(JOB)),
     "measured": Format(read_measured, "f.csv", tables(MEASURED_ROWS)),
-    "psplib": Format(read_psplib, "f.sm", psplib_files()),
-    "workload-link": Format(_from_workload_link, "link", workload_links()),
-    "price-link": Format(_from_price_link, "link", price_links()),
+    "psplib": Format(read_psplib, "f.sm", spaced_files(SMALL)),
+    "workload-link": Format(_from_workload_link, "link", WORKLOAD_LINKS),
+    "price-link": Format(_from_price_link, "link", PRICE_LINKS),
 }

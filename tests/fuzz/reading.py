@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import resource
-import struct
-import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
+from tests.fuzz.formats import FORMATS
 from topox_core.errors import InputError, visible
 
+CLEARS, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 MOST_CHARACTERS, MOST_MB, MOST_CPU_S = 400, 1_000, 10.0
-# Bytes that a process of the fuzzers may ask for; then it has a MemoryError, and the machine has none.
-MOST_OF_ALL = 6 << 30
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,9 @@ def problem_of(line: str) -> str:
 
 def read_case(name: str, data: bytes) -> Reading:
     """Read one case here and now."""
-    from tests.fuzz.formats import FORMATS
-
     form = FORMATS[name]
-    measured = Path("/proc/self/clear_refs")
-    if measured.exists():
-        measured.write_text("5")  # the most memory held is counted from here on
+    if CLEARS.exists():
+        CLEARS.write_text("5")  # the most memory held is counted from here on
     began, problem, refused = time.process_time(), "", False
     try:
         form.load(data, form.file)
@@ -61,26 +56,5 @@ def read_case(name: str, data: bytes) -> Reading:
 
 
 def _most_mb() -> float:
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    (line,) = (one for one in status.read_text().splitlines() if one.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
-
-
-def main() -> None:
-    """Read cases from standard input until it ends: name, length and bytes of each; answer in JSON lines."""
-    import json
-
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_OF_ALL, MOST_OF_ALL))
-    into, out = sys.stdin.buffer, sys.stdout
-    while head := into.read(36):
-        name, length = struct.unpack("<32sI", head)
-        print(
-            json.dumps(asdict(read_case(name.rstrip(b"\0").decode(), into.read(length)))), file=out
-        )
-        out.flush()
-
-
-if __name__ == "__main__":
-    main()
+    _, _, most = STATUS.read_text().partition("VmHWM:") if STATUS.exists() else ("", "", "")
+    return int(most.split()[0] if most else getrusage(RUSAGE_SELF).ru_maxrss) / 1024
