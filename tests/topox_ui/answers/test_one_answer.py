@@ -1,11 +1,15 @@
 """One setting has one number: the command, the Schedule page and the comparison give the same iteration time."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from streamlit.runtime.scriptrunner import StopException
 
+from tests.patience import wait_until
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FabricOptions
@@ -18,10 +22,15 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers import running
+from topox_ui.answers import first, running
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
-from topox_ui.answers.first import first_answer
+from topox_ui.answers.first import (
+    FirstAnswers,
+    first_answer,
+    first_answer_ahead,
+    known_first_answer,
+)
 from topox_ui.answers.solving import drawn, listed, token
 from topox_ui.jobs.solving import Case as JobsCase
 from topox_ui.jobs.solving import at_once
@@ -73,33 +82,33 @@ def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
 
 def test_sessions_whose_files_have_other_names_share_no_result_and_read_no_name():
     graph, cluster = load_sample("race")
-    first, second = (
+    mine, theirs = (
         Case(replace(graph, name=name), replace(cluster, name=name), Settings.of(free=FREE))
         for name in ("my secret model", "their model")
     )
-    assert listed(first) is listed(first)
-    shared = listed(second)
-    assert shared is not listed(first)
-    for case in (first, second):
+    assert listed(mine) is listed(mine)
+    shared = listed(theirs)
+    assert shared is not listed(mine)
+    for case in (mine, theirs):
         shown = drawn(token(case, listed(case)), listed(case)).execution
         assert shown.cluster.name == case.cluster.name
     for export in (
         json.dumps(to_record(shared)).encode(),
         tasks_csv(shared.execution),
         cross_connects_json(shared.execution),
-        perfetto_trace(shared.execution, second.graph.name),
+        perfetto_trace(shared.execution, theirs.graph.name),
     ):
         assert b"secret" not in export
 
 
 def test_a_round_that_two_sessions_share_has_the_name_of_the_jobs_that_ask():
     jobs = load_job_sample("overlap")
-    first, second = (
+    mine, theirs = (
         JobsCase(replace(jobs, name=name), Reading()) for name in ("my jobs", "their jobs")
     )
-    assert at_once(first, "non-tdm").jobs.name == "my jobs"
-    assert at_once(second, "non-tdm").jobs.name == "their jobs"
-    assert at_once(second, "non-tdm").cycles == at_once(first, "non-tdm").cycles
+    assert at_once(mine, "non-tdm").jobs.name == "my jobs"
+    assert at_once(theirs, "non-tdm").jobs.name == "their jobs"
+    assert at_once(theirs, "non-tdm").cycles == at_once(mine, "non-tdm").cycles
 
 
 def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody():
@@ -118,3 +127,36 @@ def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody
     result = first_answer(case, never)
     assert result.stopped_by != "cancelled" and result.makespan_ms
     assert running._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
+
+
+def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
+    answers = FirstAnswers(0)
+    answers._workers = processes = Mock(ready=False)
+    monkeypatch.setattr(first, "keep_to_one_core", lambda: None)
+    case = Case(*load_sample("fsdp"), Settings.of())
+    inside, go_on = threading.Event(), threading.Event()
+
+    def waits(*_given: object) -> str:
+        inside.set()
+        go_on.wait(10)
+        return "an answer"
+
+    monkeypatch.setattr(first, "_schedule_here", waits)
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(answers.schedule, case, never)
+        inside.wait(10)
+        assert not processes.start.called
+        two = pool.submit(answers.schedule, case, never)
+        wait_until(lambda: processes.start.called or two.done())
+        go_on.set()
+        assert one.result(10) == two.result(10) == "an answer"
+    assert processes.start.called
+
+
+@pytest.mark.long
+def test_what_was_scheduled_ahead_is_the_answer_when_somebody_asks(monkeypatch) -> None:
+    case = Case(*load_sample("race"), Settings.of())
+    assert known_first_answer(case) is None
+    ahead = first_answer_ahead(case).result(120)
+    monkeypatch.setattr(first, "_schedule_here", lambda *_given: 1 / 0)
+    assert first_answer(case, never) is ahead is known_first_answer(case)

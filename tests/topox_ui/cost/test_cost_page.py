@@ -78,14 +78,6 @@ def test_an_edited_price_is_in_the_link_until_it_is_undone_or_another_list_is_ch
     assert address(at) == {"cost.prices": "mixnet"} and totals(at)[-1] == "$1.74 M"
 
 
-def test_a_link_that_cannot_be_is_one_line_and_the_rest_holds(visit):
-    wrong = {"cost.parts": "laser:1:1", "cost.gpus": "many"}
-    at = visit(COST, **wrong, **{"cost.counting": "whole-switches"})
-    (line,) = [one.value.replace("\u2060", "") for one in at.warning]
-    assert all(f"{key}={value}" in line for key, value in wrong.items())
-    assert address(at) == {"cost.counting": "whole-switches"}
-
-
 def parts_file(**part: object) -> bytes:
     return json.dumps({"format": "topox-parts", "version": 1, "parts": [part]}).encode()
 

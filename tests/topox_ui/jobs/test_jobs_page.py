@@ -139,15 +139,6 @@ def test_a_link_restores_source_sliders_reading_and_algorithm(page):
     assert metric(at, "Exact model") == "…"
 
 
-def test_what_a_link_gets_wrong_is_told_and_left_out(visit):
-    wrong = {"sample": "nothing", "ports": "many", "algorithm": "guess", "colour": "red"}
-    at = visit(JOBS, **{f"jobs.{key}": value for key, value in wrong.items()})
-    (line,) = [one.value for one in at.warning]
-    assert all(f"jobs.{key}={value}" in line for key, value in wrong.items())
-    at = visit(JOBS, **{"jobs.sample": "overlap", "jobs.port_gbps": "0"})
-    assert "port_gbps" in the_error(at)
-
-
 def test_an_own_file_is_shared_and_stays_on_this_machine_and_graphs_become_jobs(page):
     at = choose(page(), jobs_source="upload")
     assert "bring a jobs file" in words(at) and "Look at a sample" in ways_on(at)

@@ -32,24 +32,17 @@ def constants(path: Path) -> list[ast.expr]:
     """Return the strings of a file, f-strings whole, without docstrings and style sheets."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     silent = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    silent |= {
         id(node.value)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_CSS"
+        if isinstance(node, ast.Expr)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_CSS")
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            silent |= {id(part) for part in node.values}
+    f_strings = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    silent |= {id(part) for one in f_strings for part in one.values}
     return [
         node
         for node in ast.walk(tree)
-        if (isinstance(node, ast.JoinedStr))
+        if isinstance(node, ast.JoinedStr)
         or (isinstance(node, ast.Constant) and isinstance(node.value, str))
         if id(node) not in silent
     ]

@@ -5,7 +5,9 @@ import random
 import pytest
 
 from tests.conftest import long_after
-from topox_ui.runs.slots import SolverPlaces
+from tests.patience import wait_until
+from tests.topox_ui.conftest import SCHEDULE, buttons, press, unbroken
+from topox_ui.runs.slots import SolverPlaces, solver_places
 
 
 def served(places: SolverPlaces, tickets: dict) -> list[str]:
@@ -94,3 +96,15 @@ def test_places_are_neither_lost_nor_made_up(seed):
         assert places.free == 0 or (places.free > 0 and places.waiting == 0)
         line = sorted(filter(None, map(places.position, tickets)))
         assert line == list(range(1, places.waiting + 1))
+
+
+def test_who_waits_sees_the_place_in_the_line_and_cancel_leaves_it(visit):
+    at, places = visit(SCHEDULE, sample="patience", clock="slots"), solver_places()
+    for name in ("another",) * places.places + ("a", "b"):
+        places.claim(name, at_most_s=40.0)
+    press(at, "prove")
+    (bar,) = at.get("progress")
+    assert "third in line, about " in bar.proto.text and "prove" not in buttons(at)
+    press(at, "cancel_proof")
+    wait_until(lambda: places.waiting == 2)
+    assert unbroken(at.run()).button(key="prove").label == "Prove it" and not at.get("progress")

@@ -92,11 +92,3 @@ def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_schedu
     press(at, "prove")
     wait_until(lambda: "No exact solve: the printed model would have" in words(at), at.run)
     assert metric(at, "Iteration time")
-
-
-def test_the_race_is_offered_with_its_limit_from_the_link(visit):
-    at = visit(SCHEDULE, sample="patience", race_s="2")
-    at.session_state["race_box"] = True
-    unbroken(at.run())
-    assert "At most 6 s on 2 cores" in words(at) and control(at, "race_s").value == 2.0
-    assert "race_s" not in address(choose(at, race_s=5.0))

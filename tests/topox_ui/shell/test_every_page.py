@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.topox_ui.conftest import address, charts, unbroken, words
-from topox_ui.shell.pages import PAGES
+from tests.topox_ui.conftest import SCHEDULE, address, charts, unbroken, words
+from topox_core.fabrics.scheduled import schedule
+from topox_core.model.execution import Execution
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.workloads.samples import load_sample
+from topox_ui.shell.pages import PAGES, groups
+from topox_ui.state.loading import FIRST_SAMPLE
 
 NAMES = [page.title for page in PAGES]
 OF_A_JOB = [page for page in PAGES if page.needs_graph]
@@ -37,3 +42,24 @@ def test_a_page_without_a_job_opens_a_sample_and_says_so(visit, monkeypatch, pag
     at = visit(page.path)
     assert not at.error and "This is a sample: no job was chosen." in words(at)
     assert address(at) == {"sample": "blackboard"}
+
+
+def test_the_sample_that_opens_by_itself_is_one_whose_circuits_change():
+    run = schedule(*load_sample(FIRST_SAMPLE), Settings.of(engine="list", free=FREE)).execution
+    assert isinstance(run, Execution) and run.layout is None
+    assert run.circuits.changed.any()
+
+
+def test_the_menu_says_which_job_is_loaded_and_opens_the_group_of_the_page_or_on_home_all(visit):
+    headings = [name for name, pages in groups().items() if name and len(pages) > 1]
+    for at, open_ones, job in (
+        (visit(), headings, "No job loaded"),
+        (
+            visit(SCHEDULE, sample="blackboard"),
+            ["Your job"],
+            "Blackboard6 tasks · 3 servers · 1 switch",
+        ),
+    ):
+        folds = {one.label: one.proto.expanded for one in at.sidebar.expander}
+        assert [name for name in headings if folds[name]] == open_ones
+        assert job in words(at)

@@ -39,13 +39,11 @@ class Tags(HTMLParser):
         self.found = []
 
     def handle_starttag(self, tag, attrs):
-        if tag == "img" and dict(attrs).get("src", "").startswith("data:image/svg+xml;base64,"):
-            return  # a picture that we have drawn
-        if tag == "a" and len(attrs) == 1 and re.fullmatch(r"#entry-[a-z0-9-]+", attrs[0][1] or ""):
-            return  # a place on the same page
-        if tag in ("img", "a", "i", "script", "iframe") or any(
-            k.startswith("on") for k, _ in attrs
-        ):
+        values = dict(attrs)
+        picture = tag == "img" and values.get("src", "").startswith("data:image/svg+xml;base64,")
+        place = tag == "a" and re.fullmatch(r"#entry-[a-z0-9-]+", values.get("href") or "")
+        leads = tag in ("img", "a", "i", "script", "iframe") and not (picture or place)
+        if leads or any(name.startswith("on") for name in values):
             self.found.append((tag, attrs))
 
 
