@@ -1,18 +1,21 @@
-"""Cards that compute in this process: what a run gives, and that the document and the claims say so."""
+"""What a run of a card gives, and that documents and claims say so; each test names the command that renews them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 import pytest
 
+from benchmarks import table_iii_page, topoopt_page
 from benchmarks.card_tables import HEAD, section
+from benchmarks.document_parts import part_of, stale, written
+from tests.real_inputs import ROOT
 from tests.topox_core.papers.answers import answer_of
 from topox_core.papers.calls import CANCELLED
 from topox_core.papers.card import Card, Choice
 from topox_core.papers.catalogue import DIRECT
 from topox_core.papers.claims import CLAIMS
-from topox_core.papers.direct import at_least, direct, directed, printed, unprinted
+from topox_core.papers.direct import direct, unprinted
 from topox_core.runs.stopping import never
 
 # Less than half a second each; those of one paper at least once.
@@ -20,24 +23,8 @@ QUICK = (
     *("topox-introduction", "topoopt-cost", "opus-window-lengths", "opus-switches", "opus-cost"),
     *("opus-provisioning", "opus-rails", "tdm-training-times", "tdm-traffic", "swot-inside"),
 )
-DOCUMENT = Path(__file__).parents[3] / "docs" / "published-results.md"
-
-
-@pytest.mark.parametrize(
-    ("row", "verdict"),
-    [
-        (printed("s", "i", "", 100.0, 109.0, ""), "match"),
-        (printed("s", "i", "", 100.0, 130.0, ""), "differs"),
-        (at_least("s", "i", "", 75.0, 99.0, ""), "match"),
-        (at_least("s", "i", "", 75.0, 60.0, ""), "trend"),
-        (at_least("s", "i", "", 75.0, 30.0, ""), "differs"),
-        (directed("s", "i", "", True, 1.0, ""), "trend"),
-        (directed("s", "i", "", False, 1.0, ""), "differs"),
-        (unprinted("s", "i", "", 1.0), "not printed"),
-    ],
-)
-def test_the_kinds_of_rows_are_judged_as_they_say(row, verdict):
-    assert row.verdict == verdict
+DOCUMENT = (ROOT / "docs" / "published-results.md").read_text(encoding="utf-8")
+GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 
 
 def test_a_stopped_card_keeps_its_rows_and_says_so():
@@ -63,16 +50,15 @@ def test_document_and_claims_say_what_a_card_gives(card: Card):
     assert all(row.reason and row.ours == row.ours for row in answer.rows)
     for series in card.series:  # one chart, one axis
         assert len({row.unit for row in answer.of(series)}) == 1
-    assert section(card, answer) in DOCUMENT.read_text(encoding="utf-8")
+    assert section(card, answer) in DOCUMENT
     for claim in [one for one in CLAIMS if one.card == card.name]:
         assert claim.reading.value(answer) == pytest.approx(claim.reading.checked, rel=0.005)
         assert claim.verdict(answer) == claim.verdict(None)
 
 
 def test_the_document_has_these_cards_and_no_other():
-    text = DOCUMENT.read_text(encoding="utf-8")
-    titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
-    assert text.startswith(HEAD) and titles == [card.title for card in DIRECT]
+    titles = re.findall(r"^## (.*)$", DOCUMENT, re.MULTILINE)
+    assert DOCUMENT.startswith(HEAD) and titles == [card.title for card in DIRECT]
 
 
 @pytest.mark.long
@@ -88,3 +74,54 @@ def test_another_position_of_every_switch_gives_rows(card: Card, choice: Choice)
     other = next(value for value, _ in choice.options if value != choice.default)
     answer = card.run({choice.key: other}, never, [].append)
     assert answer.complete and answer.rows and answer.finding
+
+
+# --- cards that take long
+
+TEXT = "one\n<!-- a -->\nold\n<!-- end of a -->\ntwo\n"
+
+
+def test_a_part_is_replaced_and_found_stale() -> None:
+    assert part_of(TEXT, "a") == "old"
+    renewed = written(TEXT, "a", "new\nlines")
+    assert renewed == "one\n<!-- a -->\nnew\nlines\n<!-- end of a -->\ntwo\n"
+    assert stale(renewed, {"a": "new\nlines"}) == [] and stale(TEXT, {"a": "new"}) == ["a"]
+    with pytest.raises(SystemExit, match="no comment <!-- b -->"):
+        part_of(TEXT, "b")
+
+
+def test_every_part_has_its_place_and_content() -> None:
+    for name in (*topoopt_page.NAMES, topoopt_page.OTHER):
+        assert part_of(GALLERY, name).strip(), name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", topoopt_page.NAMES)
+def test_document_and_claims_say_what_a_card_of_topoopt_gives(name: str) -> None:
+    """If not: python -m benchmarks.topoopt_page --document docs/gallery.md."""
+    answer = topoopt_page.played(name, {})
+    assert part_of(GALLERY, name) == topoopt_page.card_part(name, lambda *_: answer)
+    for claim in [one for one in CLAIMS if one.card == name]:
+        assert claim.reading.value(answer) == pytest.approx(claim.reading.checked, abs=0.006)
+        assert claim.verdict(answer) == claim.verdict(None)
+
+
+@pytest.mark.long
+def test_other_readings_of_topoopt_are_what_a_run_gives() -> None:
+    """If they are not: python -m benchmarks.topoopt_page --document docs/gallery.md."""
+    assert part_of(GALLERY, topoopt_page.OTHER) == topoopt_page.other_part()
+
+
+@pytest.mark.long
+def test_the_tables_of_table_iii_are_what_a_run_gives() -> None:
+    """If they are not: python -m benchmarks.table_iii_page --document docs/gallery.md --readings."""
+    rows = table_iii_page.cards()
+    parts = {
+        "TopoOpt column": table_iii_page.topoopt_part(rows),
+        "all-reduce off the network": table_iii_page.off_part(rows),
+        "all-reduce on the network": table_iii_page.on_part(rows),
+        "constraints of the plan": table_iii_page.constraints_part(),
+        "readings of the plan": table_iii_page.readings_part(),
+        "readings of the TopoOpt column": table_iii_page.topoopt_readings_part(),
+    }
+    assert stale(GALLERY, {f"table III, {name}": part for name, part in parts.items()}) == []

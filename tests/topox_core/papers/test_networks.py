@@ -1,12 +1,15 @@
-"""The cards on photonic rails: what comes out, and what does not."""
+"""The cards on photonic rails, TopoOpt, TOPO-X and the lecture: what comes out, what does not, and on what it hangs."""
 
 from __future__ import annotations
+
+from statistics import fmean
 
 import numpy as np
 import pytest
 
 from tests.topox_core.papers.answers import answer_of, run, value
 from topox_core.errors import InputError
+from topox_core.papers.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail
@@ -23,14 +26,6 @@ def test_the_largest_switch_is_of_no_use_inside_a_job():
     assert all(a <= d + 1e-9 for a, d in zip(ahead, on_demand, strict=True))
 
 
-@pytest.mark.long
-def test_the_windows_of_figure_3_are_counted_stage_by_stage():
-    for series, counts in (("3a", (7, 5)), ("3b", (7, 9, 5))):
-        assert tuple(row.ours for row in answer_of("opus-windows").of(series)) == counts
-    strict = {row.item: row.ours for row in run("opus-windows", schedule="1f1b").of("count")}
-    assert (strict["first stage"], strict["middle stage"], strict["last stage"]) == (95, 129, 65)
-
-
 def test_the_mean_window_before_a_reduce_scatter_is_not_the_printed_one():
     assert 2_000 < value("opus-window-lengths", "before", "DP ReduceScatter") < 2_800
     even = run("opus-window-lengths", jitter=0.0)
@@ -45,8 +40,8 @@ def test_the_share_above_a_millisecond_rests_on_the_host():
 def test_jitter_keeps_the_mean_and_is_one_draw_a_pass():
     iteration = build(PRESETS["llama3-8b-perlmutter"])
     assert jittered(iteration, 0.0, 3).duration_ms.tolist() == iteration.duration_ms.tolist()
-    factors = pass_factors(iteration, 0.1, 3)
-    assert factors.tolist() == pass_factors(iteration, 0.1, 3).tolist()
+    factors, again = (pass_factors(iteration, 0.1, 3) for _ in range(2))
+    assert factors.tolist() == again.tolist()
     assert set(factors[iteration.kind != COMPUTE]) == {1.0}
     one = (iteration.kind == COMPUTE) & (iteration.rank == 0) & (iteration.microbatch == 0)
     for work in range(2):
@@ -106,3 +101,52 @@ def test_rails_drift_apart_with_the_spread_of_their_passes():
     even, wide = (run("opus-rails", spread=one).of("drift")[0].ours for one in (0.0, 0.05))
     assert even == 0 < drift < wide
     assert value("opus-rails", "coupled", "iteration over slowest rail alone") >= 1
+
+
+# --- TopoOpt, TOPO-X and the lecture
+
+
+def test_the_printed_gradients_are_eight_bytes_a_weight():
+    double = {row.item: row for row in run("topox-introduction", bytes=8).of("gradients")}
+    assert double["one copy"].ours == pytest.approx(1.4, rel=0.005)
+    assert double["sent by each GPU in a ring all-reduce"].verdict == "differs"
+
+
+def test_how_much_communicates_hangs_on_the_plan_and_the_network():
+    name = "topox-introduction"
+    shares = [row.ours for row in answer_of(name).of("share")]
+    assert min(shares) < 5 and max(shares) > 60
+    slower = [row.ours for row in run(name, network=0.1).of("share")]
+    assert all(after >= before for before, after in zip(shares, slower, strict=True))
+
+
+def test_figure_10_compares_averages_over_the_same_speeds():
+    name = "topoopt-cost"
+    speeds = [row.ours for row in answer_of(name).of("ocs")]
+    assert value(name, "ocs", "average") == pytest.approx(fmean(speeds[1:]))
+    dearer = run(name, built="topoopt_ocs")
+    assert dearer.of("ideal")[0].ours < value(name, "ideal", "average")
+
+
+@pytest.mark.long
+def test_a_repair_takes_back_part_of_what_a_cut_fibre_costs():
+    answer = answer_of("topoopt-layouts")
+    for cut, mended in zip(answer.of("broken"), answer.of("repaired"), strict=True):
+        assert 1 <= mended.ours < cut.ours
+    assert all(0.5 < row.ours <= 1 for row in answer.of("bound"))
+
+
+def test_the_break_even_delay_keeps_the_limit_and_the_next_does_not():
+    assert break_even_ms(lambda delay: 10 + delay, 20) == max(d for d in GRID_MS if d <= 10.4)
+    assert break_even_ms(lambda delay: 30 + delay, 20) == NEVER_MS
+    assert break_even_ms(lambda delay: 5, 20) == GRID_MS[-1]
+
+
+@pytest.mark.long
+def test_a_job_whose_circuits_never_change_takes_any_switch_and_others_a_fast_one():
+    name = "lecture-technologies"
+    assert value(name, "fixed", "CANDLE Uno") == GRID_MS[-1]
+    fixed, packets = (value(name, series, "DLRM, batch 256") for series in ("fixed", "packets"))
+    assert fixed <= packets and 0 < packets < 1
+    times = [row.ours for row in answer_of(name).of("technology")]
+    assert times == sorted(times, reverse=True)
