@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,33 +38,6 @@ def done(
     return wire.done_event(answer).decode().strip()
 
 
-@dataclass(frozen=True)
-class Modelled:
-    """What CP-SAT says of one model: how it ended, the start ticks (or None) and the bound in ticks."""
-
-    ended: str
-    start: np.ndarray | None
-    bound: int
-
-
-MODELS = """
-import json, sys
-from topox_core.schedule.engines import wire
-from topox_core.schedule.engines.cpsat_model import Model, Run
-from topox_core.schedule.bounds.windows import critical_path, windows
-for line in sys.stdin.buffer:
-    kind, problem, limits = wire.read_request(line)
-    horizon = limits.bound
-    given = windows(problem, horizon)
-    if (given.earliest > given.latest).any():
-        print(json.dumps(["infeasible", None, 0]), flush=True)
-        continue
-    model = Model(problem, given, critical_path(problem), horizon, minimise=kind == "shortest")
-    outcome = model.solve(Run(60.0), lambda: False)
-    start = None if outcome.start is None else outcome.start.tolist()
-    print(json.dumps([outcome.ended, start, outcome.bound]), flush=True)
-"""
-
 ENGINE = """
 import sys
 from topox_core.schedule.engines import wire
@@ -82,19 +53,6 @@ for line in sys.stdin.buffer:
 """
 
 
-def modelled(asked: Iterable[tuple[str, Problem, int]]) -> list[Modelled]:
-    """Solve CP-SAT's bare model of each (``shortest`` or ``any``, problem, horizon) in plain critical-path windows."""
-    lines = _said(
-        MODELS,
-        [wire.request(kind, problem, Limits(bound=horizon)) for kind, problem, horizon in asked],
-    )
-    found = [json.loads(line) for line in lines]
-    return [
-        Modelled(ended, None if start is None else np.array(start, np.int64), bound)
-        for ended, start, bound in found
-    ]
-
-
 def solved_by_cpsat(problems: Sequence[Problem], limits: Limits | Sequence[Limits]) -> list[Answer]:
     """Solve each problem with the whole engine, within the same limits or each within its own."""
     return [wire.as_answer(event) for event in events_of_cpsat(problems, limits)]
@@ -105,24 +63,22 @@ def events_of_cpsat(
 ) -> list[dict[str, object]]:
     """Return the event with which the engine ends on each problem: ``done`` or ``failed``."""
     each = [limits] * len(problems) if isinstance(limits, Limits) else limits
-    requests = [wire.request("cpsat", *asked) for asked in zip(problems, each, strict=True)]
-    return [wire.read_event(line) for line in _said(ENGINE, requests)]
+    asked = zip(problems, each, strict=True)
+    return [wire.read_event(_said(wire.request("cpsat", *one))) for one in asked]
 
 
 @functools.cache
-def _child(program: str) -> subprocess.Popen[bytes]:
+def _child() -> subprocess.Popen[bytes]:
     """Start a child that answers line by line; it ends with its input, when this process does."""
     return subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        [sys.executable, "-c", ENGINE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     )
 
 
-def _said(program: str, requests: list[bytes]) -> list[bytes]:
-    child = _child(program)
-    lines = []
-    for request in requests:
-        child.stdin.write(request)
-        child.stdin.flush()
-        lines.append(child.stdout.readline())
-        assert lines[-1], f"the child ended with {child.wait()}"
-    return lines
+def _said(request: bytes) -> bytes:
+    child = _child()
+    child.stdin.write(request)
+    child.stdin.flush()
+    line = child.stdout.readline()
+    assert line, f"the child ended with {child.wait()}"
+    return line

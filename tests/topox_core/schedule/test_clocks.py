@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -77,23 +76,6 @@ def test_where_nothing_is_rounded_the_bound_on_continuous_time_is_no_lower_than_
     task_graph, of = in_whole_slots(seed, 20), on(ports, delay_ms)
     fine = continuous_bound(lower(task_graph), of, CONTINUOUS)
     assert fine.ms >= slot_bound_ms(task_graph, of) * (1 - 1e-12)
-
-
-@examples(6)
-@given(st.integers(0, 10_000), st.sampled_from(PORTS))
-def test_a_finer_clock_lowers_the_bound_by_no_more_than_a_coarse_one_rounds_up(seed, ports):
-    """On one port nothing is rounded up; two share work, and half a tick counts as one."""
-    lowered, of = lower(random_graph(seed, 20)), on(ports, 0.3)
-    bounds = []
-    for ticks_per_ms in (1.0, 10.0, 100.0):
-        problem = fine_problem(lowered, of, CONTINUOUS, ticks_per_ms)
-        rounded = replace(lowered, duration_ms=problem.duration / ticks_per_ms)
-        delayed = of.changed(reconfiguration_ms=(problem.dark_ticks or 0) / ticks_per_ms)
-        bounds.append(continuous_bound(rounded, delayed, CONTINUOUS).ms)
-    bounds.append(continuous_bound(lowered, of, CONTINUOUS).ms)
-    for (rougher, finer), tick_ms in zip(pairwise(bounds), (1.0, 0.1, 0.01), strict=True):
-        rounded_up_ms = 0.0 if ports == (1, 1) else tick_ms
-        assert rougher - rounded_up_ms <= finer * (1 + 1e-12)
 
 
 @examples(4)

@@ -19,10 +19,10 @@ from tests.topox_core.schedule.problem_builder import (
     makespan,
     random_problem,
 )
-from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
+from tests.topox_core.small_graphs import cluster, list_schedule, random_graph
 from topox_core.check.checker import check
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule import planner as planning
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.feasibility import violation
@@ -230,7 +230,7 @@ def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole(problem,
 @pytest.mark.parametrize("circuits", ["continuous", "per-slot"])
 def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys, circuits):
     for seed in range(0 if circuits == "per-slot" and "reconfiguration_ms" in keys else 4):
-        g = copies(random_transfers(seed), 4)
+        g = copies(random_graph(seed, 12, 3, collectives=False), 4)
         prepared = prepare(g, cluster(g.servers, **keys), Settings.of(circuits=circuits))
         bound, folded = prepared.reduction.bound, prepared.planner.folded
         for plan in folded.planner.plans():
@@ -240,33 +240,17 @@ def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys, 
             assert whole.makespan == plan.makespan or not folded.faithful
 
 
-def random_transfers(seed: int, tasks: int = 12) -> TaskGraph:
-    rng = random.Random(seed)
-    made: list[Task] = []
-    for j in range(tasks):
-        after = [t.id for t in made if rng.random() < 1.5 / (len(made) + 1)]
-        x, y = rng.sample(range(3), 2)
-        made.append(
-            transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2)), *after)
-            if rng.random() < 0.6
-            else compute(f"t{j}", x, rng.choice((0.4, 1.0, 2.6)), *after)
-        )
-    # One task that only one order of the numbers has, so that no two tasks of a copy are alike.
-    made += [compute(f"last{j}", 2, 0.1 * (j + 1), t.id) for j, t in enumerate(made) if j < 6]
-    return graph(*made)
-
-
-# Three copies that every rule schedules in 22 ms, and that 21 ms suffice for.
-THREE_COPIES = copies(random_transfers(3, 30), 3), cluster(9)
+# Three copies that every rule schedules in 29 ms, and that 28 ms suffice for.
+THREE_COPIES = copies(random_graph(3, 30, 3, collectives=False), 3), cluster(9)
 PER_SLOT = Settings.of(circuits="per-slot", tick=0.5, time_limit_s=30)
 
 
 def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
     listed = list_schedule(*THREE_COPIES, PER_SLOT)
-    result = solve(*THREE_COPIES, replace(PER_SLOT, engine="highs"))
-    assert listed.bound_ms <= result.bound_ms <= result.makespan_ms == 21.0 < listed.makespan_ms
+    result = solve(*THREE_COPIES, replace(PER_SLOT, engine="highs", gap=0.08))
+    assert listed.bound_ms <= result.bound_ms <= result.makespan_ms == 28.0 < listed.makespan_ms
     assert any(
-        point.incumbent_ms == 21.0 and point.source.name.startswith("folded, ")
+        point.incumbent_ms == 28.0 and point.source.name.startswith("folded, ")
         for point in result.trace
     )
     assert check(*THREE_COPIES, to_record(result)).ok

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import some
 from tests.topox_core.schedule.fake_solvers import solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, Trying, makespan, random_problem
-from tests.topox_core.schedule.test_exact_engines import sample
+from tests.topox_core.schedule.test_exact_engines import sample, solved
 from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule, windows
@@ -22,7 +22,7 @@ from topox_core.schedule.circuits.held_ports import (
     solution_violation,
     with_set_ups,
 )
-from topox_core.schedule.engines import highs, mip
+from topox_core.schedule.engines import highs
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Limits, Progress
@@ -85,14 +85,7 @@ def by_highs(chosen: Neighbourhood) -> Int | None:
     model = StepModel(chosen.problem, given, least, chosen.horizon)
     if model.empty:
         return None
-    found = mip.solve(
-        model.build(),
-        mip.Run(30.0, 0.0, 1.0),
-        None,
-        lambda: False,
-        lambda values: None,
-        lambda dual: False,
-    )
+    found = solved(model.build())
     assert found.ended in ("optimal", "infeasible")
     return None if found.ended == "infeasible" else model.start(found.values)
 

@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.conftest import long_after
 from tests.patience import wait_until
 from tests.topox_core.schedule.fake_solvers import done, progress, saying
 from tests.topox_core.schedule.problem_builder import (
@@ -54,16 +53,12 @@ GIVEN = FIRST.makespan
 
 
 def racing(
-    engine: str,
-    command: tuple[str, ...],
-    time_limit_s: float = 600.0,
-    threads: int = 2,
-    planner: Planner = PLANNER,
+    engine: str, command: tuple[str, ...], time_limit_s: float = 600.0, threads: int = 2
 ) -> Portfolio:
     """A race in which every exact engine is played by this child."""
-    limits = Limits(time_limit_s, bound=planner.bound, threads=threads)
+    limits = Limits(time_limit_s, bound=PLANNER.bound, threads=threads)
     played = partial(SolverProcess, command=command)
-    return Portfolio(planner, first_plan(planner), engine, limits, start_process=played)
+    return Portfolio(PLANNER, FIRST, engine, limits, start_process=played)
 
 
 def raced(race: Portfolio, until: Callable[[], object] = lambda: False) -> Portfolio:
@@ -154,16 +149,6 @@ def test_a_bound_that_a_schedule_found_elsewhere_refutes_is_taken_back():
     assert race.stopped_by != "proof"
 
 
-@pytest.mark.parametrize("engine", long_after(1, ["auto", "highs"]))
-def test_cancel_ends_a_race_whose_child_does_not_listen(engine):
-    race = racing(engine, saying(READY, then=SLEEP))
-    raced(race, until=lambda: race.plan.makespan < GIVEN)
-    race.cancel()
-    sound(raced(race))
-    assert race.stopped_by == "cancelled"
-    assert race.plan.makespan < GIVEN
-
-
 @pytest.mark.parametrize("engine", ["cpsat", "highs"])
 @pytest.mark.long
 def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
@@ -236,18 +221,6 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
     for engine in ("auto", "highs"):
         race = raced(Portfolio(planner, worse, engine, limits, start_process=start_process))
         assert (race.message, race.bound) == ("", bound)
-
-
-def test_the_bound_that_steers_the_search_is_told():
-    planner = Planner.of(PROBLEM, 1, continuous=False, dark_slots=0)
-    with_tails, found = planner.with_ancestor_tails()
-    race = racing("auto", saying(READY, then=SLEEP), planner=planner)
-    raced(race, until=lambda: race.bound > planner.bound)
-    race.close()
-    sound(race)
-    assert race.bound == found.ticks == with_tails.bound
-    assert race.bound_by == found.text
-    assert "heads and tails" in {point.source.name for point in race.trace}
 
 
 def test_a_gap_that_is_wide_enough_starts_nobody():

@@ -30,6 +30,7 @@ from topox_core.schedule.engines.waiting_workers import (
     worker_of,
 )
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKER = (sys.executable, "-m", "topox_core.worker")
@@ -45,6 +46,12 @@ def finished(process: SolverProcess) -> Answer:
     wait_until(lambda: not process.running)
     assert process.answer is not None
     return process.answer
+
+
+def answered(problem: Problem, limits: Limits, command: tuple[str, ...]) -> Answer:
+    """What comes of asking a child in the place of HiGHS."""
+    with SolverProcess("highs", problem, limits, command) as process:
+        return finished(process)
 
 
 def heard_from(process: SolverProcess) -> list[Progress]:
@@ -80,8 +87,7 @@ def test_cancelling_keeps_the_schedule_and_the_bound(engine):
 
 def test_a_child_that_overshoots_its_limit_is_killed_and_what_it_said_is_kept():
     command = saying(READY, progress(critical_path(EASY), START), then=SLEEP)
-    with SolverProcess("highs", EASY, Limits(time_limit_s=0.1), command) as process:
-        answer = finished(process)
+    answer = answered(EASY, Limits(time_limit_s=0.1), command)
     assert answer.stopped_by == "time_limit"
     assert np.array_equal(answer.start, START)
     assert answer.bound == critical_path(EASY)
@@ -135,8 +141,7 @@ SAID = {
 )
 def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(line):
     limits = Limits(time_limit_s=60, start=START)
-    with SolverProcess("highs", EASY, limits, saying(READY, line, then=SLEEP)) as process:
-        answer = finished(process)
+    answer = answered(EASY, limits, saying(READY, line, then=SLEEP))
     assert answer.stopped_by == "failed"
     assert answer.message.endswith("the last schedule is kept")
     assert np.array_equal(answer.start, START)
@@ -145,18 +150,14 @@ def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(l
 def test_a_schedule_that_breaks_a_rule_is_not_believed():
     problem = build([2, 2], {0: (0, 1), 1: (0, 2)})
     good, bad = np.array([0, 2]), np.array([0, 1])
-    command = saying(READY, progress(2, good), progress(2, bad))
-    with SolverProcess("highs", problem, MINUTE, command) as process:
-        answer = finished(process)
+    answer = answered(problem, MINUTE, saying(READY, progress(2, good), progress(2, bad)))
     assert answer.stopped_by == "failed"
     assert "more than 1 of out-ports of server 0 in slot 1" in answer.message
     assert np.array_equal(answer.start, good)
 
 
 def test_a_child_that_ends_early_without_a_word_is_reported():
-    command = (sys.executable, "-c", "raise SystemExit(7)")
-    with SolverProcess("highs", EASY, Limits(), command) as process:
-        answer = finished(process)
+    answer = answered(EASY, Limits(), (sys.executable, "-c", "raise SystemExit(7)"))
     assert (answer.start, answer.stopped_by) == (None, "failed")
     assert answer.message == "the solver process ended (exit code 7) before it was done"
 
@@ -252,15 +253,3 @@ def test_a_child_that_died_while_it_waited_is_replaced(nobody_waits):
         assert waiting.pid != dead.pid
         assert waiting.poll() is None
         waiting.kill()
-
-
-@pytest.mark.parametrize("engine", ["list", "printed", "auto", "cpsat"])
-def test_nobody_waits_for_rules_or_the_printed_model_or_any_more_once_all_are_ended(
-    nobody_waits, engine
-):
-    expect_request([engine])
-    if engine == "cpsat":
-        end_all()
-    with worker_of(engine) as child:
-        assert child.args[-1] != engine
-        child.kill()
