@@ -63,350 +63,356 @@ def valid(layout: Layout, degree: int) -> bool:
     """Tell whether ports suffice and every route runs on circuits that are there."""
     paths = (path for some in layout.routes.values() for path in some)
     whole = all(layout.circuits[pair] > 0 for path in paths for pair in pairwise(path))
-    return (
-        whole
-        and max(layout.circuits.sum(axis=0).max(), layout.circuits.sum(axis=1).max()) <= degree
+    return whole and max(*layout.circuits.sum(axis=0), *layout.circuits.sum(axis=1)) <= degree
+
+
+# -- a layout after a failure ----------------------------------------------------------------------
+
+
+def test_a_cut_fibre_sends_its_bytes_the_other_way_round_the_ring():
+    found = both_ways()
+    broken = fail_layout(found.layout, Failure.fibre(0, 1), found.wiring)
+    assert broken.circuits[0, 1] == 0
+    assert broken.routes == {**found.layout.routes, (0, 1): ((0, 5, 4, 3, 2, 1),)}
+
+
+def test_one_of_two_parallel_circuits_leaves_the_route():
+    layout = find_layout(all_reduce_demand(2), 2).layout
+    broken = fail_layout(layout, Failure.fibre(0, 1))
+    assert broken.circuits.tolist() == [[0, 1], [2, 0]]
+    assert broken.routes == layout.routes
+
+
+def test_a_port_takes_one_circuit_out_and_one_in():
+    found = both_ways()
+    broken = fail_layout(found.layout, Failure.of_port(2, 0), found.wiring)
+    lost = found.layout.circuits - broken.circuits
+    assert (lost.sum(), lost[2].sum(), lost[:, 2].sum()) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("ports_per_switch", [1, 2])
+def test_a_switch_takes_a_whole_ring_for_each_port_of_a_server(ports_per_switch):
+    found = find_layout(all_reduce_demand(16), 4)
+    broken = fail_layout(found.layout, Failure.of_switch(1), found.wiring, ports_per_switch)
+    assert broken.circuits.sum(axis=1).tolist() == [4 - ports_per_switch] * 16
+    assert valid(broken, 4 - ports_per_switch)
+
+
+def test_a_server_s_traffic_moves_to_its_substitute_and_the_ring_closes_over_it():
+    found = both_ways()
+    broken = fail_layout(found.layout, Failure.of_server(3, substitute=0), found.wiring)
+    assert not broken.circuits[3].any() and not broken.circuits[:, 3].any()
+    assert not any(3 in pair for pair in broken.routes)
+    assert broken.routes[2, 0] == ((2, 1, 0),)  # was 2 -> 3
+    assert broken.routes[2, 4] == ((2, 1, 0, 5, 4),)
+    assert valid(broken, 2)
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (Failure.fibre(0, 3), "fibre from server 0 to server 3: there is no such circuit"),
+        (Failure.of_port(0, 7), "port 7 of server 0, field port: there is no such port in use"),
+        (Failure.of_port(9, 0), "field server: there is no such server"),
+        (Failure.of_switch(2), "field switch: there is no such switch"),
+        (Failure.of_server(6, 0), "field server"),
+        (Failure.of_server(1, 1), "field substitute: must be another server"),
+        (Failure("flood"), "must be one of fibre, port, switch, server"),
+        (Failure.of_server(3), "server 3, field substitute"),
+    ],
+)
+def test_an_element_that_is_not_there_is_named(failure, told):
+    with pytest.raises(InputError, match=told):
+        fail_layout(both_ways().layout, failure)
+
+
+def test_a_ring_one_way_that_is_cut_names_the_two_servers():
+    told = "from server 2 to server 3: server 2 talks to server 3, but no circuits lead"
+    with pytest.raises(InputError, match=told):
+        fail_layout(find_layout(all_reduce_demand(4), 1).layout, Failure.fibre(2, 3))
+
+
+# -- repair ----------------------------------------------------------------------------------------
+
+
+def test_a_broken_ring_borrows_the_model_parallel_circuits_of_its_ends():
+    found, traffic = ring_and_matching()
+    mended = repair(found, Failure.fibre(0, 1), traffic)
+    # Through switch 1: the out-port of 0 held 0 > 3, the in-port of 1 held 4 > 1.
+    ends = (0, 1), (0, 3), (4, 1), (3, 0), (1, 4)
+    assert [mended.layout.circuits[pair] for pair in ends] == [1, 0, 0, 1, 1]
+    assert mended.layout.routes[0, 1] == ((0, 1),)
+    assert mended.layout.routes[0, 3] != ((0, 3),)
+    assert mended.done == (
+        "The ring circuit 0 → 1 is laid again through port 1, lent by the model-parallel 0 → 3 and 4 → 1.",
     )
+    assert valid(mended.layout, 2)
 
 
-class TestLayoutAfterAFailure:
-    def test_a_cut_fibre_sends_its_bytes_the_other_way_round_the_ring(self):
-        found = both_ways()
-        broken = fail_layout(found.layout, Failure.fibre(0, 1), found.wiring)
-        assert broken.circuits[0, 1] == 0
-        assert broken.routes == {**found.layout.routes, (0, 1): ((0, 5, 4, 3, 2, 1),)}
+def test_the_repaired_ring_carries_the_same_rings():
+    whole = Task("sum", "all_reduce", (), members=SIX, size_bytes=60.0)
+    lowered = lower(graph(whole, transfer("act", 0, 3, 1.0)))
+    traffic = demand_of(lowered, 6)
+    mended = repair(find_layout(traffic, 2), Failure.fibre(0, 1), traffic)
+    moved = on_rings(lowered, mended.result)
+    ends = zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
+    assert set(ends) - {(-1, -1)} <= set(mended.layout.routes)
 
-    def test_one_of_two_parallel_circuits_leaves_the_route(self):
-        layout = find_layout(all_reduce_demand(2), 2).layout
-        broken = fail_layout(layout, Failure.fibre(0, 1))
-        assert broken.circuits.tolist() == [[0, 1], [2, 0]]
-        assert broken.routes == layout.routes
 
-    def test_a_port_takes_one_circuit_out_and_one_in(self):
-        found = both_ways()
-        broken = fail_layout(found.layout, Failure.of_port(2, 0), found.wiring)
-        lost = found.layout.circuits - broken.circuits
-        assert (lost.sum(), lost[2].sum(), lost[:, 2].sum()) == (2, 1, 1)
+def test_ports_that_are_free_need_no_lending():
+    # The second ports of 0, 2, 3 and 5 have no partner.
+    traffic = demand(6, {SIX: 1.0}, {(1, 4): 9.0})
+    mended = repair(find_layout(traffic, 2), Failure.fibre(2, 3), traffic)
+    assert mended.done == ("The ring circuit 2 → 3 is laid again through port 1, which was free.",)
+    assert (mended.layout.circuits[2, 3], mended.layout.circuits[1, 4]) == (1, 1)
 
-    @pytest.mark.parametrize("ports_per_switch", [1, 2])
-    def test_a_switch_takes_a_whole_ring_for_each_port_of_a_server(self, ports_per_switch):
-        found = find_layout(all_reduce_demand(16), 4)
-        broken = fail_layout(found.layout, Failure.of_switch(1), found.wiring, ports_per_switch)
-        assert broken.circuits.sum(axis=1).tolist() == [4 - ports_per_switch] * 16
-        assert valid(broken, 4 - ports_per_switch)
 
-    def test_a_server_s_traffic_moves_to_its_substitute_and_the_ring_closes_over_it(self):
-        found = both_ways()
-        broken = fail_layout(found.layout, Failure.of_server(3, substitute=0), found.wiring)
-        assert not broken.circuits[3].any() and not broken.circuits[:, 3].any()
-        assert not any(3 in pair for pair in broken.routes)
-        assert broken.routes[2, 0] == ((2, 1, 0),)  # was 2 -> 3
-        assert broken.routes[2, 4] == ((2, 1, 0, 5, 4),)
-        assert valid(broken, 2)
+def test_the_model_parallel_circuits_with_the_least_traffic_are_lent():
+    pairs = {(0, 2): 30.0, (1, 3): 30.0, (0, 3): 20.0, (1, 2): 20.0}
+    traffic = demand(4, {(0, 1, 2, 3): 1.0}, pairs)
+    mended = repair(find_layout(traffic, 3), Failure.fibre(0, 1), traffic)
+    assert mended.done[0].endswith("lent by the model-parallel 0 → 3 and 2 → 1.")
 
-    @pytest.mark.parametrize(
-        ("failure", "told"),
-        [
-            (Failure.fibre(0, 3), "fibre from server 0 to server 3: there is no such circuit"),
-            (Failure.of_port(0, 7), "port 7 of server 0, field port: there is no such port in use"),
-            (Failure.of_port(9, 0), "field server: there is no such server"),
-            (Failure.of_switch(2), "field switch: there is no such switch"),
-            (Failure.of_server(6, 0), "field server"),
-            (Failure.of_server(1, 1), "field substitute: must be another server"),
-            (Failure("flood"), "must be one of fibre, port, switch, server"),
-            (Failure.of_server(3), "server 3, field substitute"),
-        ],
+
+@pytest.mark.parametrize(
+    ("failure", "degree", "circuits"),
+    [(Failure.of_switch(0), 1, 6), (Failure.of_port(2, 0), 2, 8)],
+)
+def test_a_lost_ring_switch_or_port_takes_over_the_matching_s(failure, degree, circuits):
+    found, traffic = ring_and_matching()
+    laid = repair(found, failure, traffic).layout
+    assert [laid.circuits[i, (i + 1) % 6] for i in SIX] == [1] * 6
+    assert laid.circuits.sum() == circuits
+    assert valid(laid, degree)
+
+
+def test_a_lost_model_parallel_circuit_is_not_replaced():
+    found, traffic = ring_and_matching()
+    mended = repair(found, Failure.fibre(1, 4), traffic)
+    assert "1 → 4 is lost" in mended.done[0]
+    assert mended.layout.routes[1, 4] == ((1, 2, 3, 4),)
+
+
+def test_where_nothing_can_be_lent_the_all_reduces_leave_the_broken_ring():
+    found = both_ways()
+    mended = repair(found, Failure.fibre(0, 1), all_reduce_demand(6))
+    assert "No port can be lent" in mended.done[0]
+    assert "their all-reduces run on stride 5 only" in mended.done[1]
+    assert (ring_strides(found, SIX), ring_strides(mended.result, SIX)) == ((1, 5), (5,))
+    # For a graph that still has the old ring.
+    assert mended.layout.routes[0, 1] == ((0, 5, 4, 3, 2, 1),)
+
+
+@pytest.mark.parametrize(
+    ("servers", "degree", "failure", "strides"),
+    [
+        (16, 4, Failure.of_switch(1), (1, 5, 7)),
+        (2, 4, Failure.fibre(0, 1), (1, 1, 1)),  # of parallel rings one goes with its circuit
+    ],
+)
+def test_what_is_lost_costs_its_ring_once(servers, degree, failure, strides):
+    traffic = all_reduce_demand(servers)
+    mended = repair(find_layout(traffic, degree), failure, traffic)
+    assert ring_strides(mended.result, range(servers)) == strides
+
+
+def test_the_last_ring_of_a_group_is_kept_and_its_traffic_forwarded():
+    # 0 -> 1 is gone, 0 -> 2 -> 1 is left.
+    circuits = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 0]])
+    rings, told = whole_rings({(0, 1, 2): (1, 2), (0, 1): (1,)}, circuits)
+    assert rings == {(0, 1, 2): (2,), (0, 1): (1,)}
+    assert told[1].endswith("its traffic is forwarded.")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_after_a_server_the_circuits_are_found_anew_without_it(variant):
+    traffic = demand(6, {SIX: 10.0}, {(0, 3): 5.0, (3, 4): 9.0})
+    mended = repair(find_layout(traffic, 4, variant), Failure.of_server(3, 0), traffic)
+    assert not mended.layout.circuits[3].any() and not mended.layout.circuits[:, 3].any()
+    assert (0, 1, 2, 4, 5) in mended.result.riding
+    assert (0, 4) in mended.layout.routes and (0, 3) not in mended.layout.routes
+    assert valid(mended.layout, 4)
+
+
+@examples(80)
+@given(demands(), st.integers(1, 4), st.data())
+def test_a_repair_uses_no_more_ports_and_keeps_every_ring_circuit_that_was_left(
+    traffic, degree, data
+):
+    found = find_layout(traffic, degree)
+    source, destination, _ = found.layout.links
+    assume(len(source))
+    k = data.draw(st.integers(0, len(source) - 1))
+    failure = Failure.fibre(int(source[k]), int(destination[k]))
+    ways = (
+        lambda: fail_layout(found.layout, failure, found.wiring),
+        lambda: repair(found, failure, traffic),
     )
-    def test_an_element_that_is_not_there_is_named(self, failure, told):
-        with pytest.raises(InputError, match=told):
-            fail_layout(both_ways().layout, failure)
-
-    def test_a_ring_one_way_that_is_cut_names_the_two_servers(self):
-        told = "from server 2 to server 3: server 2 talks to server 3, but no circuits lead"
-        with pytest.raises(InputError, match=told):
-            fail_layout(find_layout(all_reduce_demand(4), 1).layout, Failure.fibre(2, 3))
-
-
-class TestRepair:
-    def test_a_broken_ring_borrows_the_model_parallel_circuits_of_its_ends(self):
-        found, traffic = ring_and_matching()
-        mended = repair(found, Failure.fibre(0, 1), traffic)
-        # Through switch 1: the out-port of 0 held 0 > 3, the in-port of 1 held 4 > 1.
-        ends = (0, 1), (0, 3), (4, 1), (3, 0), (1, 4)
-        assert [mended.layout.circuits[pair] for pair in ends] == [1, 0, 0, 1, 1]
-        assert mended.layout.routes[0, 1] == ((0, 1),)
-        assert mended.layout.routes[0, 3] != ((0, 3),)
-        assert mended.done == (
-            "The ring circuit 0 → 1 is laid again through port 1, lent by the model-parallel 0 → 3 and 4 → 1.",
-        )
-        assert valid(mended.layout, 2)
-
-    def test_the_repaired_ring_carries_the_same_rings(self):
-        whole = Task("sum", "all_reduce", (), members=SIX, size_bytes=60.0)
-        lowered = lower(graph(whole, transfer("act", 0, 3, 1.0)))
-        traffic = demand_of(lowered, 6)
-        mended = repair(find_layout(traffic, 2), Failure.fibre(0, 1), traffic)
-        moved = on_rings(lowered, mended.result)
-        ends = zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
-        assert set(ends) - {(-1, -1)} <= set(mended.layout.routes)
-
-    def test_ports_that_are_free_need_no_lending(self):
-        # The second ports of 0, 2, 3 and 5 have no partner.
-        traffic = demand(6, {SIX: 1.0}, {(1, 4): 9.0})
-        mended = repair(find_layout(traffic, 2), Failure.fibre(2, 3), traffic)
-        assert mended.done == (
-            "The ring circuit 2 → 3 is laid again through port 1, which was free.",
-        )
-        assert (mended.layout.circuits[2, 3], mended.layout.circuits[1, 4]) == (1, 1)
-
-    def test_the_model_parallel_circuits_with_the_least_traffic_are_lent(self):
-        pairs = {(0, 2): 30.0, (1, 3): 30.0, (0, 3): 20.0, (1, 2): 20.0}
-        traffic = demand(4, {(0, 1, 2, 3): 1.0}, pairs)
-        mended = repair(find_layout(traffic, 3), Failure.fibre(0, 1), traffic)
-        assert mended.done[0].endswith("lent by the model-parallel 0 → 3 and 2 → 1.")
-
-    @pytest.mark.parametrize(
-        ("failure", "degree", "circuits"),
-        [(Failure.of_switch(0), 1, 6), (Failure.of_port(2, 0), 2, 8)],
-    )
-    def test_a_lost_ring_switch_or_port_takes_over_the_matching_s(self, failure, degree, circuits):
-        found, traffic = ring_and_matching()
-        laid = repair(found, failure, traffic).layout
-        assert [laid.circuits[i, (i + 1) % 6] for i in SIX] == [1] * 6
-        assert laid.circuits.sum() == circuits
-        assert valid(laid, degree)
-
-    def test_a_lost_model_parallel_circuit_is_not_replaced(self):
-        found, traffic = ring_and_matching()
-        mended = repair(found, Failure.fibre(1, 4), traffic)
-        assert "1 → 4 is lost" in mended.done[0]
-        assert mended.layout.routes[1, 4] == ((1, 2, 3, 4),)
-
-    def test_where_nothing_can_be_lent_the_all_reduces_leave_the_broken_ring(self):
-        found = both_ways()
-        mended = repair(found, Failure.fibre(0, 1), all_reduce_demand(6))
-        assert "No port can be lent" in mended.done[0]
-        assert "their all-reduces run on stride 5 only" in mended.done[1]
-        assert (ring_strides(found, SIX), ring_strides(mended.result, SIX)) == ((1, 5), (5,))
-        # For a graph that still has the old ring.
-        assert mended.layout.routes[0, 1] == ((0, 5, 4, 3, 2, 1),)
-
-    @pytest.mark.parametrize(
-        ("servers", "degree", "failure", "strides"),
-        [
-            (16, 4, Failure.of_switch(1), (1, 5, 7)),
-            (2, 4, Failure.fibre(0, 1), (1, 1, 1)),  # of parallel rings one goes with its circuit
-        ],
-    )
-    def test_what_is_lost_costs_its_ring_once(self, servers, degree, failure, strides):
-        traffic = all_reduce_demand(servers)
-        mended = repair(find_layout(traffic, degree), failure, traffic)
-        assert ring_strides(mended.result, range(servers)) == strides
-
-    def test_the_last_ring_of_a_group_is_kept_and_its_traffic_forwarded(self):
-        # 0 -> 1 is gone, 0 -> 2 -> 1 is left.
-        circuits = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 0]])
-        rings, told = whole_rings({(0, 1, 2): (1, 2), (0, 1): (1,)}, circuits)
-        assert rings == {(0, 1, 2): (2,), (0, 1): (1,)}
-        assert told[1].endswith("its traffic is forwarded.")
-
-    @pytest.mark.parametrize("variant", VARIANTS)
-    def test_after_a_server_the_circuits_are_found_anew_without_it(self, variant):
-        traffic = demand(6, {SIX: 10.0}, {(0, 3): 5.0, (3, 4): 9.0})
-        mended = repair(find_layout(traffic, 4, variant), Failure.of_server(3, 0), traffic)
-        assert not mended.layout.circuits[3].any() and not mended.layout.circuits[:, 3].any()
-        assert (0, 1, 2, 4, 5) in mended.result.riding
-        assert (0, 4) in mended.layout.routes and (0, 3) not in mended.layout.routes
-        assert valid(mended.layout, 4)
-
-    @examples(80)
-    @given(demands(), st.integers(1, 4), st.data())
-    def test_a_repair_uses_no_more_ports_and_keeps_every_ring_circuit_that_was_left(
-        self, traffic, degree, data
-    ):
-        found = find_layout(traffic, degree)
-        source, destination, _ = found.layout.links
-        assume(len(source))
-        k = data.draw(st.integers(0, len(source) - 1))
-        failure = Failure.fibre(int(source[k]), int(destination[k]))
-        ways = (
-            lambda: fail_layout(found.layout, failure, found.wiring),
-            lambda: repair(found, failure, traffic),
-        )
-        left, mended = map(or_why, ways)
-        if isinstance(mended, str):
-            assert isinstance(left, str) and "no circuits lead" in mended
-        else:
-            rings = np.count_nonzero(found.wiring.for_rings)
-            assert rings - 1 <= np.count_nonzero(mended.result.wiring.for_rings) <= rings
-            assert valid(mended.layout, degree)
-        if not isinstance(left, str):
-            assert valid(left, degree)
-            assert set(left.routes) == set(found.layout.routes)
+    rest, mended = map(or_why, ways)
+    if isinstance(mended, str):
+        assert isinstance(rest, str) and "no circuits lead" in mended
+    else:
+        rings = np.count_nonzero(found.wiring.for_rings)
+        assert rings - 1 <= np.count_nonzero(mended.result.wiring.for_rings) <= rings
+        assert valid(mended.layout, degree)
+    if not isinstance(rest, str):
+        assert valid(rest, degree)
+        assert set(rest.routes) == set(found.layout.routes)
 
 
 FOUR = cluster(4, ports_per_server=4, switches=2)
 
 
-class TestClusterAfterAFailure:
-    def test_a_switch_takes_its_ports_from_every_server_and_a_server_nothing(self):
-        left = fail_cluster(FOUR, Failure.of_switch(0))
-        assert (left.switches, left.ports_per_server) == (1, 2)
-        assert fail_cluster(FOUR, Failure.of_server(1, 2)) == FOUR
+# -- a cluster after a failure ---------------------------------------------------------------------
 
-    @pytest.mark.parametrize(
-        ("of", "failure", "told"),
-        [
-            (FOUR, Failure.of_switch(2), "there is no such"),
-            (FOUR, Failure.of_port(4, 0), "there is no such"),
-            (FOUR, Failure.of_server(4, 0), "there is no such"),
-            (FOUR, Failure.of_port(0, 3), "servers are alike"),
-            (cluster(4), Failure.of_switch(0), "no switch would be left"),
-        ],
-    )
-    def test_what_a_cluster_cannot_lose_is_named(self, of, failure, told):
-        with pytest.raises(InputError, match=told):
-            fail_cluster(of, failure)
+
+def test_a_switch_takes_its_ports_from_every_server_and_a_server_nothing():
+    smaller = fail_cluster(FOUR, Failure.of_switch(0))
+    assert (smaller.switches, smaller.ports_per_server) == (1, 2)
+    assert fail_cluster(FOUR, Failure.of_server(1, 2)) == FOUR
+
+
+@pytest.mark.parametrize(
+    ("of", "failure", "told"),
+    [
+        (FOUR, Failure.of_switch(2), "there is no such"),
+        (FOUR, Failure.of_port(4, 0), "there is no such"),
+        (FOUR, Failure.of_server(4, 0), "there is no such"),
+        (FOUR, Failure.of_port(0, 3), "servers are alike"),
+        (cluster(4), Failure.of_switch(0), "no switch would be left"),
+    ],
+)
+def test_what_a_cluster_cannot_lose_is_named(of, failure, told):
+    with pytest.raises(InputError, match=told):
+        fail_cluster(of, failure)
 
 
 def ran(
     job, times: dict[str, tuple[float, float]], circuits: Circuits | None = None, servers: int = 3
 ) -> Execution:
-    lowered = lower(job)
+    lowered, of = lower(job), cluster(servers, switches=2, ports_per_server=2)
     start, end = np.array([times[name] for name in lowered.ids]).T
-    return Execution(
-        lowered,
-        cluster(servers, switches=2, ports_per_server=2),
-        start,
-        end,
-        circuits or Circuits.none(),
-    )
+    return Execution(lowered, of, start, end, circuits or Circuits.none())
 
 
 def on_switches(*rows: tuple[int, int, int, float, float, int]) -> Circuits:
     """Circuits (switch, source, destination, start, end, node), never dark."""
-    switch, source, destination, start, end, node = (
-        np.array(column) for column in zip(*rows, strict=True)
-    )
-    port = np.zeros(len(rows), np.int32)
-    return Circuits(
-        switch,
-        source,
-        destination,
-        port,
-        port,
-        start,
-        start,
-        end,
-        node,
-        np.zeros(len(rows), np.bool_),
-    )
+    switch, source, destination, start, end, node = map(np.array, zip(*rows, strict=True))
+    port, dark = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.bool_)
+    return Circuits(switch, source, destination, port, port, start, start, end, node, dark)
 
 
-class TestRemainingGraph:
-    JOB = graph(
-        compute("f0", 0, 4.0),
-        transfer("act", 0, 1, 4.0, "f0"),
-        transfer("side", 0, 2, 8.0, "f0"),
-        compute("f1", 1, 2.0, "act"),
-        compute("f2", 2, 2.0, "side"),
-    )
-    RUN = ran(
-        JOB,
-        {"f0": (0, 4), "act": (4, 8), "side": (4, 12), "f1": (8, 10), "f2": (12, 14)},
-        on_switches((0, 0, 1, 4.0, 8.0, 1), (1, 0, 2, 4.0, 12.0, 2)),
-    )
+# -- the graph that remains -------------------------------------------------------------------------
 
-    def left(self, at_ms: float, failure: Failure | None = None) -> dict[str, Task]:
-        return {task.id: task for task in remaining_graph(self.JOB, self.RUN, at_ms, failure).tasks}
+JOB = graph(
+    compute("f0", 0, 4.0),
+    transfer("act", 0, 1, 4.0, "f0"),
+    transfer("side", 0, 2, 8.0, "f0"),
+    compute("f1", 1, 2.0, "act"),
+    compute("f2", 2, 2.0, "side"),
+)
+RUN = ran(
+    JOB,
+    {"f0": (0, 4), "act": (4, 8), "side": (4, 12), "f1": (8, 10), "f2": (12, 14)},
+    on_switches((0, 0, 1, 4.0, 8.0, 1), (1, 0, 2, 4.0, 12.0, 2)),
+)
 
-    def test_what_ended_is_gone_and_what_runs_has_its_rest_to_do(self):
-        assert remaining_graph(self.JOB, self.RUN, 0.0) == self.JOB
-        assert self.left(1.0)["f0"].duration_ms == 3.0
-        rest = self.left(6.0)
-        assert list(rest) == ["act", "side", "f1", "f2"]
-        assert (rest["act"].size_bytes, rest["side"].size_bytes) == (2 * GBIT_MS, 6 * GBIT_MS)
-        assert (rest["act"].dependencies, rest["f1"].dependencies) == ((), ("act",))
 
-    @pytest.mark.parametrize(
-        ("failure", "act_ms", "side_ms"),
-        [
-            (Failure.of_switch(0), 4, 6),
-            (Failure.of_switch(1), 2, 8),
-            (Failure.fibre(0, 2), 2, 8),
-            (Failure.of_port(0, 0), 4, 6),
-            (Failure.of_port(2, 1), 2, 8),
-            (Failure.of_port(2, 0), 2, 6),
-        ],
-    )
-    def test_transfers_on_the_failed_element_start_again(self, failure, act_ms, side_ms):
-        rest = self.left(6.0, failure)
-        assert (rest["act"].size_bytes, rest["side"].size_bytes) == (
-            act_ms * GBIT_MS,
-            side_ms * GBIT_MS,
-        )
+def left(at_ms: float, failure: Failure | None = None) -> dict[str, Task]:
+    return {task.id: task for task in remaining_graph(JOB, RUN, at_ms, failure).tasks}
 
-    def test_a_failed_server_s_tasks_start_again_elsewhere(self):
-        (again,) = self.left(13.0, Failure.of_server(2, 1)).values()
-        assert (again.id, again.server, again.duration_ms) == ("f2", 1, 2.0)
-        rest = self.left(6.0, Failure.of_server(2, 0))
-        assert rest["side"].kind == "barrier"  # both of its ends are server 0 now
-        assert (rest["f2"].server, rest["f2"].dependencies) == (0, ("side",))
-        assert rest["act"].size_bytes == 2 * GBIT_MS
 
-    @pytest.mark.parametrize(
-        ("at_ms", "failure", "told"),
-        [
-            (14.0, None, "nothing is left to run at 14 ms"),
-            (-1.0, None, "at least 0 ms"),
-            (float("nan"), None, "at least 0 ms"),
-            (6.0, Failure.of_server(2), "name the server that takes them over"),
-        ],
-    )
-    def test_a_moment_with_nothing_to_plan_is_refused(self, at_ms, failure, told):
-        with pytest.raises(InputError, match=told):
-            self.left(at_ms, failure)
+def test_what_ended_is_gone_and_what_runs_has_its_rest_to_do():
+    assert remaining_graph(JOB, RUN, 0.0) == JOB
+    assert left(1.0)["f0"].duration_ms == 3.0
+    rest = left(6.0)
+    assert list(rest) == ["act", "side", "f1", "f2"]
+    assert (rest["act"].size_bytes, rest["side"].size_bytes) == (2 * GBIT_MS, 6 * GBIT_MS)
+    assert (rest["act"].dependencies, rest["f1"].dependencies) == ((), ("act",))
 
-    SUM = graph(
-        compute("a", 0, 1.0),
-        compute("b", 1, 1.0),
-        Task("sum", "all_reduce", ("a", "b"), members=(0, 1, 2), size_bytes=3.0),
-        compute("end", 0, 1.0, "sum"),
-    )
-    HALF = ran(
-        SUM,
-        {
-            "a": (0, 1),
-            "b": (0, 1),
-            "": (1, 1),
-            "sum/r0/0": (1, 3),
-            "sum/r0/1": (1, 5),
-            "sum/r0/2": (4, 6),
-            "sum": (6, 6),
-            "end": (6, 7),
-        },
-    )
 
-    def test_a_collective_in_progress_becomes_its_transfers_unless_it_lost_a_member(self):
-        rest = remaining_graph(self.SUM, self.HALF, 3.0).tasks
-        assert [(task.id, task.size_bytes) for task in rest[:2]] == [
-            ("sum/r0/1", 2.0),
-            ("sum/r0/2", 4.0),
-        ]
-        assert (rest[0].source, rest[0].destination) == (1, 2)
-        assert (rest[2].kind, rest[2].dependencies) == ("barrier", ("sum/r0/1", "sum/r0/2"))
-        again = remaining_graph(self.SUM, self.HALF, 3.0, Failure.of_server(2, 0)).tasks
-        whole = next(task for task in again if task.id == "sum")
-        assert (whole.kind, whole.members, whole.size_bytes) == ("all_reduce", (0, 1), 3.0)
+@pytest.mark.parametrize(
+    ("failure", "act_ms", "side_ms"),
+    [
+        (Failure.of_switch(0), 4, 6),
+        (Failure.of_switch(1), 2, 8),
+        (Failure.fibre(0, 2), 2, 8),
+        (Failure.of_port(0, 0), 4, 6),
+        (Failure.of_port(2, 1), 2, 8),
+        (Failure.of_port(2, 0), 2, 6),
+    ],
+)
+def test_transfers_on_the_failed_element_start_again(failure, act_ms, side_ms):
+    rest = left(6.0, failure)
+    sizes = rest["act"].size_bytes, rest["side"].size_bytes
+    assert sizes == (act_ms * GBIT_MS, side_ms * GBIT_MS)
 
-    @pytest.mark.parametrize("seed", range(5))
-    def test_a_new_plan_from_any_moment_is_valid_and_conserves_what_is_left(self, seed):
-        job, machines = random_graph(seed, tasks=20), cluster(4, ports_per_server=2, switches=2)
-        execution = list_schedule(job, machines, Settings.of(tick=0.2)).execution
-        at_ms, failure = execution.makespan_ms * (seed + 1) / 8, Failure.of_switch(0)
-        rest = remaining_graph(job, execution, at_ms, failure)
-        smaller = fail_cluster(machines, failure)
-        again = list_schedule(rest, smaller, Settings.of(tick=0.2))
-        assert check(rest, smaller, to_record(again)).ok
-        ended = {execution.graph.ids[i] for i in np.flatnonzero(execution.end_ms <= at_ms)}
-        assert {task.id for task in rest.tasks} & set(job.position) == set(job.position) - ended
+
+def test_a_failed_server_s_tasks_start_again_elsewhere():
+    (again,) = left(13.0, Failure.of_server(2, 1)).values()
+    assert (again.id, again.server, again.duration_ms) == ("f2", 1, 2.0)
+    rest = left(6.0, Failure.of_server(2, 0))
+    assert rest["side"].kind == "barrier"  # both of its ends are server 0 now
+    assert (rest["f2"].server, rest["f2"].dependencies) == (0, ("side",))
+    assert rest["act"].size_bytes == 2 * GBIT_MS
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "failure", "told"),
+    [
+        (14.0, None, "nothing is left to run at 14 ms"),
+        (-1.0, None, "at least 0 ms"),
+        (float("nan"), None, "at least 0 ms"),
+        (6.0, Failure.of_server(2), "name the server that takes them over"),
+    ],
+)
+def test_a_moment_with_nothing_to_plan_is_refused(at_ms, failure, told):
+    with pytest.raises(InputError, match=told):
+        left(at_ms, failure)
+
+
+SUM = graph(
+    compute("a", 0, 1.0),
+    compute("b", 1, 1.0),
+    Task("sum", "all_reduce", ("a", "b"), members=(0, 1, 2), size_bytes=3.0),
+    compute("end", 0, 1.0, "sum"),
+)
+HALF = ran(
+    SUM,
+    {
+        "a": (0, 1),
+        "b": (0, 1),
+        "": (1, 1),
+        "sum/r0/0": (1, 3),
+        "sum/r0/1": (1, 5),
+        "sum/r0/2": (4, 6),
+        "sum": (6, 6),
+        "end": (6, 7),
+    },
+)
+
+
+def test_a_collective_in_progress_becomes_its_transfers_unless_it_lost_a_member():
+    rest = remaining_graph(SUM, HALF, 3.0).tasks
+    assert [(task.id, task.size_bytes) for task in rest[:2]] == [
+        ("sum/r0/1", 2.0),
+        ("sum/r0/2", 4.0),
+    ]
+    assert (rest[0].source, rest[0].destination) == (1, 2)
+    assert (rest[2].kind, rest[2].dependencies) == ("barrier", ("sum/r0/1", "sum/r0/2"))
+    again = remaining_graph(SUM, HALF, 3.0, Failure.of_server(2, 0)).tasks
+    whole = next(task for task in again if task.id == "sum")
+    assert (whole.kind, whole.members, whole.size_bytes) == ("all_reduce", (0, 1), 3.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_new_plan_from_any_moment_is_valid_and_conserves_what_is_left(seed):
+    job, machines = random_graph(seed, tasks=20), cluster(4, ports_per_server=2, switches=2)
+    execution = list_schedule(job, machines, Settings.of(tick=0.2)).execution
+    at_ms, failure = execution.makespan_ms * (seed + 1) / 8, Failure.of_switch(0)
+    rest = remaining_graph(job, execution, at_ms, failure)
+    smaller = fail_cluster(machines, failure)
+    again = list_schedule(rest, smaller, Settings.of(tick=0.2))
+    assert check(rest, smaller, to_record(again)).ok
+    ended = {execution.graph.ids[i] for i in np.flatnonzero(execution.end_ms <= at_ms)}
+    assert {task.id for task in rest.tasks} & set(job.position) == set(job.position) - ended
