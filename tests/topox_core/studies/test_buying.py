@@ -41,6 +41,11 @@ def race() -> Resolved:
 
 
 @pytest.fixture(scope="module")
+def question(race: Resolved) -> Question:
+    return Question(race)
+
+
+@pytest.fixture(scope="module")
 def workers() -> Iterator[Executor]:
     with ThreadPoolExecutor(1) as executor:
         yield executor
@@ -56,7 +61,7 @@ def answered(workers: Executor, known: dict[str, PointRow]) -> Answer:
     offers = tuple(offer_of(OFFERS, key) for key in ("plzt", "piezo"))
     question = Question(resolve(Subject("sample", {"name": "blackboard"})), offers)
     answer = finish(BuyingRun(question, executor=workers, known=known))
-    assert answer is not None and answer.complete and not answer.lost
+    assert answer.complete and not answer.lost
     return answer
 
 
@@ -74,8 +79,7 @@ def row(
 DOLLAR_AN_HOUR = 35_040.0
 
 
-def test_dollars_of_an_iteration_by_hand(race: Resolved) -> None:
-    question = Question(race)
+def test_dollars_of_an_iteration_by_hand(question: Question) -> None:
     # ($1 + $8) an hour x 400 s.
     assert question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, 0.0) == pytest.approx(1.0)
     # 10 kW x 1.3 x $0.10 a kWh are $1.30 an hour more.
@@ -85,8 +89,7 @@ def test_dollars_of_an_iteration_by_hand(race: Resolved) -> None:
     assert eight.usd_per_iteration(3_600_000.0, 0.0, 0.0) == pytest.approx(64.0)
 
 
-def test_the_verdict_by_hand(race: Resolved) -> None:
-    question = Question(race)
+def test_the_verdict_by_hand(question: Question) -> None:
     rows = [
         row(question, "fixed", 400_000.0, 0.0),  # $8 an hour: 8/9
         row(question, "fat_tree", 400_000.0, DOLLAR_AN_HOUR),  # 1
@@ -97,15 +100,11 @@ def test_the_verdict_by_hand(race: Resolved) -> None:
         row(question, "sip", 300_000.0, 8 * DOLLAR_AN_HOUR, "high"),  # $16 an hour: 4/3
     ]
     found = verdict(question, rows)
-    assert found is not None and found.wins
-    assert found.winner.choice.key == "sip"
-    assert found.rival is not None and found.rival.choice.key == "fixed"
+    keys = [one.choice.key for one in (found.winner, found.rival, *found.as_good)]
+    assert keys == ["sip", "fixed", "rotornet"]
     assert found.lead == pytest.approx(1 - (2 / 3) / (8 / 9))
     assert found.least_lead == pytest.approx(1 - (4 / 3) / (8 / 9))
-    assert [one.choice.key for one in found.as_good] == ["rotornet"]
-    assert found.turns
-    certain = verdict(question, rows[:6])
-    assert certain is not None and not certain.turns
+    assert found.wins and found.turns and not verdict(question, rows[:6]).turns
 
 
 @pytest.mark.parametrize(
@@ -119,13 +118,11 @@ def test_by_time_and_by_price_others_win(race: Resolved, by: str, winner: str) -
         row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR),
         row(question, "mems", 300_000.0, 4 * DOLLAR_AN_HOUR),
     ]
-    found = verdict(question, rows)
-    assert found is not None and found.winner.choice.key == winner
+    assert verdict(question, rows).winner.choice.key == winner
     assert front_of_rows(rows).on.tolist() == [True, True, True, False]
 
 
-def test_where_a_rival_wins_the_offer_that_could_win_is_named(race: Resolved) -> None:
-    question = Question(race)
+def test_where_a_rival_wins_the_offer_that_could_win_is_named(question: Question) -> None:
     assert verdict(question, []) is None
     rows = [
         row(question, "fixed", 100.0, 0.0),
@@ -134,8 +131,7 @@ def test_where_a_rival_wins_the_offer_that_could_win_is_named(race: Resolved) ->
         row(question, "mems", 90.0, 0.0, "low"),
     ]
     found = verdict(question, rows)
-    assert found is not None and not found.wins and found.turns
-    assert found.possible is not None and found.possible.choice.key == "mems"
+    assert (found.wins, found.turns, found.possible.choice.key) == (False, True, "mems")
     words = finding(Answer(question, tuple(rows), verdict=found, complete=True))
     assert "No optical switch is worth buying" in words and "would save 10" in words
 
@@ -147,7 +143,7 @@ def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
     question = Question(race, few, degrees=(1, 2))
     found = [(one.offer.key, one.degree, one.needed, one.switches) for one in question.unfits]
     assert found == [("plzt", 1, 4, 2), ("plzt", 2, 4, 2)]
-    assert all(one.key != "plzt" for one in question.choices)
+    assert "plzt" not in {one.key for one in question.choices}
     # Two ports a server are two planes of four ports each: on 8 ports one switch carries both.
     eight = with_edit(OFFERS, "plzt", "ports", "low", 8.0)
     assert Question(race, eight).switches(offer_of(OFFERS, "plzt"), 4) == 1
@@ -164,8 +160,7 @@ def test_the_study_of_a_question_is_a_file(race: Resolved) -> None:
     assert (last["fabric"], last["cluster.degree"], last[DELAY]) == ("scheduled", 2, 240_000.0)
 
 
-def test_a_faster_switch_can_use_the_plan_of_a_slower_one(race: Resolved) -> None:
-    question = Question(race)
+def test_a_faster_switch_can_use_the_plan_of_a_slower_one(question: Question) -> None:
     rows = (
         row(question, "sip", 100.0, 1.0),
         row(question, "mems", 90.0, 1.0),
@@ -176,46 +171,33 @@ def test_a_faster_switch_can_use_the_plan_of_a_slower_one(race: Resolved) -> Non
     assert [one.iteration_ms for one in with_slower_plans(rows)] == [90.0, 90.0, 70.0, 60.0, 120.0]
 
 
-def _at(question: Question, delay_ms: float, time_ms: float) -> Row:
-    choice = question.at(OFFERS[0], 1, "usual", {DELAY: delay_ms})
-    return Row(choice, time_ms, 0.0, 0.0)
-
-
-def test_slowest_delay_and_fewest_ports_by_hand(race: Resolved) -> None:
-    question = Question(race)
+def test_slowest_delay_and_fewest_ports_by_hand(question: Question) -> None:
     rival = row(question, "fixed", 100.0, 0.0)
-    rows = [_at(question, delay, time) for delay, time in ((1, 90), (10, 99), (100, 100))]
-    found = slowest_of(question, rows, rival)
-    assert found == Slowest(10.0, 100.0)
-    assert slowest_of(question, rows[:2], rival) == Slowest(10.0, None)
-    assert slowest_of(question, rows[2:], rival) == Slowest(None, 100.0)
-    between = delays_between(found)
+    rows = [
+        Row(question.at(OFFERS[0], 1, "usual", {DELAY: delay_ms}), time_ms, 0.0, 0.0)
+        for delay_ms, time_ms in ((1, 90), (10, 99), (100, 100))
+    ]
+    found = [slowest_of(question, some, rival) for some in (rows, rows[:2], rows[2:])]
+    assert found == [Slowest(10.0, 100.0), Slowest(10.0, None), Slowest(None, 100.0)]
+    between = delays_between(found[0])
     assert len(between) == 6 and all(10 < one < 100 for one in between)
-    assert delays_between(Slowest(10.0, 10.1)) == ()
     ports = [row(question, "sip", time, 0.0, degree=d) for d, time in ((1, 120), (2, 90), (4, 50))]
-    assert fewest_of(question, ports, rival) == 2
-    assert fewest_of(question, ports[:1], rival) is None
+    assert [fewest_of(question, some, rival) for some in (ports, ports[:1])] == [2, None]
     assert fewer_ports(question, 4) == (1, 2, 3)
 
 
 def test_the_break_even_delay_wins_below_and_loses_above(answered: Answer) -> None:
-    found, turned = answered.verdict, answered.turned
-    assert found is not None and found.wins and found.rival is not None
-    assert turned is not None and turned.slowest is not None
-    wins, loses = turned.slowest.wins_ms, turned.slowest.loses_ms
-    assert wins is not None and loses is not None
-    assert wins < loses <= 1.02 * wins
+    wins_ms, slowest = answered.turned.slowest.wins_ms, answered.turned.slowest
+    assert answered.verdict.wins and wins_ms < slowest.loses_ms <= 1.02 * wins_ms
     slow = [one for one in answered.searched if one.choice.degree == 1]
     assert len(slow) > 9
     for one in slow:
-        won = lead(answered.question, one, found.rival) > 0
-        assert won == (float(one.choice.values[DELAY]) <= wins)
+        won = lead(answered.question, one, answered.verdict.rival) > 0
+        assert won == (float(one.choice.values[DELAY]) <= wins_ms)
 
 
 def test_at_the_break_even_price_both_cost_the_same(answered: Answer) -> None:
     question, found, turned = answered.question, answered.verdict, answered.turned
-    assert found is not None and found.offer is not None and found.rival is not None
-    assert turned is not None and turned.highest_usd is not None
     for factor, sign in ((1.0, 0), (0.99, 1), (1.01, -1)):
         choice = at_price(found.offer.choice, factor * turned.highest_usd)
         priced = replace(found.offer, network_usd=question.network_usd(choice))
@@ -223,46 +205,27 @@ def test_at_the_break_even_price_both_cost_the_same(answered: Answer) -> None:
         assert gain == pytest.approx(0.0, abs=1e-12) if sign == 0 else gain * sign > 0
 
 
-@pytest.mark.long
-def test_the_break_even_price_is_that_of_a_run_at_it(answered: Answer, workers: Executor) -> None:
-    question, found, turned = answered.question, answered.verdict, answered.turned
-    assert found is not None and found.offer is not None
-    assert turned is not None and turned.highest_usd is not None
-    dear = offer_of(question.offers, found.offer.choice.key)
-    dear = replace(dear, port_usd=Figure(*(3 * [turned.highest_usd])))
-    again = finish(BuyingRun(replace(question, offers=(dear,)), executor=workers))
-    assert again is not None and again.verdict is not None
-    assert again.verdict.lead == pytest.approx(0.0, abs=1e-9)
-
-
 def test_more_delay_never_makes_an_iteration_cheaper_and_fixed_circuits_are_never_faster(
     answered: Answer,
 ) -> None:
     for rows in (answered.rows, answered.searched):
         planned = [one for one in rows if one.choice.values["fabric"] == "scheduled"]
-        by_delay = sorted(planned, key=lambda one: float(one.choice.values[DELAY]))
-        times = [one.iteration_ms for one in by_delay]
-        assert times == sorted(times)  # type: ignore[type-var]
+        planned.sort(key=lambda one: float(one.choice.values[DELAY]))
+        times = [one.iteration_ms for one in planned]
+        assert times == sorted(times)
     times_of = {one.choice.key: one.iteration_ms for one in answered.rows}
     assert max(times_of["plzt"], times_of["piezo"]) <= times_of["fixed"] * (1 + 1e-12)
-    searched = sorted(answered.searched, key=lambda one: float(one.choice.values[DELAY]))
-    costs = [answered.question.cost(one) for one in searched]
+    costs = [answered.question.cost(one) for one in planned]
     assert costs == sorted(costs)
 
 
 def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
     found, by_name = answered.verdict, {one.name: one for one in answered.swings}
     port, hour = by_name["Price of a switch port"], by_name["Hour of a GPU"]
-    assert port.low is not None and port.high is not None
     assert port.low[1] > base_lead(answered) > port.high[1]
-    assert found is not None and found.offer is not None and found.rival is not None
     dear = answered.question.with_assumed(usd_per_gpu_hour=Figure(4, 4, 4))
     assert hour.high == ("$4", lead(dear, found.offer, found.rival))
-    spans = [
-        max(one.low[1], one.high[1]) - min(one.low[1], one.high[1])
-        for one in answered.swings
-        if one.low is not None and one.high is not None
-    ]
+    spans = [abs(one.low[1] - one.high[1]) for one in answered.swings if one.low and one.high]
     assert spans == sorted(spans, reverse=True)
 
 
@@ -271,8 +234,7 @@ def test_a_known_question_is_answered_without_a_run(
 ) -> None:
     question = answered.question.with_assumed(usd_per_gpu_hour=Figure(1, 3, 4))
     run = BuyingRun(question, executor=1, known=known)
-    assert not run.running
-    assert run.result().complete
+    assert not run.running and run.result().complete
     assert run.result().rows[0].iteration_ms == answered.rows[0].iteration_ms
     run.close()
 

@@ -52,8 +52,7 @@ def with_axis(number: int, entry: object) -> bytes:
 def test_a_grid_has_every_combination_and_its_last_axis_is_the_fastest() -> None:
     study = load_study(changed(), "race.study.json")
     assert len(study.points) == 40 * 4 * 3 * 10
-    assert study.points[0] == (0.01, 100.0, "static", 0)
-    assert study.points[1] == (0.01, 100.0, "static", 1)
+    assert study.points[:2] == ((0.01, 100.0, "static", 0), (0.01, 100.0, "static", 1))
     assert study.points[-1] == (100.0, 800.0, "scheduled", 9)
 
 
@@ -158,8 +157,7 @@ def test_a_mistake_is_one_line_with_its_place(name: str) -> None:
     with pytest.raises(InputError) as error:
         load_study(data, "race.study.json")
     assert str(error.value).startswith("race.study.json, ")
-    assert words in str(error.value)
-    assert "\n" not in str(error.value)
+    assert words in str(error.value) and "\n" not in str(error.value)
 
 
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(0, 2**32))
@@ -183,11 +181,9 @@ def test_drawn_designs_keep_to_their_axes_and_to_their_seed() -> None:
     )
     study, again = load_study(drawn, "a"), load_study(drawn, "b")
     assert study.points == again.points
-    delays = [point[0] for point in study.points]
-    assert len(set(delays)) == 50  # not only the two ends
-    assert all(0.01 <= delay <= 100 for delay in delays)  # type: ignore[operator]
-    assert {point[1] for point in study.points} == {"static", "scheduled"}
-    assert {point[2] for point in study.points} <= {4, 5, 6, 7, 8, 9}
+    delays, fabrics, ports = map(set, zip(*study.points, strict=True))
+    assert len(delays) == 50 and 0.01 <= min(delays) <= max(delays) <= 100  # not only the two ends
+    assert fabrics == {"static", "scheduled"} and ports <= {4, 5, 6, 7, 8, 9}
 
 
 def test_one_axis_at_a_time_begins_with_the_base() -> None:
@@ -209,8 +205,7 @@ def test_one_axis_at_a_time_begins_with_the_base() -> None:
 def test_replicates_are_the_same_seeds_for_every_study_of_a_subject() -> None:
     one = load_study(changed(axes=[{"key": "seed", "replicates": 3}]), "a")
     other = load_study(changed(axes=[{"key": "seed", "replicates": 5}], name="b"), "b")
-    assert one.axes[0].values == other.axes[0].values[:3]
-    assert len(set(other.axes[0].values)) == 5
+    assert one.axes[0].values == other.axes[0].values[:3] and len(set(other.axes[0].values)) == 5
 
 
 def test_files_are_found_by_their_path_or_in_what_is_kept_and_a_change_is_seen(
@@ -240,5 +235,5 @@ def test_a_job_file_is_read_as_the_known_job_and_what_differs(tmp_path: Path) ->
     study = load_study(
         changed(subject={"kind": "job", "file": "mine.job.json"}, axes=[]), "a", tmp_path
     )
-    assert study.subject.values["name"] == "llama3-8b"
-    assert study.subject.parameters == {"pipeline": "2", "data": "4"}
+    found = study.subject.values["name"], study.subject.parameters
+    assert found == ("llama3-8b", {"pipeline": "2", "data": "4"})

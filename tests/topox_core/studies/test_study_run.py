@@ -33,9 +33,7 @@ def outcomes(result: StudyResult) -> list[Any]:
 
 
 def run(study: Study, library: RunLibrary | None = None, workers: int = 1) -> StudyResult:
-    result = finish(StudyRun(plan_of(study, library), library, workers))
-    assert result is not None
-    return result
+    return finish(StudyRun(plan_of(study, library), library, workers))
 
 
 @pytest.mark.long
@@ -46,8 +44,7 @@ def test_what_is_kept_is_not_computed_again_and_a_wider_study_only_computes_what
     assert finish(StudyRun(plan_of(race(), library), library, 1, listed=False)) is not None
     assert (library.count(), library.studies()) == (18, [])
     again = StudyRun(plan_of(race(), library), library, 1)
-    assert not again.running
-    assert again.progress.done == 18
+    assert (again.running, again.progress.done) == (False, 18)
     assert outcomes(again.result()) == outcomes(run(race(), workers=2))
     again.close()
     (kept,) = library.studies()
@@ -67,9 +64,8 @@ def test_stopped_and_started_again_it_ends_with_the_same_table(tmp_path: Path) -
     wait_until(lambda: library.count() >= 2)
     begun.cancel()
     begun.close()
-    stopped = begun.result()
     assert library.studies()[0].state in ("stopped", "complete")
-    assert library.count() >= stopped.done
+    assert library.count() >= begun.result().done
     assert outcomes(run(race(), library)) == outcomes(whole)
 
 
