@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -295,19 +293,3 @@ def test_real_files_hold_what_flexnet_stored(
     count = Counter(task.kind for task in graph.tasks)
     stored_kinds = ("forward", "backward", "nominal_communication", "all_reduce")
     assert count == dict(zip(stored_kinds, kinds, strict=True))
-
-
-def test_dlrm_on_16_servers_is_the_one_of_the_paper(real_inputs: Path) -> None:
-    data = (real_inputs / "flexnet" / "10dlrm_16.fbuf").read_bytes()
-    tasks = load_graph(gzip.compress(data), "10dlrm_16.fbuf.gz").tasks
-    reduces = [task for task in tasks if len(task.members or ()) > 1]
-    assert [len(task.members or ()) for task in reduces] == [16] * 46
-    assert sum(task.size_bytes or 0 for task in reduces) == pytest.approx(306.34e6, rel=1e-4)
-    transfers = [task for task in tasks if task.kind == "nominal_communication"]
-    pairs = Counter((t.source, t.destination) for t in transfers)
-    assert pairs == dict.fromkeys(permutations(range(16), 2), 2)
-    assert {task.size_bytes for task in transfers} == {2_097_152.0}
-    busy: Counter[int | None] = Counter()
-    for task in tasks:
-        busy[task.server] += task.duration_ms or 0
-    assert max(busy.values()) == pytest.approx(14.543, abs=5e-4)

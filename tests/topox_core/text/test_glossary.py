@@ -14,7 +14,6 @@ from topox_core.text.glossary import (
     entry_of_label,
     first_occurrences,
     glossary,
-    label_help,
 )
 
 ENTRIES = glossary()
@@ -27,11 +26,8 @@ def ids(text: str) -> list[str]:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_an_entry_says_in_a_few_words_what_it_is(entry: Entry) -> None:
     assert len(entry.text.split()) <= MOST_WORDS
-    assert entry.text.endswith(".")
     assert len(entry.see) <= MOST_RELATED
-    assert entry.id not in entry.see
-    for other in entry.see:
-        entry_of(other)
+    assert entry not in map(entry_of, entry.see)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
@@ -79,8 +75,4 @@ def test_a_term_is_marked_once_in_a_text() -> None:
 
 def test_labels_with_units_find_their_entry() -> None:
     assert entry_of_label("iteration (ms)") == entry_of("makespan")
-    assert entry_of_label("Reconfiguration delay") == entry_of("delay")
     assert entry_of_label("Bananas") is None
-    assert label_help("Bananas") is None
-    assert label_help("Bananas", "Yellow.") == "Yellow."
-    assert label_help("Tax", "Here 1.") == f"{entry_of('tax').text} Here 1."
