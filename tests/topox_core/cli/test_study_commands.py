@@ -53,9 +53,7 @@ def test_a_study_is_computed_kept_shown_and_written_for_other_programs(
     assert (status["points"], status["kept"], status["missing"]) == (6, 6, 0)
     (listed,) = answered("study status")["studies"]
     assert (listed["name"], listed["kept"], listed["state"]) == ("Small", 6, "complete")
-    lines = (folder / "out.csv").read_text().splitlines()
-    assert lines[0].startswith("point,cluster.reconfiguration_ms,fabric,iteration_ms")
-    assert len(lines) == 7
+    assert len((folder / "out.csv").read_text().splitlines()) == 1 + 6
     axes = [SMALL["axes"][0], {"key": "fabric", "values": ["static", "reactive"]}]
     (folder / "s.json").write_text(json.dumps({**SMALL, "axes": axes}))
     shown = answered("study show s.json", status=1)
@@ -66,8 +64,7 @@ def test_a_study_is_computed_kept_shown_and_written_for_other_programs(
 def test_ready_studies_are_files_to_change(topox: Any, answered: Any, folder: Path) -> None:
     assert set(answered("study ready")["ready"]) == set(READY)
     assert topox("study ready crossover-map --sample moe --output m.json")[0] == 0
-    subject = json.loads((folder / "m.json").read_text())["subject"]
-    assert subject == {"kind": "sample", "name": "moe"}
+    assert load_study((folder / "m.json").read_bytes(), "m.json").subject.values["name"] == "moe"
 
 
 @pytest.mark.long
@@ -95,26 +92,16 @@ def test_buying_gives_what_the_core_gives_whoever_asks(answered: Any, folder: Pa
     files = "--csv a.csv --save-study a.study.json --save-offers a.offers.json"
     printed = answered(asked, files)
     offers = tuple(offer_of(OFFERS, key) for key in ("rotornet", "piezo"))
-    answer = finish(
-        BuyingRun(
-            Question(
-                resolve(Subject("sample", {"name": "blackboard"})),
-                offers,
-                assumed=Assumptions(moved(Assumptions().usd_per_gpu_hour, 8.0)),
-            ),
-            executor=1,
-        )
-    )
-    assert answer is not None
+    assumed = Assumptions(moved(Assumptions().usd_per_gpu_hour, 8.0))
+    job = resolve(Subject("sample", {"name": "blackboard"}))
+    answer = finish(BuyingRun(Question(job, offers, assumed=assumed), executor=1))
     assert printed == json.loads(json.dumps(as_record(answer)))
-    with (folder / "a.csv").open() as file:
-        networks = [row["network"] for row in csv.DictReader(file)]
-    assert networks == [row["network"] for row in printed["networks"]]
+    rows = csv.DictReader((folder / "a.csv").read_text().splitlines())
+    assert [row["network"] for row in rows] == [row["network"] for row in printed["networks"]]
     study = load_study((folder / "a.study.json").read_bytes(), "a.study.json")
     assert len(study.points) == 3 + 3 * len(offers)
     assert load_offers((folder / "a.offers.json").read_bytes(), "a.offers.json") == offers
     # Every point is kept, and asked again nothing is computed.
-    kept = RunLibrary.open(folder / "runs.sqlite")
-    runs = kept.count()
-    assert runs >= len(study.points)
-    assert answered(asked) == printed and kept.count() == runs
+    runs = RunLibrary.open(folder / "runs.sqlite").count
+    before = runs()
+    assert answered(asked) == printed and runs() == before >= len(study.points)
