@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
-from topox_core.cli import rails_cost
+from topox_core.cli.main import main
 from topox_core.economics.caveats import caveats_of, most_gpus
 from topox_core.economics.clusters import (
     CLUSTER_NETWORKS,
@@ -100,8 +99,8 @@ def test_with_whole_switches_the_saving_shrinks_and_at_512_gpus_it_is_a_loss(
 @pytest.mark.parametrize(("gpus", "share"), [(128, 53.1), (256, 34.4), (512, 18.0), (1024, 63.5)])
 def test_dearer_transceivers_change_the_whole_switch_row(gpus, share) -> None:
     question = Question(gpus, V1.changed({"transceiver": {"price_usd": 879}}), WHOLE)
-    saved = question.saving("photonic_rails", "rail_optimized", "cost")
-    assert round(100 * saved, 1) == share
+    saved = 100 * question.saving("photonic_rails", "rail_optimized", "cost")
+    assert round(saved, 1) == share
 
 
 @pytest.mark.parametrize(
@@ -319,11 +318,11 @@ def test_a_patch_panel_leaves_the_fat_tree_of_its_cost_about_a_third_of_the_band
 def test_the_averages_of_figure_10_are_over_the_same_speeds() -> None:
     """Published as averages: OCS over patch panel 1.33, ideal switch over TopoOpt (patch panel) 3.2."""
     names = ("topoopt_ocs", "topoopt_patch_panel", "fat_tree")
-    ocs, panel, tree = (
-        np.array(
+    ocs, panel, tree = np.array(
+        [
             [cluster_bill(name, cluster(gbps), PRICE_SETS["mixnet"]).cost_usd for gbps in SPEEDS]
-        )
-        for name in names
+            for name in names
+        ]
     )
     dearer = ocs / panel
     assert (np.diff(dearer) < 0).all()
@@ -332,9 +331,8 @@ def test_the_averages_of_figure_10_are_over_the_same_speeds() -> None:
 
 
 def test_a_catalogue_at_its_own_speed_is_itself_and_at_another_follows_the_printed_table() -> None:
-    mixnet = PRICE_SETS["mixnet"]
-    assert at_speed(mixnet, 400.0) is mixnet
-    slower = at_speed(mixnet, 200.0)
+    mixnet, slower = (at_speed(PRICE_SETS["mixnet"], gbps) for gbps in (400.0, 200.0))
+    assert mixnet is PRICE_SETS["mixnet"]
     prices = slower.part("transceiver").price_usd, slower.part("packet_switch").port_usd
     assert prices == pytest.approx((239, 374))
     assert slower.part("ocs_port") == mixnet.part("ocs_port")
@@ -391,12 +389,8 @@ def test_a_figure_set_by_hand_is_assumed_and_remembers_what_it_was(figures, told
 
 
 def test_a_file_may_name_a_few_parts_only() -> None:
-    file = {
-        "format": "topox-parts",
-        "version": 1,
-        "based_on": "mixnet",
-        "parts": [{"id": "ocs_port", "price_usd": 300.0}],
-    }
+    price = {"id": "ocs_port", "price_usd": 300.0}
+    file = {"format": "topox-parts", "version": 1, "based_on": "mixnet", "parts": [price]}
     found = load_parts(json.dumps(file).encode(), "mine.parts.json")
     assert found.part("ocs_port").price_usd == 300 and found.part("transceiver").price_usd == 659
 
@@ -431,23 +425,12 @@ def test_a_file_may_name_a_few_parts_only() -> None:
 )
 def test_a_wrong_parts_file_is_one_line(change, says) -> None:
     file = {"format": "topox-parts", "version": 1, **change}
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"mine.parts.json.*{says}") as caught:
         load_parts(json.dumps(file).encode(), "mine.parts.json")
-    assert (
-        str(caught.value).startswith("mine.parts.json")
-        and says in str(caught.value)
-        and "\n" not in str(caught.value)
-    )
+    assert "\n" not in str(caught.value)
 
 
 # The command.
-
-
-def run(*arguments: str) -> int:
-    top = argparse.ArgumentParser()
-    rails_cost.add(top.add_subparsers())
-    options = top.parse_args(["cost", *arguments])
-    return options.run(options)
 
 
 def test_the_command_prints_what_the_networks_cost(capsys, tmp_path) -> None:
@@ -459,12 +442,12 @@ def test_the_command_prints_what_the_networks_cost(capsys, tmp_path) -> None:
         ("--gpus", "1024", "--parts", str(path)): ("photonic_rails", 1024 * (520 + 219)),
     }
     for asked, (network, usd) in known.items():
-        assert run(*asked, "--json") == 0
+        assert main(["rails", "cost", *asked, "--json"]) == 0
         record = json.loads(capsys.readouterr().out)
         assert set(record["fabrics"]) == set(NETWORKS)
         assert record["fabrics"][network]["cost_usd"] == pytest.approx(usd)
-    assert run("--gpus", "512", "--counting", "whole-switches") == 0
-    assert "Photonic rails" in capsys.readouterr().out
+    assert main(["rails", "cost", "--gpus", "8", "--parts", "/nowhere.parts.json"]) == 2
+    assert "/nowhere.parts.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -483,11 +466,6 @@ def test_the_command_prints_what_the_networks_cost(capsys, tmp_path) -> None:
         (lambda: cost_equivalent_gbps(cluster(), V1, "fat_tree"), "must be a network of circuits"),
         (lambda: cost_equivalent_gbps(cluster(), FREE), "any speed"),
         (lambda: load_parts(NAN, "x.parts.json"), "finite"),
-        (lambda: run("--gpus", "12"), "gpus"),
-        (lambda: run("--gpus", "8", "--counting", "fair"), "counting"),
-        (lambda: run("--gpus", "8", "--prices", "cheap"), "prices"),
-        (lambda: run("--gpus", "8", "--pue", "0.5"), "pue"),
-        (lambda: run("--gpus", "8", "--parts", "/nowhere.parts.json"), "/nowhere.parts.json"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(asked, words) -> None:

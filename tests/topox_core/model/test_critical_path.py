@@ -1,13 +1,16 @@
-"""Where the time goes: compute, exposed transfer, dark and waiting along the chain add up to the iteration."""
+"""Where the time goes: shares along the chain, which add up to the iteration, and measures of an execution."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.conftest import long_after, some
+from tests.topox_core.conftest import build
 from tests.topox_core.small_graphs import (
     cluster,
     compute,
@@ -22,6 +25,13 @@ from topox_core.io.exports import task_rows
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
+from topox_core.model.measures import (
+    circuit_lives_ms,
+    covered_ms,
+    measures,
+    port_table,
+    ports_in_use,
+)
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
@@ -34,19 +44,8 @@ def execution(
     lowered = lower(tasks)
     node = np.array([lowered.ids.index(row[0]) for row in rows], np.int32)
     setup, start, end = np.array([row[1:] for row in rows], np.float64).reshape(-1, 3).T
-    zero = np.zeros(len(rows), np.int32)
-    circuits = Circuits(
-        zero,
-        lowered.source[node],
-        lowered.destination[node],
-        zero,
-        zero,
-        setup,
-        start,
-        end,
-        node,
-        setup < start,
-    )
+    zero, ends = np.zeros(len(rows), np.int32), (lowered.source[node], lowered.destination[node])
+    circuits = Circuits(zero, *ends, zero, zero, setup, start, end, node, setup < start)
     begin, done = np.array([times[name] for name in lowered.ids]).T
     return Execution(lowered, cluster(4), begin, done, circuits)
 
@@ -163,3 +162,71 @@ def test_the_exported_critical_tasks_take_the_time_that_the_comparison_shows(nam
         assert compute_ms == pytest.approx(run.breakdown.compute_ms)
         parts = asdict(run.breakdown).values()
         assert sum(parts) == pytest.approx(run.iteration_ms, abs=1e-9)
+
+
+# -- measures ---------------------------------------------------------------------------------------
+
+
+def test_shares_are_of_the_whole_cluster_over_the_whole_iteration(pipeline):
+    now = measures(pipeline)
+    assert (now.makespan_ms, now.circuits_changed) == (37, 4)
+    found = now.device_busy, now.port_carrying, now.port_dark
+    assert found == pytest.approx(((9 + 8 + 16) / (3 * 37), 14 / (6 * 37), 2 / (6 * 37)))
+
+
+def test_a_kept_circuit_lives_from_its_first_use_to_its_last(pipeline):
+    circuits = pipeline.circuits
+    assert sorted(circuit_lives_ms(circuits)) == [3, 3, 6, 6]
+    assert measures(pipeline).mean_life_ms == 4.5
+    # One that stood before the iteration has a life of its own on each port.
+    standing = replace(circuits, changed=np.zeros(len(circuits), bool))
+    assert sorted(circuit_lives_ms(standing)) == [3, 3, 6, 6]
+
+
+def test_tasks_that_share_a_device_are_counted_once():
+    both = build(
+        [("a", "forward", "", 0, 0, 6, []), ("b", "forward", "", 0, 3, 10, [])], [], cluster(1)
+    )
+    assert measures(both).device_busy == 1.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 9)), max_size=25))
+def test_covered_time_is_the_measure_of_the_union(rows):
+    group, start, length = np.array(rows, float).reshape(-1, 3).T
+    cells = {(g, t) for g, s, n in rows for t in range(s, s + n)}
+    assert covered_ms(group.astype(np.int64), start, start + length) == pytest.approx(len(cells))
+
+
+def test_the_critical_chain_has_no_hole_and_ends_with_the_iteration(pipeline):
+    chain = critical_path(pipeline)
+    names = [pipeline.graph.ids[i] for i in chain.nodes]
+    assert names == ["f0s0", "f1s0", "a1", "f1s1", "b1", "f1s2", "B2", "g2", "g1", "u0"]
+    ends = [0, *pipeline.end_ms[chain.nodes]]
+    assert ends[-1] == pipeline.makespan_ms
+    assert chain.begin_ms.tolist() == ends[:-1]
+    # The dark stretch lies on the chain where the port was what held up: from g1's set-up at 31.
+    assert (chain.waits[-2], chain.begin_ms[-2]) == ("port", 31)
+
+
+def test_a_transfer_that_waits_for_its_slot_still_hangs_on_its_predecessor():
+    run = build(
+        [("f", "forward", "", 0, 0, 2.25, []), ("x", "communication", "pp", (0, 1), 3, 5, ["f"])],
+        [(0, 0, 1, 3, 3, 5, "x", False)],
+        cluster(2, slot_ms=1.0),
+    )
+    chain = critical_path(run)
+    assert chain.waits == ("start", "dependency")
+    assert chain.slack_ms[1] == pytest.approx(0.75)
+
+
+def test_ports_in_use_is_exact_between_edges(pipeline):
+    circuits = pipeline.circuits
+    mean = ports_in_use(circuits.start_ms, circuits.end_ms, np.array([0.0, 4, 6, 28, 31, 37]))
+    assert mean == pytest.approx([0, 1, 6 / 22, 1, 0.5])
+
+
+def test_the_port_table_adds_up_to_the_measures(pipeline):
+    table, now = port_table(pipeline), measures(pipeline)
+    assert sum(table["carrying (ms)"]) == pytest.approx(now.port_carrying * 3 * 2 * 37)
+    assert sum(table["dark (ms)"]) == pytest.approx(now.dark_ms)
+    assert sum(table["circuit changes"]) == now.circuits_changed

@@ -1,7 +1,8 @@
-"""Topological order, heads and tails on a clock, load bounds and a heap, each against its definition."""
+"""Compressed rows, topological order, heads and tails on a clock, load bounds and a heap, each against its definition."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil
 
 import networkx as nx
@@ -11,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from topox_core.model.csr import grouped, transposed
+from topox_core.model.csr import (
+    entries_of,
+    flattened,
+    grouped,
+    pointer_of,
+    row_of_entry,
+    row_pointer,
+    transposed,
+)
 from topox_core.model.heap import Heap, pop, push
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails, topological_order
@@ -27,7 +36,7 @@ def graphs(draw: st.DrawFn, cycles: bool = False) -> tuple[int, Edges]:
     return n, [(number[a], number[b]) for a, b in sorted(pairs) if (a != b if cycles else a < b)]
 
 
-def rows(n: int, edges: Edges) -> tuple[NDArray[np.int32], ...]:
+def compressed(n: int, edges: Edges) -> tuple[NDArray[np.int32], ...]:
     """Predecessors and successors in compressed rows."""
     before = np.array([a for a, _ in edges], np.int32)
     after = np.array([b for _, b in edges], np.int32)
@@ -38,7 +47,7 @@ def rows(n: int, edges: Edges) -> tuple[NDArray[np.int32], ...]:
 @given(graphs(cycles=True))
 def test_the_order_leaves_out_what_is_on_or_behind_a_cycle(given_graph: tuple[int, Edges]) -> None:
     n, edges = given_graph
-    pred_ptr, _, succ_ptr, succ_idx = rows(n, edges)
+    pred_ptr, _, succ_ptr, succ_idx = compressed(n, edges)
     order = topological_order(pred_ptr, succ_ptr, succ_idx).tolist()
     graph = nx.DiGraph(edges)
     graph.add_nodes_from(range(n))
@@ -56,7 +65,7 @@ def test_on_a_clock_every_start_is_the_nearest_multiple_that_its_neighbours_allo
     given_graph: tuple[int, Edges], data: st.DataObject
 ) -> None:
     n, edges = given_graph
-    pred_ptr, pred_idx, succ_ptr, succ_idx = rows(n, edges)
+    pred_ptr, pred_idx, succ_ptr, succ_idx = compressed(n, edges)
     order = topological_order(pred_ptr, succ_ptr, succ_idx)
     whole = st.lists(st.integers(0, 9), min_size=n, max_size=n)
     duration = np.array(data.draw(whole), np.int64)
@@ -101,3 +110,50 @@ def test_a_heap_gives_items_by_key_then_by_number(keys: list[int], base: int) ->
         size = push(heap.keys, heap.items, base, size, keys[item], item)
     taken = [pop(heap.keys, heap.items, base, size - i) for i in range(size)]
     assert taken == sorted(range(len(keys)), key=lambda item: (keys[item], item))
+
+
+# -- compressed rows, against lists of lists --------------------------------------------------------
+
+ROWS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
+
+
+@given(ROWS)
+def test_a_pointer_marks_where_each_row_begins(rows: list[list[int]]) -> None:
+    pointer, values = flattened(rows, np.int64)
+    assert [values[a:b].tolist() for a, b in pairwise(pointer.tolist())] == rows
+    assert pointer.tolist() == row_pointer([len(row) for row in rows]).tolist()
+    assert pointer_of(row_of_entry(pointer), len(rows)).tolist() == pointer.tolist()
+
+
+@given(ROWS)
+def test_grouping_puts_the_entries_of_a_row_together_in_the_order_given(
+    rows: list[list[int]],
+) -> None:
+    pointer, values = flattened(rows, np.int64)
+    order = np.random.default_rng(len(values)).permutation(len(values))
+    again, shuffled = grouped(row_of_entry(pointer)[order], values[order], len(rows))
+    assert again.tolist() == pointer.tolist()
+    for first, last in pairwise(pointer.tolist()):
+        given_order = [int(values[e]) for e in order if first <= e < last]
+        assert shuffled[first:last].tolist() == given_order
+
+
+@given(ROWS)
+def test_transposing_twice_gives_the_same_edges(rows: list[list[int]]) -> None:
+    rows = [sorted(row) for row in rows]
+    pointer, column = flattened(rows, np.int32)
+    by_column, row = transposed(pointer, column, 10)
+    back = transposed(by_column, row, len(rows))
+    assert [part.tolist() for part in back] == [pointer.tolist(), column.tolist()]
+    edges = sorted((r, c) for r, columns in enumerate(rows) for c in columns)
+    assert sorted(zip(row.tolist(), row_of_entry(by_column).tolist(), strict=True)) == edges
+
+
+@given(ROWS, st.data())
+def test_entries_of_chosen_rows_come_one_row_after_another(
+    rows: list[list[int]], data: st.DataObject
+) -> None:
+    pointer, values = flattened(rows, np.int64)
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6)) if rows else []
+    entries = entries_of(pointer, np.array(chosen, np.int64))
+    assert values[entries].tolist() == [value for r in chosen for value in rows[r]]

@@ -1,13 +1,22 @@
-"""The table of Who is right: sides, leads, plans of longer delays, and claims judged by what they count."""
+"""Who is right: sides, leads, plans of longer delays, claims judged by what they count, and the six studies run in turn."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from benchmarks.document_parts import part_of
+from benchmarks.who_is_right_page import computed, job_part
+from topox_core.cli.main import main
+from topox_core.library.run_library import RunLibrary
 from topox_core.rivals.cells import Cell, cells_of
 from topox_core.rivals.claims import CLAIMS, argument, crossings, tried
 from topox_core.rivals.jobs import study_of_job
-from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.rivals.rivals_run import RivalsRun, known_results
+from topox_core.runs.run import finish
+from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
 
 
 def cell(delay_ms: float = 1.0, unchanged: tuple[str, ...] = (), **times: float) -> Cell:
@@ -45,15 +54,13 @@ def test_a_side_wins_by_more_than_two_percent(times: dict[str, float], side: str
 
 
 def test_the_fastest_of_equal_fabrics_is_the_simplest() -> None:
-    assert cell(static=100.0, scheduled=99.5).fastest == "static"
-    won = cell(static=100.0, scheduled=90.0)
-    assert (won.fastest, won.lead) == ("scheduled", pytest.approx(0.1))
+    even, won = (cell(static=100.0, scheduled=ms) for ms in (99.5, 90.0))
+    assert (even.fastest, won.fastest, won.lead) == ("static", "scheduled", pytest.approx(0.1))
 
 
 def test_a_controller_that_changes_nothing_is_a_fixed_network() -> None:
     one = cell(static=100.0, scheduled=80.0, reactive=200.0, unchanged=("scheduled",))
-    assert one.side == "fixed"
-    assert one.lead == pytest.approx(0.6)
+    assert (one.side, one.lead) == ("fixed", pytest.approx(0.6))
 
 
 def test_a_plan_for_a_longer_delay_is_carried_out_at_the_shorter_ones() -> None:
@@ -104,3 +111,49 @@ def test_iterations_a_dollar_count_price_and_time() -> None:
     times, dollars = {"fat_tree": 100.0, "regional": 80.0}, {"fat_tree": 3.0, "regional": 2.0}
     found = tried(claim("regional-100"), [Cell("experts", 2, 100.0, 1.0, times, dollars)])
     assert (found.middle, found.verdict) == (pytest.approx(100 / 80 * 3 / 2), "match")
+
+
+# -- the studies, one after the other ---------------------------------------------------------------
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "who-is-right.md"
+
+
+@pytest.mark.long
+def test_a_cancelled_run_keeps_what_it_has(tmp_path: Path) -> None:
+    library = RunLibrary.open(tmp_path / "runs.sqlite")
+    run = RivalsRun(library, 1, ("serving", "pipeline"))
+    while run.running and not run.progress.done:
+        run.poll()
+    run.cancel()
+    done = sum(one.done for one in run.result().values())
+    assert not run.running and done > 0
+    assert sum(one.done for one in known_results(library).values()) >= done
+
+
+def test_a_job_nobody_knows_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "rivals", "--jobs", "dense,sparse"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--jobs: must be one of dense, experts" in line
+
+
+@pytest.mark.long
+def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "runs.sqlite"
+    library = RunLibrary.open(path)
+    alone = finish(StudyRun(plan_of(study_of_job("serving")), library, 2))
+    together = RivalsRun(library, 2, ("serving",))
+    assert not together.running
+    assert together.result()["serving"].rows == alone.rows
+    given = ["study", "rivals", "--jobs", "serving", "--library", str(path), "--json"]
+    assert main(given) == 0
+    assert len(json.loads(capsys.readouterr().out)["cells"]) == 36
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("job", ["pipeline", "serving"])
+def test_the_document_is_what_a_run_gives(job: str) -> None:
+    """If it is not: python -m benchmarks.who_is_right_page --document docs/who-is-right.md."""
+    cells = computed((job,))
+    assert part_of(DOCUMENT.read_text(encoding="utf-8"), job) == job_part(cells, job)

@@ -1,32 +1,38 @@
-"""A demand matrix over parallel switches: never below the bounds, near the optimum, and served in full."""
+"""A demand matrix over parallel switches: its file, its matchings, and plans near the optimum that serve it in full."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Callable
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.conftest import examples
 from tests.topox_core.demand.exact_plan import exact_ms
 from topox_core.check.demand import check_demand_plan
 from topox_core.demand.bounds import lower_bound
-from topox_core.demand.demand_file import plan_record
+from topox_core.demand.decomposition import evened, extended, few_matchings, peeled
+from topox_core.demand.demand_file import plan_file, plan_record, read_demand
+from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_assignment
 from topox_core.demand.planning import METHODS, plan_demand
 from topox_core.errors import InputError
 
 D4 = np.array([[0, 6, 2, 1], [3, 0, 5, 0], [1, 2, 0, 4], [5, 0, 1, 0]], np.float64)
+cells = st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.5, 7.0])
 matrices = st.integers(1, 6).flatmap(
-    lambda n: st.lists(
-        st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.5, 7.0]), min_size=n * n, max_size=n * n
-    ).map(lambda cells: np.array(cells).reshape(n, n))
+    lambda n: arrays(float, (n, n), elements=cells, fill=st.nothing())
 )
 
 
 @pytest.mark.parametrize(
-    ("switches", "delay_ms", "few", "bound", "peeled", "shared"),
+    ("switches", "delay_ms", "few", "bound", "in_order", "shared"),
     [
         (1, 0.0, 10, 9, 9, 9),
         (1, 0.5, 11.5, 10.5, 11, 11),
@@ -39,13 +45,10 @@ matrices = st.integers(1, 6).flatmap(
     ],
 )
 def test_a_matrix_of_four_lines_takes_what_was_computed_beforehand(
-    switches: int, delay_ms: float, few: float, bound: float, peeled: float, shared: float
+    switches: int, delay_ms: float, few: float, bound: float, in_order: float, shared: float
 ) -> None:
-    times = {
-        name: plan_demand(D4, switches, delay_ms, method=name).makespan_ms
-        for name in ("few", "peeled", "shared")
-    }
-    assert times == pytest.approx({"few": few, "peeled": peeled, "shared": shared})
+    plans = [plan_demand(D4, switches, delay_ms, method=one) for one in ("few", "peeled", "shared")]
+    assert [plan.makespan_ms for plan in plans] == pytest.approx([few, in_order, shared])
     assert lower_bound(D4, switches, delay_ms).ms == pytest.approx(bound)
 
 
@@ -79,8 +82,10 @@ def test_without_delay_one_switch_needs_as_long_as_the_fullest_line(demand: np.n
 def test_a_first_configuration_that_stands_already_never_costs_time(
     demand: np.ndarray, switches: int, delay: float
 ) -> None:
-    paid = plan_demand(demand, switches, delay, method="peeled").makespan_ms
-    free = plan_demand(demand, switches, delay, method="peeled", first_free=True).makespan_ms
+    paid, free = (
+        plan_demand(demand, switches, delay, method="peeled", first_free=one).makespan_ms
+        for one in (False, True)
+    )
     assert free == pytest.approx(max(0.0, paid - delay) if demand.any() else 0.0)
 
 
@@ -147,3 +152,93 @@ def test_what_cannot_be_planned_is_refused_in_one_line(
     given = {"switches": 2, "delay_ms": 0.5} | settings
     with pytest.raises(InputError, match=words.replace("(", r"\(").replace(")", r"\)")):
         plan_demand(demand, given.pop("switches"), given.pop("delay_ms"), **given)
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["0,2.5\n1e1,0\n", "0;2.5\n10;0", "\ufeff0\t2.5\r\n\r\n10\t0\r\n", ",2.5\n10,\n"]
+)
+def test_numbers_in_rows_are_read(text: str) -> None:
+    assert read_demand(text.encode(), "d.csv").tolist() == [[0, 2.5], [10, 0]]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "d.csv: is empty"),
+        (b" \n;;\n", "d.csv: is empty"),
+        (b"0,1\n2,x\n", "d.csv, row 2, column 2: must be a time from 0 to 1e+12 ms (got 'x')"),
+        (b"0,-1\n2,0\n", "d.csv, row 1, column 2: must be a time from 0"),
+        (b"0,nan\n2,0\n", "row 1, column 2"),
+        (b"0,inf\n2,0\n", "row 1, column 2"),
+        (b"0,1\n2,0,3\n", "d.csv, row 2: has 3 cells where the first row has 2"),
+        (b"0,1\n", "must be a square matrix (got 1 rows of 2)"),
+        (b"0\n" * 300, "has more than 256 rows"),
+        (b",".join([b"1"] * 300), "has 300 cells (limit 256)"),
+        (b'0,"1\n2,0', "cannot be read as a table"),
+        (b"\xff\xfe0\n", "UTF-16"),
+        (b"0,1\n\xff,0\n", "is not UTF-8"),
+    ],
+)
+def test_what_is_no_matrix_is_refused_in_one_line(data: bytes, words: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_demand(data, "d.csv")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_plan_s_files_say_the_same() -> None:
+    demand = np.array([[0.0, 3.0], [1.0, 0.0]])
+    plan, bound = plan_demand(demand, 2, 0.5, first_free=True), lower_bound(demand, 2, 0.5, True)
+    record = json.loads(plan_file(plan, bound, "plan.json"))
+    assert check_demand_plan(demand, record).ok
+    rows = list(csv.DictReader(io.StringIO(plan_file(plan, bound, "plan.csv.gz").decode())))
+    assert max(float(row["end_ms"]) for row in rows) == record["makespan_ms"]
+    assert {row["setup_ms"] for row in rows if row["configuration"] == "1"} == {"0.0"}
+
+
+# -- matchings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_matchings_are_the_heaviest_and_the_least_narrow_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 1 + seed % 6
+    weight = rng.integers(0, 6, (n, n)).astype(float)
+    every = [np.array(order) for order in permutations(range(n))]
+    lines = np.arange(n)
+    column = heaviest_assignment(weight)
+    assert sorted(column) == list(range(n))
+    assert weight[lines, column].sum() == max(weight[lines, order].sum() for order in every)
+    even = evened(weight + np.eye(n))
+    column, value = bottleneck_matching(even, np.full(n, -1, np.int32))
+    widest = max(even[lines, order].min() for order in every)
+    assert even[lines, column].min() == pytest.approx(widest) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_there_are_as_many_matchings_as_the_fullest_line_has_entries(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    demand = rng.random((12, 12)) * (rng.random((12, 12)) < 0.4)
+    there = demand > 0
+    matchings = few_matchings(demand)
+    assert len(matchings) == max(there.sum(axis=0).max(), there.sum(axis=1).max())
+    pairs = [pair for one in matchings for pair in one]
+    assert sorted(pairs) == [tuple(pair) for pair in np.argwhere(there).tolist()]
+    for short, longer in zip(matchings, extended(demand, matchings), strict=True):
+        assert set(short) <= set(longer)
+        assert all(len({pair[side] for pair in longer}) == len(longer) for side in (0, 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_peeled_matrix_adds_up_to_at_least_itself(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    demand = rng.random((9, 9)) * (rng.random((9, 9)) < 0.5)
+    even = evened(demand)
+    assert np.allclose(even.sum(axis=0), even.sum(axis=1))
+    sent = np.zeros_like(demand)
+    for one in peeled(demand):
+        sent[tuple(zip(*one.circuits, strict=True))] += one.weight_ms
+    assert (demand - 1e-9 <= sent).all() and (sent <= even + 1e-9).all()
