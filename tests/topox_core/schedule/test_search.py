@@ -1,6 +1,8 @@
-"""Local search: repeatable, never worse, its schedules keep every rule, and circuit changes are counted right."""
+"""List scheduling and local search: repeatable, never worse, their schedules keep every rule, and what they hold is counted right."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from topox_core.check.checker import check
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.assignment import changed_rows
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.generation.list_scheduler import RULES, Generator
+from topox_core.schedule.kernels.slots import book, first_free, nothing_held
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
@@ -34,6 +38,7 @@ FABRICS = (
     Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2),
 )
 # Drawn per slot; on continuous time; on continuous time with 2 slots of dark.
+SHARED = Fabric(servers=4, shares=True)
 CIRCUITS = ((False, 0), (True, 0), (True, 2))
 by_kind = pytest.mark.parametrize("kind", [LocalSearch, SuccessiveHalving])
 
@@ -76,7 +81,7 @@ def test_the_same_seed_and_number_of_candidates_give_the_same_plan_in_however_ma
 def test_plans_never_become_worse_and_keep_every_rule(kind, circuits):
     continuous, _ = circuits
     # Shared circuits are drawn per slot.
-    fabrics = FABRICS if continuous else (*FABRICS, Fabric(servers=4, shares=True))
+    fabrics = FABRICS if continuous else (*FABRICS, SHARED)
     for seed in range(12):
         fabric = fabrics[seed % len(fabrics)]
         problem = random_problem(seed, fabric, tasks=30, ticks_per_slot=1 + seed % 3, density=0.08)
@@ -139,3 +144,79 @@ def test_at_the_bound_the_search_goes_on_while_circuits_still_change():
     in_turn = planner.ports.serially(np.arange(6, dtype=np.int32), "in turn")
     assert (in_turn.makespan, in_turn.changes) == (6, 5)
     assert searched(planner, in_turn, 0, 300).cost == (6, 1)
+
+
+# List scheduling.
+
+
+def generator(problem) -> Generator:
+    return Generator.of(problem, best_bound(problem, 0).ticks)
+
+
+@pytest.mark.parametrize("fabric", (*FABRICS, SHARED), ids=str)
+@pytest.mark.parametrize("ticks_per_slot", [1, 4])
+def test_both_schemes_keep_every_rule_and_improvement_never_makes_a_schedule_longer(
+    fabric, ticks_per_slot
+):
+    for seed in range(8):
+        problem = random_problem(seed, fabric, 40, ticks_per_slot, density=0.08)
+        made = generator(problem)
+        for name in RULES:
+            rank = made.rule(name)
+            serial, parallel = made.serially(rank), made.in_parallel(rank)
+            better = made.improved(*serial, 0)
+            assert better[1] <= serial[1]
+            for start, end in (serial, parallel, better):
+                assert violation(problem, start) is None, (seed, name)
+                assert end == makespan(problem, start)
+        behind, length = made.serially(made.rule("LST"), backwards=True)
+        # The grid is symmetric about a slot boundary.
+        end = -(-length // ticks_per_slot) * ticks_per_slot
+        assert violation(problem, end - behind - problem.duration) is None
+
+
+def test_the_horizon_grows_until_the_schedule_fits():
+    problem = random_problem(1, FABRICS[0], tasks=40, longest=9)
+    short = Generator.of(problem, 0)
+    assert short.serially(short.rule("LST"))[1] == generator(problem).serially(short.rule("LST"))[1]
+
+
+@pytest.mark.parametrize("fabric", (*FABRICS, SHARED), ids=str)
+@pytest.mark.parametrize("longest", [5, 90, 200])
+def test_devices_booked_as_rows_of_slots_give_the_schedules_of_devices_booked_by_time(
+    fabric, longest
+):
+    for seed in range(4):
+        problem = random_problem(seed, fabric, tasks=40, longest=longest, density=0.08)
+        made = generator(problem)
+        assert made.tasks.in_slots == (not fabric.shares)
+        by_time = replace(
+            made,
+            tasks=made.tasks._replace(in_slots=False),
+            back=made.back._replace(in_slots=False),
+        )
+        for backwards in (False, True):
+            ours, ours_end = made.serially(made.rule("LST"), backwards)
+            theirs, theirs_end = by_time.serially(made.rule("LST"), backwards)
+            assert (ours.tolist(), ours_end) == (theirs.tolist(), theirs_end)
+
+
+HORIZON = 300
+
+
+@pytest.mark.parametrize("capacity", [(1, 1, 1), (1, 2, 3), (4, 5, 8), (7, 1, 2)])
+@pytest.mark.parametrize("longest", [4, 64, 130])
+def test_booking_where_the_first_free_stretch_is_keeps_the_counts_of_every_slot(capacity, longest):
+    random, every_row = np.random.default_rng(sum(capacity) + longest), np.arange(3, dtype=np.int32)
+    held = nothing_held(np.array(capacity, np.int32), HORIZON)
+    count = np.zeros((3, HORIZON), int)
+    for _ in range(200):
+        slots, first = int(random.integers(1, longest + 1)), int(random.integers(0, HORIZON))
+        lo, hi = sorted(random.choice(4, 2, replace=False).tolist())
+        free = (capacity[lo:hi] > count[lo:hi].T).all(axis=1)
+        tried = (s for s in range(first, HORIZON - slots + 1) if free[s : s + slots].all())
+        s = first_free(held.bits, every_row, lo, hi, first, slots, HORIZON)
+        assert s == next(tried, -1)
+        for row in range(lo, hi) if s >= 0 else ():
+            book(held.bits, row, held.digits[row], s, slots)
+            count[row, s : s + slots] += 1
