@@ -101,13 +101,6 @@ def test_a_bound_that_rose_beside_a_schedule_is_not_put_down_to_who_found_the_sc
     assert (schedule.moved, schedule.family) == ("schedule", "rules"), "found on the way to a bound"
 
 
-def test_the_band_lies_between_a_falling_and_a_rising_line_that_both_run_to_now():
-    bound, best, *marks = search(LONG, 10.0, LIGHT).data
-    assert list(best.y) == sorted(best.y, reverse=True) and list(bound.y) == sorted(bound.y)
-    assert best.x[-1] == bound.x[-1] == 10.0
-    assert len({mark.marker.symbol for mark in marks}) == len(marks) == 4, "a shape a family"
-
-
 def test_a_search_of_thousands_of_steps_stays_small_and_keeps_its_last():
     steps = [point(0.01 * k, 5000.0 - k, 100.0, "local search") for k in range(1, 3000)]
     figure = search(steps, 30.0, LIGHT)

@@ -15,7 +15,7 @@ from topox_core.figures.parallel_axes import (
     Upright,
     inside,
 )
-from topox_core.figures.pareto_front import Cloud, drawn_points, pareto_front
+from topox_core.figures.pareto_front import Cloud, drawn_points
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
 from topox_core.figures.study_heat_map import HeatMap, heat_legend, heat_map
 from topox_core.figures.study_lines import seed_lines
@@ -135,16 +135,6 @@ def cloud(n: int = 300) -> Cloud:
         tuple(f"run {k}" for k in range(n)),
         tuple(range(n)),
     )
-
-
-def test_the_front_is_a_step_line_with_names_and_the_rest_is_faint() -> None:
-    picture = cloud()
-    figure = pareto_front(picture, LIGHT, best=picture.steps[1])
-    steps, beaten, front = figure.data
-    assert list(steps.x) == sorted(steps.x) and list(steps.y) == sorted(steps.y, reverse=True)
-    assert len(beaten.x) + len(front.x) == 300
-    assert f"<b>run {picture.steps[1]}</b>" in [mark.text for mark in figure.layout.annotations]
-    assert {one[0] for one in front.customdata} == set(picture.steps)
 
 
 def test_of_many_points_the_front_is_drawn_whole_and_the_rest_evenly_from_first_to_last() -> None:

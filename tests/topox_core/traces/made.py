@@ -30,6 +30,7 @@ NCCL_NAMES = {
 
 
 SCOPE = "record_param_comms"
+GPU = 0  # in place of a thread of the host
 
 
 @dataclass(frozen=True)
@@ -206,15 +207,10 @@ class _Writer:
         world = style.world or len(self._program)
         info: dict[str, Any] = {"backend": "nccl", "rank": self._rank, "world_size": world}
         if style.groups:
-            known = {
-                (op.group, op.description, op.ranks)
-                for ops in self._program.values()
-                for op in ops
-                if isinstance(op, Call) and self._rank in op.ranks
-            }
+            calls = (op for op in self._program[self._rank] if isinstance(op, Call))
             info["pg_config"] = [
                 {"pg_name": name, "pg_desc": words, "ranks": list(ranks)}
-                for name, words, ranks in sorted(known)
+                for name, words, ranks in sorted({(c.group, c.description, c.ranks) for c in calls})
             ]
         record = {
             "schemaVersion": 1,
@@ -236,7 +232,7 @@ class _Writer:
                 self._wait(op, known.get(op.key))
             elif isinstance(op, Batch):
                 for part in op.parts:
-                    self._event("cpu_op", SCOPE, self._now, 4.0, args=self._transfer_meta(part))
+                    self._event("cpu_op", SCOPE, self._now, 4.0, args=self._meta(part))
                     self._runtime("cudaStreamWaitEvent", 1.0)
                     self._now += 4.0
                 correlation = self._runtime("cudaLaunchKernelExC", 2.0)
@@ -246,14 +242,11 @@ class _Writer:
                 known[op.key] = self._post(op, span, shared)
 
     def _kernel(self, op: Kernel, span: tuple[float, float], shared: int | None) -> None:
-        begin = self._now
-        parts = np.linspace(span[0], span[1], self._style.split + 1)
-        thread = 2 if op.phase == "backward" else 1
-        for low, high in itertools.pairwise(parts):
-            correlation = (
-                self._runtime("cudaLaunchKernel", 1.0, thread) if shared is None else shared
-            )
-            self._activity("gemm", op.stream, (float(low), float(high)), correlation)
+        begin, thread = self._now, 2 if op.phase == "backward" else 1
+        parts = np.linspace(*span, self._style.split + 1).tolist()
+        for part in itertools.pairwise(parts):
+            correlation = shared or self._runtime("cudaLaunchKernel", 1.0, thread)
+            self._activity("gemm", op.stream, part, correlation)
         if op.phase == "update":
             self._event(
                 "user_annotation", "Optimizer.step#Adam.step", begin - 0.5, self._now - begin
@@ -271,7 +264,7 @@ class _Writer:
         self, op: Call | Transfer, span: tuple[float, float], shared: int | None
     ) -> tuple[int, int, float]:
         style, begin = self._style, self._now
-        meta = self._meta(op) if isinstance(op, Call) else self._transfer_meta(op)
+        meta = self._meta(op)
         group = tuple(sorted(op.ranks)) if isinstance(op, Call) else (op.source, op.destination)
         number = self._numbers[group] = self._numbers[group] + 1
         if style.seq or style.waits == "seq":
@@ -281,16 +274,15 @@ class _Writer:
         self._now += 1.0
         self._runtime("cudaEventRecord", 1.0)
         self._runtime("cudaStreamWaitEvent", 1.0)  # orders the communication behind the computing
-        correlation = self._runtime("cudaLaunchKernelExC", 2.0) if shared is None else shared
+        correlation = shared or self._runtime("cudaLaunchKernelExC", 2.0)
         self._now += 1.0
         recorded = self._runtime("cudaEventRecord", 1.0)
-        name = f"ncclDevKernel_{type(op).__name__ if isinstance(op, Transfer) else op.kind}(ncclDevComm*)"
-        if isinstance(op, Transfer) or op.kind == "all_to_all":
-            name = "ncclDevKernel_SendRecv(ncclDevComm*)"
-        elif style.metadata == "none":
-            name = f"ncclDevKernel_{op.kind.title().replace('_', '')}_Sum_f32_RING_LL"
+        name = "SendRecv(ncclDevComm*)"
+        if isinstance(op, Call) and op.kind != "all_to_all":
+            plain = f"{op.kind.title().replace('_', '')}_Sum_f32_RING_LL"
+            name = plain if style.metadata == "none" else f"{op.kind}(ncclDevComm*)"
         in_kernel = meta if style.metadata == "kernel" else {}
-        self._activity(name, op.stream, span, correlation, in_kernel)
+        self._activity(f"ncclDevKernel_{name}", op.stream, span, correlation, in_kernel)
         shapes = {
             "Input Dims": [[meta["In msg nelems"]], []],
             "Input type": ["unsigned char", ""],
@@ -327,7 +319,19 @@ class _Writer:
             )
         self._event("cpu_op", SCOPE, begin, self._now - begin, args=meta)
 
-    def _meta(self, op: Call) -> dict[str, Any]:
+    def _meta(self, op: Call | Transfer) -> dict[str, Any]:
+        if isinstance(op, Transfer):
+            sends = op.source == self._rank
+            return {
+                "Collective name": "send" if sends else "recv",
+                "dtype": "Byte",
+                "In msg nelems": op.size_bytes,
+                "Out msg nelems": op.size_bytes,
+                "Group size": 2,
+                "Process Group Name": "pp",
+                "Process Group Description": "undefined",
+                ("Dst Rank" if sends else "Src Rank"): op.destination if sends else op.source,
+            }
         whole, share = op.size_bytes, op.size_bytes // len(op.ranks)
         into = {"all_gather": share, "barrier": 0}.get(op.kind, whole)
         out = {"reduce_scatter": share, "barrier": 0}.get(op.kind, whole)
@@ -341,19 +345,6 @@ class _Writer:
             "Process Group Description": op.description,
             "Process Group Ranks": f"[{', '.join(map(str, op.ranks))}]",
             "In split size": f"[{', '.join(map(str, op.splits))}]",
-        }
-
-    def _transfer_meta(self, op: Transfer) -> dict[str, Any]:
-        sends = op.source == self._rank
-        return {
-            "Collective name": "send" if sends else "recv",
-            "dtype": "Byte",
-            "In msg nelems": op.size_bytes,
-            "Out msg nelems": op.size_bytes,
-            "Group size": 2,
-            "Process Group Name": "pp",
-            "Process Group Description": "undefined",
-            ("Dst Rank" if sends else "Src Rank"): op.destination if sends else op.source,
         }
 
     def _runtime(self, name: str, lasts: float, thread: int = 1) -> int:
@@ -370,11 +361,11 @@ class _Writer:
         stream: int,
         span: tuple[float, float],
         correlation: int,
-        args: dict[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
     ) -> None:
         own = {"stream": stream, "correlation": correlation, **(args or {})}
         begin, end = (self._late_us + time for time in span)
-        self._gpu.append(self._record("kernel", name, begin, end - begin, 0, own))
+        self._event("kernel", name, begin, end - begin, GPU, own)
 
     def _event(
         self,
@@ -383,30 +374,20 @@ class _Writer:
         begin: float,
         lasts: float,
         thread: int = 1,
-        args: dict[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
     ) -> None:
-        self._host.append(self._record(category, name, begin, lasts, thread, args or {}))
-
-    def _record(
-        self,
-        category: str,
-        name: str,
-        begin: float,
-        lasts: float,
-        thread: int,
-        args: dict[str, Any],
-    ) -> dict[str, Any]:
-        low = round(begin + self._zero, 3)
-        return {
+        given = dict(args or {})
+        event = {
             "ph": "X",
             "cat": category,
             "name": name,
-            "pid": 0 if thread == 0 else 4_000,
-            "tid": args.get("stream", 0) if thread == 0 else thread,
-            "ts": low,
+            "pid": 0 if thread == GPU else 4_000,
+            "tid": given["stream"] if thread == GPU else thread,
+            "ts": round(begin + self._zero, 3),
             "dur": round(lasts, 3),
-            "args": args,
+            "args": given,
         }
+        (self._gpu if thread == GPU else self._host).append(event)
 
 
 def pipeline_and_data(microbatches: int = 4) -> dict[int, list[Op]]:

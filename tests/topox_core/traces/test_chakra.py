@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -83,14 +84,13 @@ def wire(*nodes: bytes) -> bytes:
 
 def test_a_ring_whose_receives_follow_its_sends_has_no_circle() -> None:
     """Each rank sends, then receives, then computes: waiting for both ends would be a circle."""
-    files = []
+    files, sent = [], {"comm_tag": 1, "comm_size": 50_000_000}
     for rank in range(4):
-        after, before = (rank + 1) % 4, (rank - 1) % 4
-        send = {"comm_src": rank, "comm_dst": after, "comm_tag": 1, "comm_size": 50_000_000}
-        receive = {"comm_src": before, "comm_dst": rank, "comm_tag": 1, "comm_size": 50_000_000}
         nodes = wire(
-            node_bytes(0, "s", SEND, [], 0, send),
-            node_bytes(1, "r", RECEIVE, [0], 0, receive),
+            node_bytes(0, "s", SEND, [], 0, {"comm_src": rank, "comm_dst": (rank + 1) % 4, **sent}),
+            node_bytes(
+                1, "r", RECEIVE, [0], 0, {"comm_src": (rank - 1) % 4, "comm_dst": rank, **sent}
+            ),
             node_bytes(2, "c", COMPUTE, [1], 1_000, {}),
         )
         files.append(Source.of_bytes(f"ring.{rank}.et", nodes))
@@ -171,9 +171,8 @@ def test_json_is_read_whatever_its_keys_look_like() -> None:
     ],
 )
 def test_what_is_wrong_is_told_in_a_line(nodes: bytes, line: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=re.escape(line)):
         import_chakra([Source.of_bytes("x.0.et", nodes)], ImportSettings(), {"1": (0, 1)})
-    assert line in str(error.value)
 
 
 def test_a_send_without_a_receive_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -77,9 +78,8 @@ def test_ticks_may_be_microseconds_and_models_all_on_the_network() -> None:
     ],
 )
 def test_what_is_wrong_is_told_in_a_line(data: bytes, line: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=re.escape(line)):
         expanded(data)
-    assert line in str(error.value)
 
 
 NETWORK = b"""# two dimensions
@@ -123,11 +123,10 @@ def test_a_network_is_a_cluster() -> None:
     ],
 )
 def test_what_is_wrong_with_a_network_is_told_in_a_line(data: bytes, line: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=re.escape(line)):
         read_network(
             Source.of_bytes("net.yml", data), **({"optical": 1} if b"Ring,Ring" in data else {})
         )
-    assert line in str(error.value)
 
 
 def test_the_command_knows_both_by_their_content(

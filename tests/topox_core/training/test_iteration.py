@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -202,9 +203,8 @@ def test_a_stage_s_layers_and_weights_are_those_of_the_model(job: Job) -> None:
     ],
 )
 def test_a_job_that_cannot_be_is_refused_by_field(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError) as wrong:
+    with pytest.raises(InputError, match=re.escape(said)):
         R1.changed(**changes)
-    assert said in str(wrong.value)
 
 
 @given(jobs())
