@@ -22,8 +22,18 @@ from topox_core.labs.generators.windows import windows
 from topox_core.tdm.model.jobs_file import dump_jobs
 
 # What every lab runs with (docs/labs.md), as options of the commands.
-LESSON = ("--clock", "slots", "--switching", "planned", "--tick-ms", "slot", "--rings", "1")
-LESSON += ("--algorithm", "default")
+LESSON = [
+    "--clock",
+    "slots",
+    "--switching",
+    "planned",
+    "--tick-ms",
+    "slot",
+    "--rings",
+    "1",
+    "--algorithm",
+    "default",
+]
 EACH = pytest.mark.parametrize("seed", long_after(1, range(4)))
 
 

@@ -1,9 +1,11 @@
-"""What a lecturer gets of a class: statistics without names, sheets of paper, and the commands."""
+"""What a lecturer gets of a class: statistics without names, the projector, sheets of paper, and the commands."""
 
 from __future__ import annotations
 
 import json
 import re
+from itertools import product
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,15 +14,20 @@ from tests.real_inputs import ROOT
 from tests.topox_core.labs.test_answers import hand_in, rows_of
 from tests.topox_core.labs.test_labs import BYTES
 from topox_core.cli.main import main
+from topox_core.errors import InputError
 from topox_core.labs.draws import seed_of
-from topox_core.labs.keys import key_of
+from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab_file import load_lab
+from topox_core.labs.paper_figures import answer_grid, given_figure
+from topox_core.labs.presentation import START, planned_until, slides
 from topox_core.labs.statistics import histogram, lab_statistics
 from topox_core.labs.student import begin, lock
+from topox_core.labs.tally import MOST_VOTES, counted_statistics, read_called_out
 from topox_core.labs.validation import validate
 from topox_core.labs.worksheet import check_digits, worksheets
 
 LAB = LABS["six-tasks"]
+EACH = pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
 
 
 def predicted(student: str, first: str, second: str = ""):
@@ -43,8 +50,7 @@ def test_shares_before_and_after_the_discussion() -> None:
 )
 def test_the_share_that_is_right_says_what_to_do(right: int, said: str) -> None:
     every = [predicted(f"s{k}", "x" if k < right else "both") for k in range(4)]
-    one = next(one for one in lab_statistics(LAB, every) if one.question == "P2")
-    assert said in one.advice()
+    assert said in next(one.advice() for one in lab_statistics(LAB, every) if one.question == "P2")
 
 
 def test_numbers_of_several_seeds_are_times_the_truth() -> None:
@@ -66,10 +72,66 @@ def test_a_histogram_counts_everybody_and_hides_a_handful() -> None:
     assert (histogram((1, 2, 3, 4)), len(histogram((5.0,) * 6))) == ((), 1)
 
 
+# -- the projector ----------------------------------------------------------------------------------
+
+
+@EACH
+def test_next_shows_every_question_then_its_tally_then_its_reveal(lab) -> None:
+    every = [(one.place, one.show) for one in slides(lab)]
+    assert every[0][0] == START and len(set(every)) == len(every)
+    asked = [one for one in every if one[0] in {question.id for question in lab.questions}]
+    assert asked == [
+        (question.id, show)
+        for question in lab.questions
+        for show in ("ask", "tally", "reveal")
+        if show != "tally" or question.stage != "explain"
+    ]
+    asks_nothing = [one.id for one in lab.screens if not one.questions]
+    assert [place for place, _ in every if place in asks_nothing] == asks_nothing
+
+
+@EACH
+def test_a_plan_never_runs_backwards(lab) -> None:
+    asked = [one for one in slides(lab) if one.show == "ask"]
+    known = [until for one in asked if (until := planned_until(lab, one)) is not None]
+    assert known == sorted(known) and known[-1] <= lab.minutes
+
+
+def test_hands_are_counted_before_and_after_the_discussion() -> None:
+    question = LAB.question("P2")  # seed 0: y goes first
+    one = counted_statistics(LAB, question, {"x": 6, "y": 4}, {"x": 2, "y": 8})
+    assert (one.count, one.right, one.right_again) == (10, 0.4, 0.8)
+    assert one.options == (("x", 6), ("y", 4), ("either", 0), ("both", 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "votes"),
+    [
+        ("9", {9: 1}),
+        ("9, 10 x5, 12x3", {9: 1, 10: 5, 12: 3}),
+        ("9 10×5; 9", {9: 2, 10: 5}),
+        ("10,4 x2, 10.4", {10: 3}),  # decimal comma; rounded to the digits that are asked for
+        ("", {}),
+    ],
+)
+def test_numbers_called_out_are_read_with_how_many_said_them(text: str, votes: dict) -> None:
+    question = LAB.question("P1")
+    assert read_called_out(LAB, question, text) == votes
+    assert counted_statistics(LAB, question, votes).count == sum(votes.values())
+
+
+@pytest.mark.parametrize(
+    "text", ["nine", "9 x", "9 x99999", f"9 x{MOST_VOTES + 1}", "nan", "9 xx2"]
+)
+def test_what_is_no_number_is_named(text: str) -> None:
+    with pytest.raises(InputError):
+        read_called_out(LAB, LAB.question("P1"), text)
+
+
 # -- paper ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
+@EACH
 def test_a_sheet_has_two_pages_a_student_and_no_key(lab) -> None:
     html = worksheets(lab, [("Ann <b>", 1), ("", 2)])
     assert html.count("<section") == html.count("</section>") == 4
@@ -81,6 +143,38 @@ def test_a_sheet_has_two_pages_a_student_and_no_key(lab) -> None:
     assert keyed.count("<section") == 6
     if lab.id == "bandwidth-tax":  # a key like no other number
         assert ("1.228" in html, "1.228" in keyed) == (False, True)
+
+
+@EACH
+def test_every_figure_is_well_formed_and_within_its_frame(lab) -> None:
+    asked = [screen for screen in lab.screens if screen.questions]
+    for draw, screen, seed in product((given_figure, answer_grid), asked, (0, 1, 2, 58157343)):
+        if svg := draw(lab, screen, seed):
+            root = ElementTree.fromstring(svg)
+            assert root.attrib["aria-label"]
+            ends = root.attrib["viewBox"].split()[2:]
+            for names, end in zip(
+                (("x", "x1", "x2", "cx"), ("y", "y1", "y2", "cy")), ends, strict=True
+            ):
+                at = [
+                    float(one.attrib[name]) for one in root for name in names if name in one.attrib
+                ]
+                assert all(0 <= place <= float(end) for place in at)
+
+
+def test_axes_to_draw_on_are_the_same_for_every_seed() -> None:
+    lab = LABS["crossover"]
+    screen = next(one for one in lab.screens if one.questions)
+    assert given_figure(lab, screen, 1) == given_figure(lab, screen, 2)
+
+
+def test_a_grid_is_longer_than_any_answer() -> None:
+    """It reaches to where everything is done one after another."""
+    screen = LAB.screens[LAB.screen_of("W1")]
+    for seed in range(20):
+        board = instance_of(LAB, screen, seed)
+        numbers = map(int, re.findall(r">(\d+)</text>", answer_grid(LAB, screen, seed)))
+        assert board.optimum_ms < board.sum_ms < max(numbers) + 5
 
 
 # -- commands ---------------------------------------------------------------------------------------
@@ -104,8 +198,8 @@ def test_list_show_seed_and_key(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("lab", LABS)
 def test_show_says_what_pages_say_before_a_lock(lab: str, capsys) -> None:
-    record = json.loads(ran(capsys, "show", lab, "--seed", "2", "--json")[0])
-    assert {one["text"] for one in record["screens"] if one["stage"] == "reveal"} == {""}
+    screens = json.loads(ran(capsys, "show", lab, "--seed", "2", "--json")[0])["screens"]
+    assert {one["text"] for one in screens if one["stage"] == "reveal"} == {""}
 
 
 def test_a_folder_is_graded_counted_and_tabled(tmp_path, capsys) -> None:

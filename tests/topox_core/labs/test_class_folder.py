@@ -44,17 +44,16 @@ def test_answers_are_kept_by_seed_signed_and_graded_as_they_are(tmp_path, capsys
 
 
 def test_the_secret_is_made_once_and_for_the_owner_alone(tmp_path) -> None:
-    first = ClassFolder.opened(tmp_path).secret
-    assert len(first) == 32 and ClassFolder.opened(tmp_path).secret == first
+    first, again, other = (
+        ClassFolder.opened(path).secret for path in (tmp_path, tmp_path, tmp_path / "other")
+    )
+    assert len(first) == 32 and first == again != other
     assert (tmp_path / KEY_FILE).stat().st_mode & 0o077 == 0
-    assert ClassFolder.opened(tmp_path / "other").secret != first
 
 
 def test_whoever_goes_on_writes_over_their_own_and_nobody_else_s(tmp_path) -> None:
     folder = ClassFolder.opened(tmp_path)
-    one = begun("ada")
-    first = folder.keep(LAB, one)
-    later = lock(LAB, one, "P2", "x", at(5))
+    first, later = folder.keep(LAB, begun("ada")), lock(LAB, begun("ada"), "P2", "x", at(5))
     assert folder.keep(LAB, later) == first
     assert folder.answers_to(LAB.id) == (later,)
     # Somebody types the same id, or ada begins anew in another browser: both are there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from math import inf
 from typing import Any
 
@@ -256,8 +256,7 @@ def length_ms(graph: TaskGraph, order: tuple[str, ...]) -> float:
 
 
 def test_the_tax_by_hand_is_the_simulator_s() -> None:
-    for seed in some(SAMPLE, quick=4):
-        one = pairs(seed)
+    for one in map(pairs, some(SAMPLE, quick=4)):
         for degree in (2, 3):
             run = compare(one.graph(), one.cluster(degree), LESSON_SETTINGS, ("static",))["static"]
             assert run.traffic.bandwidth_tax == pytest.approx(one.tax(degree))
@@ -285,16 +284,13 @@ def test_the_limit_is_the_smallest_size_at_which_the_fat_tree_wins() -> None:
 
 @pytest.mark.long
 def test_there_is_no_smaller_size_at_which_the_fat_tree_wins() -> None:
-    for n, size in MIXES[::7]:
+    for (n, size), ports in product(MIXES[::7], (2, 4)):
         one = Mix(0, 0, n, size)
-        for ports in (2, 4):
-            wins = [mb for mb in range(1, one.cross_mb(ports)) if one._fat_tree_wins(mb, ports)]
-            assert wins == []
+        assert not any(one._fat_tree_wins(mb, ports) for mb in range(1, one.cross_mb(ports)))
 
 
 def test_eight_rounds_by_hand_are_those_of_the_core() -> None:
-    for seed in some(SAMPLE, quick=3):
-        one = four_jobs(seed)
+    for one in map(four_jobs, some(SAMPLE, quick=3)):
         table = StageTable(one.jobs(), Reading())
         for grouping in GROUPINGS:
             group = tuple("AB".index(letter) for letter in grouping)
@@ -305,11 +301,9 @@ def test_eight_rounds_by_hand_are_those_of_the_core() -> None:
 
 
 def test_at_the_break_even_price_the_saving_is_gone() -> None:
-    for seed in some(SAMPLE, quick=5):
-        one = price(seed)
-        question = one.question()
-        changed = question.catalogue.changed({"ocs_port": {"price_usd": one.break_even_usd}})
-        at_zero = Question(one.gpus, changed, question.counting)
+    for one in map(price, some(SAMPLE, quick=5)):
+        prices = one.question().catalogue.changed({"ocs_port": {"price_usd": one.break_even_usd}})
+        at_zero = Question(one.gpus, prices, one.question().counting)
         assert at_zero.saving("photonic_rails", "rail_only", "cost") == pytest.approx(0, abs=1e-9)
 
 
@@ -324,8 +318,7 @@ def test_fan_out_by_hand_is_what_the_scheduler_proves(seed: int) -> None:
 
 
 def test_windows_by_formula_are_those_that_were_counted() -> None:
-    for seed in some(SAMPLE, quick=20):
-        one = windows(seed)
+    for one in map(windows, some(SAMPLE, quick=20)):
         stages, microbatches = one.stages, one.microbatches
         first = 2 * microbatches + 2 * min(stages, microbatches) - 1
         inside = [4 * microbatches + 1] * (stages - 2)
@@ -335,8 +328,7 @@ def test_windows_by_formula_are_those_that_were_counted() -> None:
 
 @pytest.mark.parametrize("delay_ms", [0.0, 2.0, 5.0, 10.0, 20.0])
 def test_turns_by_formula_is_what_the_simulators_give(delay_ms: float) -> None:
-    for seed in some(SAMPLE, quick=3):
-        one = turns(seed)
+    for one in map(turns, some(SAMPLE, quick=3)):
         runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
         assert {name: run.iteration_ms for name, run in runs.items()} == pytest.approx(
             {
