@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,20 +25,17 @@ class Machines:
     """A scheduler and workers on this machine, as processes of their own."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+        self.folder, self.port = folder, unused_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, *arguments: str, path: Path = ROOT) -> subprocess.Popen[bytes]:
-        environment = os.environ | {
-            "PYTHONPATH": str(path),
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
-        }
+        once = {"PYTHONPATH": str(path), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *arguments],
                 cwd=self.folder,
-                env=environment,
+                env=os.environ | once,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -65,22 +62,22 @@ class Machines:
 
     def executor(self, workers: int = 2) -> DaskExecutor:
         """Connect once so many workers are there."""
-        found: list[DaskExecutor] = []
 
-        def there() -> bool:
-            try:
+        def there() -> DaskExecutor | None:
+            with suppress(InputError):  # as long as there are no workers
                 one = DaskExecutor(self.address)
-            except InputError as error:
-                assert error.problem == "has no workers"
-                return False
-            if one.workers == workers:
-                found.append(one)
-            else:
+                if one.workers == workers:
+                    return one
                 one.kill()
-            return bool(found)
+            return None
 
-        wait_until(there)
-        return found[0]
+        return wait_until(there)
+
+    def started(self) -> DaskExecutor:
+        """Start a scheduler and two workers, and connect."""
+        for start in (self.scheduler, self.worker, self.worker):
+            start()
+        return self.executor()
 
     def end(self) -> None:
         for process in self.processes:
@@ -89,11 +86,9 @@ class Machines:
             process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
 
 
 @contextmanager

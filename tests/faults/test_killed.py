@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import long_after
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
-from topox_core.workloads.samples import SAMPLES
+from tests.topox_core.runs.test_run import alive
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
 
@@ -28,19 +28,10 @@ def children(process_id: int) -> list[int]:
     return found
 
 
-def alive(process_id: int) -> bool:
-    try:
-        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 @pytest.mark.parametrize("how", long_after(1, [signal.SIGKILL, signal.SIGTERM]))
 def test_what_proves_in_the_middle_leaves_no_child_and_the_old_output_whole(
     how: signal.Signals, tmp_path: Path
 ) -> None:
-    assert "moe" in SAMPLES
     output = tmp_path / "best.schedule.json"
     output.write_text(json.dumps({"kept": True}))
     files = [f"sample_data/moe.{kind}.json" for kind in ("taskgraph", "cluster")]

@@ -81,8 +81,7 @@ def unpacked(folder: str) -> float:
 
 def begun(folder: Path) -> list[tuple[int, int]]:
     """Every (cell, process) that began, in order."""
-    file = folder / "begun"
-    lines = file.read_text().splitlines() if file.exists() else []
+    lines = (folder / "begun").read_text().splitlines()
     return [(int(line.split()[0]), int(line.split()[1])) for line in lines if line.count(" ") == 1]
 
 

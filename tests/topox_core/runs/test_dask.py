@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import signal
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +15,7 @@ from tests.dask_machines import Machines, machines_in
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from tests.topox_core.runs.cells_to_run import begun, noted, number, scaled, times_begun
+from tests.topox_core.runs.test_identity import copied_package
 from topox_core import __version__
 from topox_core.errors import InputError
 from topox_core.runs.batch import Shared
@@ -46,16 +47,12 @@ def expected(cells) -> dict[int, float]:
 def test_two_dask_workers_give_the_bits_of_this_machine_and_are_free_after_a_cancel(
     machines: Machines,
 ) -> None:
-    machines.scheduler()
-    machines.worker()
-    machines.worker()
-    executor = machines.executor()
+    executor = machines.started()
     shared = Shared.of((2.0 / 3.0, b"bulky" * SCATTERED_BYTES))
     run = run_of(machines.folder, range(1000), executor)
     wait_until(lambda: run.progress.done > 5)
     run.cancel()
-    assert not run.running
-    assert run.result().cancelled and 5 < len(run.result().results) < 1000
+    assert not run.running and run.result().cancelled and 5 < len(run.result().results) < 1000
     there = finish(CellsRun(range(300), str, first_scaled, None, executor, shared=shared))
     small = finish(CellsRun(range(300), str, scaled, None, executor, shared=Shared.of(0.1)))
     deadly = finish(run_of(machines.folder, [*range(40), 1000, *range(40, 80), 2000], executor))
@@ -66,7 +63,6 @@ def test_two_dask_workers_give_the_bits_of_this_machine_and_are_free_after_a_can
     assert small.results == {cell: 0.1 * number(cell) for cell in range(300)}
     assert there.lost == small.lost == ()
     assert set(deadly.failures) == {1000, 2000}
-    assert "at this point" in str(deadly.failures[1000])
     assert deadly.results == expected(range(80))
     with pytest.raises(RuntimeError, match="was closed"):
         executor.submit(abs, -1)
@@ -83,9 +79,7 @@ def first_scaled(value: tuple[float, bytes], cell: int) -> float:
 def test_of_a_killed_worker_only_what_it_held_is_computed_again_and_a_run_waits_for_others(
     machines: Machines,
 ) -> None:
-    machines.scheduler()
-    workers = [machines.worker(), machines.worker()]
-    executor = machines.executor()
+    executor, (_, *workers) = machines.started(), machines.processes
     run = run_of(machines.folder, range(300), executor)
     wait_until(lambda: run.progress.done >= 60)
     victim = begun(machines.folder)[-1][1]
@@ -95,13 +89,13 @@ def test_of_a_killed_worker_only_what_it_held_is_computed_again_and_a_run_waits_
     times, first = times_begun(machines.folder), dict(reversed(begun(machines.folder)))
     twice = [cell for cell in range(300) if times[cell] > 1]
     assert {first[cell] for cell in twice} <= {victim} and len(twice) <= 64
-    waiting = run_of(machines.folder, range(300, 500), executor)
+    waiting = run_of(machines.folder, range(300, 800), executor)
     wait_until(lambda: waiting.progress.done >= 20)
     for worker in workers:
         os.killpg(worker.pid, signal.SIGKILL)
     wait_until(lambda: waiting.progress.words.startswith("the scheduler has no workers; "))
     machines.worker()
-    assert finish(waiting).results == expected(range(300, 500))
+    assert finish(waiting).results == expected(range(300, 800))
     executor.kill()
 
 
@@ -109,20 +103,11 @@ def test_of_a_killed_worker_only_what_it_held_is_computed_again_and_a_run_waits_
 def test_a_scheduler_that_is_killed_and_comes_back_costs_nothing_that_was_kept(
     machines: Machines,
 ) -> None:
-    first = machines.scheduler()
-    workers = [machines.worker(), machines.worker()]
-    executor = machines.executor()
+    executor, (first, *workers) = machines.started(), machines.processes
     shared = Shared.of((1.0, b"bulky" * SCATTERED_BYTES))
     came: list[tuple[int, float]] = []
-    run = CellsRun(
-        range(300),
-        str,
-        partial(noted_shared, str(machines.folder)),
-        None,
-        executor,
-        came.extend,
-        shared,
-    )
+    cell = partial(noted_shared, str(machines.folder))
+    run = CellsRun(range(300), str, cell, None, executor, came.extend, shared)
     wait_until(lambda: len(came) >= 60)
     os.killpg(first.pid, signal.SIGKILL)
     wait_until(lambda: run.progress.words)
@@ -130,14 +115,10 @@ def test_a_scheduler_that_is_killed_and_comes_back_costs_nothing_that_was_kept(
     assert run.progress.words == f"the scheduler is away; {len(came)} of 300 are kept"
     for worker in workers:  # they end by themselves: nobody is there to send them work
         worker.wait(PATIENCE_S)
-    machines.scheduler()
-    machines.worker()
-    machines.worker()
+    machines.started().kill()
     result = finish(run)
     executor.kill()
-    assert dict(came) == expected(range(300))
-    assert len(came) == 300
-    assert result.lost == ()
+    assert (dict(came), len(came), result.lost) == (expected(range(300)), 300, ())
     assert {times_begun(machines.folder)[cell] for cell in kept} == {1}
 
 
@@ -171,8 +152,7 @@ def test_whoever_cannot_compute_is_said_in_one_line(
 
 def test_this_machine_computes_where_no_scheduler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SCHEDULER_VARIABLE, "nowhere")
-    here = executor_for(workers=3)
-    assert isinstance(here, LocalExecutor) and here.workers == 3
+    assert executor_for(workers=3).workers == 3
     assert isinstance(executor_for(""), LocalExecutor)
     monkeypatch.delenv(SCHEDULER_VARIABLE)
     assert isinstance(executor_for(), LocalExecutor)
@@ -180,13 +160,10 @@ def test_this_machine_computes_where_no_scheduler_is_named(monkeypatch: pytest.M
 
 def other_code(folder: Path) -> Path:
     """A copy of the package with one line more."""
-    copied = folder / "other"
-    skipped = shutil.ignore_patterns("__pycache__", "sample_data")
-    shutil.copytree(ROOT / "topox_core", copied / "topox_core", ignore=skipped)
-    with (copied / "topox_core" / "errors.py").open("a") as file:
+    with (copied_package(folder) / "errors.py").open("a") as file:
         file.write("\n# one line more\n")
-    (copied / "tests").symlink_to(ROOT / "tests")
-    return copied
+    (folder / "tests").symlink_to(ROOT / "tests")
+    return folder
 
 
 @pytest.mark.long
@@ -194,17 +171,14 @@ def test_workers_that_run_other_code_or_none_are_refused_and_end_a_run_that_they
     machines: Machines,
 ) -> None:
     def refused() -> str:
-        try:
-            DaskExecutor(machines.address).kill()
-        except InputError as error:
-            return str(error)
-        return ""
+        with pytest.raises(InputError) as error:
+            DaskExecutor(machines.address)
+        return str(error.value)
 
     assert refused() == f"scheduler {machines.address}: cannot be reached (3 s)"
     machines.scheduler()
     assert refused() == f"scheduler {machines.address}: has no workers"
-    (machines.folder / "empty").mkdir()
-    without = machines.worker(machines.folder / "empty")
+    without = machines.worker(machines.folder)
     wait_until(lambda: "has no topox_core" in refused())
     os.killpg(without.pid, signal.SIGKILL)
     wait_until(lambda: "has no workers" in refused())
@@ -215,7 +189,6 @@ def test_workers_that_run_other_code_or_none_are_refused_and_end_a_run_that_they
     machines.worker(other_code(machines.folder))
     result = finish(run)
     executor.kill()
-    assert result.stopped.startswith("worker tcp://127.0.0.1:")
-    assert ": runs topox " in result.stopped
+    assert re.match(r"worker tcp://127\.0\.0\.1:\d+: runs topox ", result.stopped)
     assert result.results == expected(result.results)
     assert f": runs topox {__version__}+" in refused()
