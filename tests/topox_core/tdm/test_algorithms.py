@@ -26,7 +26,6 @@ from topox_core.runs.stopping import never
 from topox_core.tdm.algorithms.baselines import (
     greedy,
     non_tdm,
-    random_grouping,
     split_by_traffic,
     static_topology,
 )
@@ -302,13 +301,6 @@ def test_the_greedy_split_puts_the_largest_first_each_to_the_lighter_group() -> 
     )
     assert split_by_traffic(jobs) == (1, 0, 1, 1)
     assert greedy(Search(jobs, TdmSettings())).group == (1, 0, 1, 1)
-
-
-def test_a_random_grouping_is_drawn_from_its_seed() -> None:
-    jobs = deploy(SetUp(jobs=40, pod_groups=4))
-    drawn = [random_grouping(Search(jobs, TdmSettings(seed=seed))).group for seed in (1, 1, 2)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert set(drawn[0]) == {0, 1}
 
 
 @pytest.mark.parametrize("seed", long_after(3, range(10)))

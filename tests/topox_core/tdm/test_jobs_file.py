@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.topox_core.tdm.tdm_cases import golden, random_jobs
+from tests.topox_core.tdm.tdm_cases import random_jobs
 from topox_core.errors import InputError
-from topox_core.tdm.algorithms.baselines import non_tdm
-from topox_core.tdm.algorithms.decomposition import best_grouping, with_all_train
-from topox_core.tdm.algorithms.hill_climbing import hill_climb
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job, PodNetwork
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.search import Search
+from topox_core.tdm.solve import solve
 
 NETWORK: dict[str, Any] = {
     "pod_groups": 2,
@@ -230,41 +228,49 @@ def test_more_jobs_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert line_of(file_of(*jobs)) == "field jobs: holds more than the 2 entries a file may have"
 
 
-def test_jobs_made_in_a_program_are_checked_like_those_of_a_file() -> None:
-    job = Job("j", "parameter_server", 0, (1, 1), 1.0, 1.0, server_pod=5)
-    with pytest.raises(
-        InputError, match=r"here, job j, field server_pod: must be a pod .*, 0 to 1 \(got 5\)"
-    ):
-        validated("n", PodNetwork(1, 2, 2, 1.0, 1.0), [job], "here")
-
-
 @pytest.mark.parametrize("name", JOB_SAMPLES)
 def test_a_sample_is_what_its_index_says(name: str) -> None:
     sample, jobs = JOB_SAMPLES[name], load_job_sample(name)
-    assert (len(jobs), jobs.network.pod_groups * jobs.network.pods_per_group) == (
-        sample.jobs,
-        sample.pods,
-    )
-    assert non_tdm(Search(jobs, TdmSettings())).round_s == pytest.approx(sample.non_tdm_s, abs=1e-4)
-    assert hill_climb(Search(jobs, TdmSettings())).round_s == pytest.approx(
-        sample.hill_climbing_s, abs=1e-4
-    )
+    pods = jobs.network.pod_groups * jobs.network.pods_per_group
+    assert (len(jobs), pods) == (sample.jobs, sample.pods)
+    found = [solve(jobs, TdmSettings(how)).round_s for how in ("non-tdm", "hill-climbing")]
+    assert found == pytest.approx([sample.non_tdm_s, sample.hill_climbing_s], abs=1e-4)
     assert sample.optimum_s is None or sample.optimum_s <= sample.hill_climbing_s
 
 
-def test_what_the_samples_promise_to_show_is_there_to_see() -> None:
-    assert replace(load_job_sample("four-pods"), name="").network == golden().network
-    assert best_grouping(
-        Search(load_job_sample("overlap"), TdmSettings())
-    ).round_s == pytest.approx(40.0)
-    assert with_all_train(
-        Search(load_job_sample("long-training"), TdmSettings())
-    ).round_s == pytest.approx(100.0)
-    assert 126 <= best_grouping(Search(load_job_sample("mix-32-pods"), TdmSettings())).round_s < 127
+@pytest.mark.parametrize(
+    ("name", "algorithm", "round_s"),
+    [
+        ("overlap", "best-grouping", 40.0),
+        ("long-training", "all-train", 100.0),
+        ("mix-32-pods", "best-grouping", 126.5),
+    ],
+)
+def test_what_the_samples_promise_to_show_is_there_to_see(
+    name: str, algorithm: str, round_s: float
+) -> None:
+    found = solve(load_job_sample(name), TdmSettings(algorithm))
+    assert found.round_s == pytest.approx(round_s, abs=0.5 if name == "mix-32-pods" else 1e-4)
 
 
-def test_an_unknown_sample_is_named_with_those_there_are() -> None:
-    with pytest.raises(
-        InputError, match=r"sample, field name: must be one of overlap, .* \(got nonsense\)"
-    ):
-        load_job_sample("nonsense")
+ELSEWHERE = Job("j", "parameter_server", 0, (1, 1), 1.0, 1.0, server_pod=5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        (
+            lambda: validated("n", PodNetwork(1, 2, 2, 1.0, 1.0), [ELSEWHERE], "here"),
+            r"here, job j, field server_pod: must be a pod .*, 0 to 1 \(got 5\)",
+        ),
+        (
+            lambda: load_job_sample("nonsense"),
+            r"sample, field name: must be one of overlap, .* \(got nonsense\)",
+        ),
+    ],
+)
+def test_jobs_made_in_a_program_and_samples_are_checked_like_a_file(
+    asked: Callable[[], object], line: str
+) -> None:
+    with pytest.raises(InputError, match=line):
+        asked()
