@@ -23,7 +23,6 @@ from topox_core.fabrics.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     PACKET_PORTS,
-    REEVALUATED,
     REGIONAL,
     STATIC,
     gated_networks,
@@ -129,13 +128,12 @@ def test_a_run_that_is_carried_over_goes_on_as_if_nothing_happened(name: str, va
 
 def test_the_typical_iteration_is_near_the_mean() -> None:
     task_graph, one = load_sample("race")
-    options = FabricOptions(reevaluate_ms=20.0)
-    one = one.changed(reconfiguration_ms=0.1)
-    order = FabricRequest(lower(task_graph), one, SETTINGS, options)
+    of, options = one.changed(reconfiguration_ms=0.1), FabricOptions(reevaluate_ms=20.0)
+    order = FabricRequest(lower(task_graph), of, SETTINGS, options)
     iterations, run = reevaluated(order, never), run_one("reevaluated", order)
     mean = mean_ms(iterations)
-    nearest = min(abs(one.execution.makespan_ms - mean) for one in iterations)
-    assert abs(run.iteration_ms - mean) == pytest.approx(nearest)
+    nearest = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean))
+    assert run.iteration_ms == pytest.approx(nearest.execution.makespan_ms)
     assert 0 <= run.dark_share < 1
     assert (run.traffic.port_busy <= 1 + 1e-9).all() and (run.traffic.link_busy <= 1 + 1e-9).all()
 
@@ -201,15 +199,13 @@ def order(
 
 
 def test_every_network_runs_the_iterations_and_none_beats_the_packet_switch_on_all_ports() -> None:
-    # Re-evaluated so seldom that no circuit changes.
-    runs = gated_networks(order(reevaluate_ms=1e6), PRICES, NETWORKS, never)
+    runs = gated_networks(order(), PRICES, NETWORKS, never)
     assert list(runs) == list(NETWORKS)
     for run in runs.values():
         assert len(run.iterations_ms) == 2
         # Max-min shares are no optimum, so that a little is left open.
         assert run.mean_ms >= runs[FAT_TREE].mean_ms * 0.95
     assert runs[PACKET_PORTS].mean_ms > runs[FAT_TREE].mean_ms
-    assert runs[REEVALUATED].iterations_ms == pytest.approx(runs[STATIC].iterations_ms, rel=1e-9)
     assert runs[FAT_TREE].iterations_ms[0] != runs[FAT_TREE].iterations_ms[1]
 
 
@@ -226,8 +222,8 @@ def test_both_parts_cost_what_the_whole_costs_and_work_a_dollar_is_a_ratio_of_bo
     own, rival = runs[REGIONAL], runs[FAT_TREE]
     bill = cluster_bill("regional_ocs", of.cluster, PRICES, packet_ports=1)
     assert own.packet_usd + own.optical_usd == pytest.approx(bill.cost_usd)
-    packet, optical = regional_parts(of.cluster, PRICES, 1)
-    assert (packet.count("nic"), optical.count("nic")) == (8 * 1, 8 * 3)
+    parts = regional_parts(of.cluster, PRICES, 1)
+    assert [part.count("nic") for part in parts] == [8 * 1, 8 * 3]
     cheaper, sooner = rival.usd / own.usd, rival.mean_ms / own.mean_ms
     assert own.work_a_dollar_over(rival) == pytest.approx(sooner * cheaper)
 

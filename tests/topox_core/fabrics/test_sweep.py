@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain, pairwise, product
 from typing import Any
 
 import pytest
@@ -129,9 +131,8 @@ def computed(
     ],
 )
 def test_what_cannot_be_swept_is_refused_in_one_line(asked: Callable[[], Any], said: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=re.escape(said)) as error:
         asked()
-    assert said in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -179,14 +180,12 @@ def test_a_fabric_that_cannot_run_at_a_point_says_why_and_the_others_do() -> Non
 
 def test_what_is_known_or_does_not_depend_on_the_delay_is_not_run_again() -> None:
     known: dict[str, Any] = {}
-    executor = InThisProcess()
-    first = computed(swept(fabrics=CIRCUITS), executor, known)
-    assert executor.cells.count(Cell(50.0, None)) == 1
-    assert len(executor.cells) == 2 + 2 * 3
+    one, other = InThisProcess(), InThisProcess()
+    first = computed(swept(fabrics=CIRCUITS), one, known)
+    assert (one.cells.count(Cell(50.0, None)), len(one.cells)) == (1, 2 + 2 * 3)
     wider = replace(AXES, delay_ms=(*AXES.delay_ms, 2.0))
-    executor = InThisProcess()
-    second = computed(swept(wider, fabrics=CIRCUITS), executor, known)
-    assert executor.cells == [Cell(50.0, 2.0), Cell(100.0, 2.0)]
+    second = computed(swept(wider, fabrics=CIRCUITS), other, known)
+    assert other.cells == [Cell(50.0, 2.0), Cell(100.0, 2.0)]
     assert [point for point in second if point.delay_ms != 2.0] == list(first)
 
 
@@ -246,10 +245,12 @@ def test_a_plan_behind_fixed_circuits_is_in_doubt_if_slots_or_its_gap_decide(
     assert (found.fabric, found.doubt) == ("static", doubt)
 
 
-def test_with_one_port_on_each_switch_the_switches_follow_the_degree() -> None:
-    for ports, degree, expected in ((2, 4, (4, 4)), (4, 8, (8, 2))):
-        of = with_degree(cluster(3, ports_per_server=ports, switches=2), degree)
-        assert (of.ports_per_server, of.switches) == expected
+@pytest.mark.parametrize(("ports", "degree", "expected"), [(2, 4, (4, 4)), (4, 8, (8, 2))])
+def test_with_one_port_on_each_switch_the_switches_follow_the_degree(
+    ports: int, degree: int, expected: tuple[int, int]
+) -> None:
+    of = with_degree(cluster(3, ports_per_server=ports, switches=2), degree)
+    assert (of.ports_per_server, of.switches) == expected
 
 
 def turning_at(delay_of: Callable[[float], float], axes: Axes) -> set[Place]:
@@ -260,9 +261,8 @@ def turning_at(delay_of: Callable[[float], float], axes: Axes) -> set[Place]:
 
     def point(place: Place) -> Point:
         value, delay_ms = place
-        quick = delay_ms <= delay_of(value)
-        times = {"static": outcome(100.0), "reactive": outcome(50.0 if quick else 200.0)}
-        return Point(value, delay_ms, times, {})
+        reactive = outcome(50.0 if delay_ms <= delay_of(value) else 200.0)
+        return Point(value, delay_ms, {"static": outcome(100.0), "reactive": reactive}, {})
 
     points: dict[Place, Point] = {}
     while places := wanted(axes, points):
@@ -277,10 +277,9 @@ def turning_at(delay_of: Callable[[float], float], axes: Axes) -> set[Place]:
 def test_a_map_is_fine_only_where_the_winner_changes(at_ms: float) -> None:
     computed_places = turning_at(lambda _: at_ms, FINE)
     assert len(computed_places) < 0.6 * len(FINE)
-    before = [delay for delay in FINE.delay_ms if delay <= at_ms]
-    after = [delay for delay in FINE.delay_ms if delay > at_ms]
-    if before and after:  # both sides of the turn are computed at every value
-        assert {(v, d) for v in FINE.values for d in (before[-1], after[0])} <= computed_places
+    turns = [ends for ends in pairwise(FINE.delay_ms) if ends[0] <= at_ms < ends[1]]
+    # Both sides of the turn are computed at every value.
+    assert set(product(FINE.values, chain(*turns))) <= computed_places
 
 
 @pytest.mark.parametrize(
