@@ -15,6 +15,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.real_inputs import ROOT
+from topox_core.text.numbers import time
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.terms import ASK, explanations
 
@@ -175,6 +176,11 @@ def words(at: AppTest) -> str:
 def ways_on(at: AppTest) -> list[str]:
     """Return the labels of the links to pages, outside the menu."""
     return [link.proto.label for link in at.main.get("page_link")]
+
+
+def spoken(value_ms: float) -> str:
+    """Return a time in the words of a page, without hard spaces."""
+    return time(value_ms).replace("\u00a0", " ")
 
 
 def metric(at: AppTest, label: str) -> str:

@@ -4,6 +4,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain, repeat
 from unittest.mock import Mock
 
 import pytest
@@ -113,17 +114,11 @@ def test_a_round_that_two_sessions_share_has_the_name_of_the_jobs_that_ask():
 
 def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody():
     case = Case(*load_sample("moe"), Settings.of())
-    asked = []
-
-    def over() -> bool:
-        asked.append(1)
-        return len(asked) > 2
-
+    over = Mock(side_effect=chain([False, False], repeat(True)))
     with pytest.raises(StopException):
         first_answer(case, over)
     with pytest.raises(StopException):
         running._run("a key", case, "scheduled", FabricOptions(), {}, over)
-    assert asked
     result = first_answer(case, never)
     assert result.stopped_by != "cancelled" and result.makespan_ms
     assert running._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms

@@ -15,6 +15,7 @@ from tests.topox_ui.conftest import (
     control,
     metric,
     press,
+    spoken,
     the_error,
     unbroken,
     words,
@@ -32,7 +33,6 @@ from topox_core.runs.stopping import never
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short
-from topox_core.text.numbers import time as words_of
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest
@@ -41,26 +41,22 @@ from topox_ui.answers.known_maps import sweep_of
 COMPARE = "pages/3_Compare.py"
 
 
-def plain(text: str) -> str:
-    return text.replace("\u00a0", " ")
-
-
 LISTED = Settings.of(engine="list", free=FREE)
 
 
 def times(at) -> list[str]:
     """Return the iteration time of every fabric, as the table has them."""
-    return [plain(one) for one in at.dataframe[0].value["Iteration time"]]
+    return [one.replace("\u00a0", " ") for one in at.dataframe[0].value["Iteration time"]]
 
 
 def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     runs = compare(*load_sample("moe"), LISTED, options=FabricOptions())
     at = visit(COMPARE, sample="moe", fat_tree="full")
-    assert times(at) == [plain(words_of(run.iteration_ms)) for run in runs.values()]
-    best = plain(words_of(runs["scheduled"].iteration_ms))
+    assert times(at) == [spoken(run.iteration_ms) for run in runs.values()]
+    best = spoken(runs["scheduled"].iteration_ms)
     assert f"Planned circuits are fastest: {best}," in words(at)
     unbroken(at.switch_page(SCHEDULE).run())
-    assert plain(at.metric[0].value) == best
+    assert metric(at, "Iteration time") == best
 
 
 def test_choices_move_what_they_concern_and_are_in_the_address(visit):
@@ -183,9 +179,9 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
         ),
     )
     at = visit(COMPARE, sample="race", fabrics="static,scheduled")
-    assert times(at)[-1] == plain(words_of(shorter_ms))
+    assert times(at)[-1] == spoken(shorter_ms)
     unbroken(at.switch_page(SCHEDULE).run())
-    assert plain(at.metric[0].value) == plain(words_of(shorter_ms))
+    assert metric(at, "Iteration time") == spoken(shorter_ms)
 
 
 def shortened(execution, share):
@@ -243,9 +239,7 @@ def test_a_link_brings_every_choice_back_with_the_numbers_of_the_core(visit):
     )
     order = FabricRequest(lower(graph, settings.lowering), cluster, settings, options)
     runs = gated_networks(order, PRICE_SETS[SET_BY_SPEED], NETWORKS, never)
-    assert metric(at, "Regional circuits") == words_of(runs[REGIONAL].mean_ms).replace(
-        "\u00a0", " "
-    )
+    assert metric(at, "Regional circuits") == spoken(runs[REGIONAL].mean_ms)
     over = runs[REGIONAL].work_a_dollar_over(runs[FAT_TREE])
     assert metric(at, "Work a dollar") == f"{short(over)}×"
     assert f"They do {short(over)}× its work a dollar." in words(at)

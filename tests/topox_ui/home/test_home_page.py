@@ -11,6 +11,7 @@ from tests.topox_ui.conftest import (
     buttons,
     metric,
     press,
+    spoken,
     the_error,
     unbroken,
     words,
@@ -19,7 +20,6 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.text.numbers import time
 from topox_core.training.iteration import iteration
 from topox_core.training.job_file import dump_job
 from topox_core.training.jobs import JOBS
@@ -58,7 +58,7 @@ def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
     """Cards say in bold the iteration time of the first schedule, or that it is proved best."""
     result = schedule(*load_sample(name), Settings.of(engine="list", free=FREE))
     bold = re.findall("<b>(.*?)</b>", FINDINGS[name])
-    assert bold in ([], [time(result.execution.makespan_ms).replace("\u00a0", " ")])
+    assert bold in ([], [spoken(result.execution.makespan_ms)])
     assert ("proved best" in FINDINGS[name]) == (
         result.status == "optimal" and name != "blackboard"
     )
@@ -164,6 +164,6 @@ def test_a_training_job_is_opened_from_its_file_and_saved_again(visit):
     assert not at.error and "mine.job.json is opened" in at.success[0].value
     parameters = dict(at.session_state["page_states"]["Scenario"].parameters)
     assert parameters == {"data": "4", "recompute": "full"}
-    assert time(iteration(job).total_ms).replace("\u00a0", " ") in words(at)
+    assert spoken(iteration(job).total_ms) in words(at)
     bring(at, "up_graph", "bad.job.json", dump_job(job)[:300])
     assert "bad.job.json" in the_error(at) and loaded(at).cluster.servers == 16

@@ -1,21 +1,13 @@
-"""Every word of the page Labs is in the texts, every text of it is used, and a second language needs no code."""
+"""Every word of the page Labs is in the texts, and every text of it is used: a second language needs no code."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import long_after
 from tests.real_inputs import ROOT
-from tests.topox_core.labs.test_labs import stretched
-from tests.topox_ui.conftest import words
-from topox_core.labs import texts_in as texts_module
-from topox_core.labs.texts_in import BASE, TEXTS, texts_in
-from topox_ui.labs import words as page_words
+from topox_core.labs.texts_in import BASE, texts_in
 
 PAGE = sorted((ROOT / "topox_ui/labs").glob("*.py"))
 FIGURES = [
@@ -104,26 +96,3 @@ def test_every_text_is_used_by_the_page_or_by_what_stands_beside_it() -> None:
     beside = {key: name for key, name in keys.items() if key.partition(".")[0] not in told}
     without_section = {name.partition(".")[2] for name in unused(beside, others)}
     assert unused({name: name for name in without_section}, others) == []
-
-
-@pytest.fixture
-def second_language(monkeypatch):
-    english = json.loads((TEXTS / f"{BASE}.json").read_text(encoding="utf-8"))
-    of = {"en": english, "xx": stretched(english)}
-
-    def made_up(language: str):
-        return texts_module.Texts(language, of[language], texts_module._flat(of[language]))
-
-    monkeypatch.setattr(page_words, "languages", lambda: ("en", "xx"))
-    monkeypatch.setattr("topox_ui.labs.first_screen.languages", lambda: ("en", "xx"))
-    monkeypatch.setattr(page_words, "texts_in", made_up)
-    monkeypatch.setattr("topox_core.labs.student.texts_in", made_up)
-
-
-@pytest.mark.parametrize("query", long_after(1, [{"lab.id": "six-tasks", "lab.seed": "41"}, {}]))
-def test_a_second_language_reaches_every_word_of_the_page(visit, second_language, query) -> None:
-    at = visit("pages/16_Labs.py", **{"lab.lang": "xx", **query})
-    assert not at.exception
-    labels = [one.label for kind in ("button", "text_input") for one in at.main.get(kind)]
-    assert labels and all(label.endswith("~") for label in labels)
-    assert "~" in words(at)

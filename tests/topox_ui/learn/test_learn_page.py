@@ -32,12 +32,6 @@ def test_a_link_opens_a_screen_with_its_slider_and_the_line_follows(visit) -> No
     assert sentence not in words(press(at, "tour_short"))
 
 
-def test_a_screen_that_does_not_exist_is_not_opened(visit) -> None:
-    at = visit(LEARN, **{"learn.step": "7"})
-    assert screen(SCREENS[0]).title in words(at)
-    assert "learn.step=7" in at.warning[0].value
-
-
 def test_the_glossary_lists_every_entry_by_letter_and_the_one_of_a_link_first(visit) -> None:
     said = words(visit(GLOSSARY, **{"glossary.term": "tornado"}))
     texts = {entry.id: entry.text for entry in glossary()}

@@ -27,6 +27,7 @@ from tests.topox_ui.conftest import (
     charts,
     choose,
     metric,
+    spoken,
     the_error,
     unbroken,
     words,
@@ -37,7 +38,6 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.runs.stopping import never
-from topox_core.text.numbers import time
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_ui.recorded.files import SCRIPT
 from topox_ui.recorded.reading import EXAMPLE, read_files
@@ -48,10 +48,6 @@ EXAMPLE_FILES = {
 }
 
 FOUR_RANKS = recordings(fsdp(3, 4), 100.0, Style(steps=2))
-
-
-def spoken(value_ms: float) -> str:
-    return time(value_ms).replace("\u00a0", " ")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 from streamlit.runtime.scriptrunner import StopException
@@ -15,11 +16,8 @@ from topox_ui.runs.shared import Shared, wait_for
 
 
 def test_ten_who_ask_at_once_have_one_answer_that_was_made_once() -> None:
-    answers, made, asked = Shared[int](ResultMemory(1e6)), [], threading.Barrier(10)
-
-    def make() -> int:
-        made.append(1)
-        return 7
+    answers, asked = Shared[int](ResultMemory(1e6)), threading.Barrier(10)
+    make = Mock(return_value=7)
 
     def ask() -> int:
         asked.wait()
@@ -28,7 +26,7 @@ def test_ten_who_ask_at_once_have_one_answer_that_was_made_once() -> None:
     with ThreadPoolExecutor(10) as pool:
         futures = [pool.submit(ask) for _ in range(10)]
         assert {one.result() for one in futures} == {7}
-    assert len(made) == 1 and answers.known("a") == 7
+    assert make.call_count == 1 and answers.known("a") == 7
 
 
 def test_what_one_could_not_make_another_tries_for_himself() -> None:

@@ -4,9 +4,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from tests.topox_ui.conftest import address, metric, press, the_error, words
+from tests.topox_ui.conftest import address, metric, press, spoken, the_error, words
 from topox_core.rails.presets import PRESETS
-from topox_core.text.numbers import time
 from topox_core.training.iteration import iteration
 
 RAILS, STRATEGY, HOME = "pages/7_Rails.py", "pages/5_Strategy.py", "app.py"
@@ -34,7 +33,7 @@ def test_a_preset_of_rails_is_the_job_of_all_pages(visit):
     at = press(visit(RAILS, **{"rails.source": "mixtral-8x7b"}), "use_job")
     assert not at.error and address(at)["workload"] == "mixtral-8x7b"
     at.switch_page(HOME).run()
-    expected = time(iteration(PRESETS["mixtral-8x7b"].job).total_ms).replace("\u00a0", " ")
+    expected = spoken(iteration(PRESETS["mixtral-8x7b"].job).total_ms)
     assert expected in words(at)
 
 

@@ -12,6 +12,7 @@ from tests.topox_ui.conftest import (
     control,
     metric,
     press,
+    spoken,
     table,
     the_error,
     unbroken,
@@ -27,7 +28,6 @@ from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy_file import dump_strategy
-from topox_core.text.numbers import time as time_words
 from topox_core.training.graph import task_graph
 from topox_core.training.machines import MACHINES
 from topox_core.training.shapes import SHAPES
@@ -172,8 +172,8 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
     settings = SearchSettings(0, memory_gb=graph.memory_gb)
     judged = strategy_table(model, ("static", "provisioned"), settings)
     best = judged.best("provisioned").outcomes["provisioned"]
-    assert metric(found, "Iteration time") == time_words(best.iteration_ms).replace("\u00a0", " ")
-    assert metric(found, "Lower bound") == time_words(best.bound_ms).replace("\u00a0", " ")
+    assert metric(found, "Iteration time") == spoken(best.iteration_ms)
+    assert metric(found, "Lower bound") == spoken(best.bound_ms)
     shown = table(found, "strategy")
     label = FABRICS["provisioned"]
     ours = [row.outcomes["provisioned"] for row in judged.rows]

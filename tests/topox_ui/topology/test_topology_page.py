@@ -10,6 +10,7 @@ from tests.topox_ui.conftest import (
     choose,
     metric,
     press,
+    spoken,
     the_error,
     traces,
     unbroken,
@@ -20,15 +21,10 @@ from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.run import FabricOptions
 from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.text.numbers import time
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.workloads.samples import load_sample
 
 TOPOLOGY = "pages/4_Topology.py"
-
-
-def spoken(ms: float) -> str:
-    return time(ms).replace("\u00a0", " ")
 
 
 @pytest.mark.long
