@@ -16,6 +16,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import TraceSource
 
 ROOT = Path(__file__).resolve().parents[3]
+READY, SLEEP = '{"event":"ready"}', "time.sleep(600)"
 
 
 def saying(*lines: str, then: str = "") -> tuple[str, ...]:

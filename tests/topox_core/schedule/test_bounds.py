@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.conftest import long_after, some
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
-from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
+from tests.topox_core.small_graphs import cluster, graph, list_schedule, transfer
 from topox_core.model.lowering import lower
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
@@ -240,28 +240,6 @@ def test_any_multipliers_prove_a_bound_and_the_method_finds_the_best():
     for multiplier in (0.0, 0.5, 1.0, 2.0, 3.0):
         assert proved(given, np.array([multiplier]))[0] <= 1.5
     assert list(islice(rising_bounds(given), 20))[-1] == pytest.approx(1.5, abs=1e-6)
-
-
-CHAIN = (compute("f", 0, 1.5), transfer("x", 0, 1, 1.0, "f"), compute("g", 1, 0.5, "x"))
-FAN = (
-    compute("f", 0, 2.0),
-    *(transfer(f"x{i}", 0, 1 + i % 2, 3.0, "f") for i in range(4)),
-    compute("g", 1, 1.0, *(f"x{i}" for i in range(4))),
-)
-BUSY = [compute(f"f{i}", 1, 2.0) for i in range(3)]
-
-
-@pytest.mark.parametrize(
-    ("tasks", "tick", "bound_ms", "bound_by"),
-    [
-        (CHAIN, 0.5, 2 + 1 + 0.5, "critical path, 3 tasks: f → x → g"),  # waits for its slot
-        (FAN, "slot", 2 + 4 * 3 + 1, "out-ports of server 0 between 2 and 14 ms"),
-        (BUSY, "slot", 3 * 2, "the device of server 1 between 0 and 6 ms"),
-    ],
-)
-def test_what_binds_is_named(tasks, tick, bound_ms, bound_by):
-    found = list_schedule(graph(*tasks), cluster(), Settings.of(tick=tick, clock="slots"))
-    assert (found.bound_ms, found.bound_by) == (bound_ms, bound_by)
 
 
 @pytest.mark.parametrize(("peers", "changes"), [((1, 2, 3), 2), ((1, 1, 1), 0)])

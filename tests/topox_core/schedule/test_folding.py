@@ -148,8 +148,6 @@ def test_two_pipelines_are_one_unless_a_copy_is_a_tick_longer():
     quotient = folding.problem
     assert (quotient.n, quotient.devices, len(quotient.capacity)) == (3, 2, 0)
     assert folding.orbit.tolist() == [0, 1, 2, 0, 1, 2]
-    assert folding.words == "2 equal replicas, 3 tasks instead of 6"
-    assert quotient.device_names[0] == "the device of server 0 and 1 alike"
     assert fold(two_pipelines(5), ANY).problem.n == 6
     assert fold(two_pipelines(5), 2) is None
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.patience import wait_until
-from tests.topox_core.schedule.fake_solvers import done, progress, saying
+from tests.topox_core.schedule.fake_solvers import READY, SLEEP, done, progress, saying
 from tests.topox_core.schedule.problem_builder import (
     Fabric,
     build,
@@ -30,9 +30,6 @@ from topox_core.schedule.portfolio import Portfolio, Team
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.root_phase import root_phase
 from topox_core.schedule.source import TraceSource
-
-READY = '{"event":"ready"}'
-SLEEP = "time.sleep(600)"
 
 
 def planner_of(problem: Problem, continuous: bool = False) -> Planner:

@@ -60,9 +60,8 @@ def instance(real_inputs, name: str) -> Problem:
 def test_a_small_instance_is_read_and_solved():
     problem = read_psplib(SMALL.encode(), "ours.sm")
     assert problem.task_names == ("1", "2", "3", "4", "5")
-    assert problem.duration.tolist() == [0, 3, 4, 2, 0]
-    assert problem.capacity.tolist() == [3, 1]
-    assert problem.succ_idx.tolist() == [1, 2, 3, 3, 4]
+    found = (problem.duration, problem.capacity, problem.succ_idx)
+    assert [values.tolist() for values in found] == [[0, 3, 4, 2, 0], [3, 1], [1, 2, 3, 3, 4]]
     answer = solve_highs(problem, Limits(time_limit_s=20))
     assert (answer.bound, answer.makespan(problem), answer.stopped_by) == (9, 9, "proof")
 

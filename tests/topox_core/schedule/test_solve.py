@@ -10,7 +10,6 @@ from numba.core import event
 
 from tests.conftest import long_after, some, suite_instance
 from tests.past import load_past
-from tests.patience import wait_until
 from tests.topox_core.small_graphs import (
     cluster,
     compute,
@@ -120,15 +119,6 @@ def test_a_graph_too_large_for_an_exact_engine_still_gets_its_list_schedule():
 
 
 HARD = load_past("moe")
-
-
-def test_cancel_keeps_the_best_schedule_and_says_so():
-    proof = prove(*HARD, Settings.of(time_limit_s=60))
-    wait_until(lambda: proof.elapsed_s > 0.3 or not proof.running, proof.poll)
-    proof.cancel()
-    result = proof.finish()
-    assert result.stopped_by in ("cancelled", "proof")
-    assert check(*HARD, to_record(result)).ok
 
 
 def test_a_solver_that_is_killed_is_reported_and_the_last_schedule_kept():

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import long_after
 from tests.patience import PATIENCE_S, wait_until
-from tests.topox_core.schedule.fake_solvers import progress, saying
+from tests.topox_core.schedule.fake_solvers import READY, ROOT, SLEEP, progress, saying
 from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, random_problem
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
@@ -32,9 +32,7 @@ from topox_core.schedule.engines.waiting_workers import (
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Problem
 
-ROOT = Path(__file__).resolve().parents[3]
 WORKER = (sys.executable, "-m", "topox_core.worker")
-READY, SLEEP = '{"event":"ready"}', "time.sleep(600)"
 EASY = random_problem(104, Fabric(servers=3, half_duplex=True), tasks=9, density=0.12)
 START = serial_schedule(EASY)
 # Far too hard to prove while a test lasts.
