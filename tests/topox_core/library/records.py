@@ -18,7 +18,6 @@ def key(word: object) -> str:
 
 def record(word: object = "a", **changes: Any) -> RunRecord:
     """Return a run; each word is another computation."""
-    iteration_ms = 100.0 + len(str(word))
     values: dict[str, Any] = {
         "key": key(word),
         "version": "1.0+abc",
@@ -29,7 +28,7 @@ def record(word: object = "a", **changes: Any) -> RunRecord:
         "settings": {"cluster.port_gbps": 100.0, "fabric": "scheduled", "seed": 0},
         "status": "feasible",
         "stopped_by": "heuristic",
-        "measures": {"iteration_ms": iteration_ms, "bound_ms": 90.0, "gap": None, "windows": 3},
+        "measures": {"iteration_ms": 101.0, "bound_ms": 90.0, "gap": None, "windows": 3},
         "seed": 0,
         "host": "here",
         "started": 1000.0,
@@ -44,15 +43,15 @@ def packed(text: str) -> bytes:
 
 def filled(path: Path, count: int) -> Path:
     """Write a library of so many runs, all points of one study, and one input."""
-    drawn = random.Random(0)
+    drawn = random.Random(0).random
     with RunLibrary.open(path) as library:
         study = library.add_study(key("s"), "delay and speed", {"axes": [1, 2]}, count, "1")
         records = [
             record(
                 number,
                 started=float(number),
-                measures={"iteration_ms": drawn.random(), "windows": number},
-                result=packed(repr([drawn.random() for _ in range(20)])),
+                measures={"iteration_ms": drawn(), "windows": number},
+                result=packed(repr([drawn() for _ in range(20)])),
             )
             for number in range(count)
         ]

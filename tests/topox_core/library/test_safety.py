@@ -34,8 +34,6 @@ from topox_core.library.schema import MIGRATIONS
 
 WRITER = """
 import sys
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from tests.topox_core.library.records import record, packed
 from topox_core.library.run_library import RunLibrary
@@ -141,8 +139,7 @@ def test_threads_that_find_damage_at_once_set_it_aside_once_and_lose_nothing(
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(work, range(6)))
     with RunLibrary.open(path) as library:
-        assert library.count() == 60
-    assert len(set_aside(tmp_path)) == 1
+        assert (library.count(), len(set_aside(tmp_path))) == (60, 1)
 
 
 def test_a_program_that_had_a_damaged_library_open_goes_on_with_the_new_one(
@@ -155,7 +152,6 @@ def test_a_program_that_had_a_damaged_library_open_goes_on_with_the_new_one(
         with pytest.raises(InputError, match=r"runs\.sqlite: is damaged"):
             list(library.each())
         writer(path, "b", 5).communicate()  # another program opens it, sets it aside, writes
-        assert len(set_aside(tmp_path)) == 1
         with suppress(InputError):  # which says that it was moved
             library.add([record(("late", 1))])
         library.add([record(("late", 2))])
@@ -270,8 +266,7 @@ def test_on_a_network_folder_no_log_is_kept_beside_the_file(
     mounts.write_text(f"disk / ext4 rw 0 0\nserver:/x {folder} nfs4 rw 0 0\n")
     assert not location.on_network(tmp_path / "runs.sqlite", mounts)
     monkeypatch.setattr(opening, "on_network", lambda path: location.on_network(path, mounts))
-    path = filled(folder / "runs.sqlite", 3)
-    with RunLibrary.open(path) as library:
+    with RunLibrary.open(filled(folder / "runs.sqlite", 3)) as library:
         library.add([record("more")])
         assert [one.name for one in folder.iterdir()] == ["runs.sqlite"]
         assert library.count() == 4
@@ -320,10 +315,9 @@ def test_an_exported_library_comes_in_whole_and_what_is_there_stays(tmp_path: Pa
         RunLibrary.open(tmp_path / "b.sqlite", read_only=True) as exported,
         RunLibrary.open(tmp_path / "c.sqlite") as target,
     ):
-        (mine,) = target.add([record(3, name="mine")])
+        target.add([record(3, name="mine")])
         assert merge(exported, target) == Merged(249, 1, 1, 1)
         assert merge(exported, target) == Merged(0, 250, 1, 1)
-        assert target.get(mine).record.name == "mine"
         assert contents(target) == whole | {key(3): record(3, name="mine")}
         (study,) = target.studies()
         assert study.record == {"axes": [1, 2]}
@@ -341,7 +335,7 @@ def test_of_a_library_with_bad_pages_the_rest_is_rescued_and_all_of_it_is_true(
     with RunLibrary.open(tmp_path / "c.sqlite") as target:
         out = rescue(path, target)
         left = contents(target)
-    assert out.runs + out.lost == 600 and out.runs == len(left) > 400
+    assert (out.runs, out.lost) == (len(left), 600 - len(left)) and len(left) > 400
     assert sum(one != whole[key] for key, one in left.items()) == out.results_lost
     assert path.read_bytes() == damaged
 

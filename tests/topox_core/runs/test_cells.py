@@ -67,7 +67,7 @@ def test_of_a_killed_worker_exactly_what_it_held_is_computed_again(tmp_path, sig
     cells = list(range(100))
     run = run_of(tmp_path, cells)
     wait_until(lambda: run.progress.done >= 20)
-    victim = begun(tmp_path)[-1][1]
+    _, victim = begun(tmp_path)[-1]
     os.kill(victim, signal_number)
     result = finish(run)
     assert (result.results, result.lost) == ({cell: number(cell) for cell in cells}, ())
@@ -126,7 +126,6 @@ def test_a_run_cancelled_at_any_moment_and_gone_on_with_gives_the_same_table(tmp
     assert cancelled >= 2
     again = run_of(tmp_path, cells, known)
     assert finish(again).results == {cell: number(cell) for cell in cells}
-    assert again.progress.done == 100
     # Only what was under way at a cancel was begun more than once.
     under_way = (cancelled + 1) * WINDOW * 2 * MOST_CELLS
     assert sum(times_begun(tmp_path).values()) <= len(cells) + under_way
@@ -179,8 +178,8 @@ def test_never_more_is_under_way_than_the_window_and_batches_grow_with_quick_cel
 
 
 def test_a_worker_is_sent_the_shared_part_once_and_again_when_it_has_forgotten_it(tmp_path):
+    once = Shared.of(Unpacked(str(tmp_path)))
     with LocalExecutor(1) as executor:
-        once = Shared.of(Unpacked(str(tmp_path)))
         result = finish(CellsRun(range(200), str, scaled, None, executor, shared=once))
         assert result.results == {cell: 2.0 * number(cell) for cell in range(200)}
         assert len((tmp_path / "unpacked").read_text().split()) == 1
@@ -211,12 +210,11 @@ class Wrong(InThisProcess):
 def test_an_executor_that_is_shut_down_or_wrong_ends_the_run_in_one_line():
     closed = LocalExecutor(1)
     closed.kill()
-    for executor, line in (
-        (closed, "these worker processes were shut down"),
-        (Wrong(), "worker tcp://a:1: runs numba 0.1"),
-    ):
-        result = finish(CellsRun(range(9), str, at_once, None, executor))
-        assert (result.stopped, result.failures) == (line, {})
+    results = [finish(CellsRun(range(9), str, at_once, None, one)) for one in (closed, Wrong())]
+    assert [(result.stopped, result.failures) for result in results] == [
+        ("these worker processes were shut down", {}),
+        ("worker tcp://a:1: runs numba 0.1", {}),
+    ]
 
 
 class Unsteady(InThisProcess):

@@ -106,15 +106,13 @@ def test_the_time_left_is_estimated_from_the_cells_that_were_computed(tmp_path):
     class Held(concurrent.futures.Executor):
         def submit(self, fn, /, *args, **kwargs):
             future = concurrent.futures.Future()
-            (cell,) = next(arg for arg in args if isinstance(arg, tuple))
-            if cell < 3:
+            if {(1,), (2,)} & {arg for arg in args if isinstance(arg, tuple)}:
                 future.set_result([Answer(0, None, 1.0)])
             return future
 
     run = squares(tmp_path, [1, 2, 3, 4, 5, 6], known={"5": 25, "6": 36}, executor=Held())
     wait_until(lambda: run.progress.done == 4)
     progress = run.progress
-    assert progress.share == pytest.approx(4 / 6)
     assert progress.left_s == pytest.approx(progress.elapsed_s)  # two of the four that are done
     run.close()
     assert not run.running
