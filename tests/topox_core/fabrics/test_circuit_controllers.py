@@ -15,7 +15,6 @@ from tests.past import load_past
 from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
-from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.phases import matching_of_pairs, one_way_matchings, phased
@@ -293,13 +292,3 @@ def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_mor
         assert (end_ms[before[follows]] <= begin_ms[follows] + 1e-9).all()
     for at in (begin_ms[node] + 1e-9).tolist():
         assert ((begin_ms[node] <= at) & (end_ms[node] > at)).sum() <= 2
-
-
-# -- what cannot be run ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fabric", ["reactive", "provisioned", "scheduled"])
-def test_ports_that_cannot_be_spread_evenly_are_named(fabric: str) -> None:
-    of = cluster(2, ports_per_server=3, switches=2)
-    with pytest.raises(InputError, match=r"field ports_per_server: must be a multiple of switches"):
-        run(fabric, graph(transfer("a", 0, 1, 1)), of)

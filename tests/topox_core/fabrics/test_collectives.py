@@ -6,16 +6,13 @@ circuits are free (rivals of collectives, Thakur et al. 2005, with the delay add
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
 from topox_core.check.checker import check
-from topox_core.errors import InputError
-from topox_core.fabrics.collective_choice import collectives_of, with_fastest_algorithms
+from topox_core.fabrics.collective_choice import with_fastest_algorithms
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
 from topox_core.fabrics.run import FabricRequest
@@ -149,18 +146,6 @@ def test_circuits_prefer_an_order_without_conflicts_for_an_all_to_all_and_keep_f
         assert chosen("provisioned", graph, of, Lowering(rings=2))[0] == "default"
     fixed = Lowering(algorithm={"all_to_all": "bruck"})  # what a user names stays
     assert chosen("provisioned", alone("all_to_all", 8), cluster(8, 1), fixed)[0] == "bruck"
-
-
-def test_each_size_is_judged_once_whatever_its_place_in_the_graph() -> None:
-    sizes = [((0, 1, 2), 1e6), ((3, 4, 5), 1e6 + 1), ((0, 1), 1e6), ((0, 1, 2), 2e6)]
-    tasks = tuple(
-        Task(f"c{i}", "all_reduce", (), members=members, size_bytes=size)
-        for i, (members, size) in enumerate(sizes)
-    )
-    graph = TaskGraph("g", tasks)
-    keys = [one.key for one in collectives_of(graph, Lowering())]
-    assert keys == ["all_reduce:3:1e+06", "all_reduce:2:1e+06", "all_reduce:3:2e+06"]
-    assert collectives_of(graph, Lowering(all_reduce_on_network=False)) == ()
 
 
 # Inside one collective: circuits that change between steps while other ports send.
@@ -310,34 +295,3 @@ def test_a_message_in_uneven_parts_moves_its_bytes_and_waits_for_all_parts_befor
     assert len(uneven.lowered) == transfers_of(graph, uneven.lowering)
     settings = Settings.of(engine="list", lowering=uneven.lowering)
     assert check(graph, of, to_record(schedule(graph, of, settings))).lines() == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "n", "words"),
-    [
-        ("all_to_all", "direct", 8, "a member sends or receives twice in a step"),
-        ("reduce_scatter", "halving", 6, "needs 2, 4, 8, ... members (got 6)"),
-        ("all_reduce", "magic", 8, "must be one of ring, direct"),
-        ("all_reduce", "ring", 1000, "from 2 to 256"),
-    ],
-)
-def test_what_has_no_such_steps_is_refused_in_one_line(
-    kind: str, name: str, n: int, words: str
-) -> None:
-    with pytest.raises(InputError, match=re.escape(words)):
-        OneCollective(kind, name, n, 2, 8.0, 0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("word", "words"),
-    [
-        ("pairwise[1:0|1]", "uneven parts are above 0"),
-        ("pairwise[1|1]", "has 3 steps (uneven parts for 2)"),
-        ("pairwise[]", "must be one of"),
-        ("pairwise[1:x|1]", "must be one of"),
-        ("default[1]", "uneven parts are above 0"),
-    ],
-)
-def test_parts_that_fit_no_steps_are_refused_in_one_line(word: str, words: str) -> None:
-    with pytest.raises(InputError, match=re.escape(words)):
-        lower(alone("all_to_all", 4), Lowering(algorithm={"all_to_all": word}))

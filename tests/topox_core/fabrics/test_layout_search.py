@@ -19,7 +19,6 @@ from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.api import load_cluster, load_graph
 from topox_core.cli.main import main
-from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.exact_layout import exact_direct_layout
 from topox_core.fabrics.layout_descent import Descent, changed
@@ -326,40 +325,3 @@ def test_after_a_descent_nothing_near_is_faster_and_all_of_it_keeps_to_the_ports
         assert after.min() >= 0 and not after.diagonal().any()
         assert max(after.sum(axis=0).max(), after.sum(axis=1).max()) <= ports
     assert min(map(times.time_ms, near)) >= lowest.time_ms * (1 - 1e-8)
-
-
-# --- what can be asked, and what not
-
-
-@pytest.mark.parametrize(
-    ("options", "servers", "words"),
-    [
-        ({"layout_by": "chance"}, 3, "field layout_by: must be one of topoopt, matrix, graph"),
-        (
-            {"layout_by": "graph", "layout_steps": -1},
-            3,
-            "layout_steps: must be from 0 to 1,000,000",
-        ),
-        ({"layout_by": "matrix"}, 2_000, "servers: must be at most 1,024"),
-        ({"layout_by": "graph"}, 2_000, "servers: must be at most 1,024"),
-    ],
-)
-def test_what_cannot_be_laid_is_refused_in_one_line(
-    options: dict[str, object], servers: int, words: str
-) -> None:
-    order = request(graph(transfer("x", 0, 1, 1.0)), cluster(servers), **options)
-    with pytest.raises(InputError, match=words):
-        run_one("static", order)
-
-
-@pytest.mark.parametrize(
-    ("transfers", "duplex", "words"),
-    [
-        (13, "full", "13 transfers with bytes, more than the 12"),
-        (12, "half", "field duplex: must be full"),
-    ],
-)
-def test_the_exact_program_says_what_is_too_large(transfers: int, duplex: str, words: str) -> None:
-    many = graph(*(transfer(f"t{k}", 0, 1, 1.0) for k in range(transfers)))
-    with pytest.raises(InputError, match=words):
-        exact_direct_layout(lower(many), cluster(2, duplex=duplex), 20.0)

@@ -1,4 +1,4 @@
-"""Fabrics whose transfers share links: ideal switch, fat-tree and static circuits by hand, bounds, measures, bad input."""
+"""Fabrics whose transfers share links: ideal switch, fat-tree and static circuits by hand, bounds and measures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
-from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.io.task_graph_file import load_graph
@@ -142,23 +141,6 @@ def test_the_links_of_a_fat_tree_by_hand(
     assert answer.bound_by.startswith(bound_by)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("oversubscription", 0.5, "must be at least 1"),
-        ("oversubscription", float("nan"), "must be at least 1"),
-        ("servers_per_rack", -1, "at least 0"),
-        ("servers_per_rack", 1.5, "whole number"),
-        ("equivalent_gbps", 0.0, "greater than 0"),
-        ("equivalent_gbps", float("inf"), "greater than 0"),
-    ],
-)
-def test_a_wrong_option_is_named(option: str, value: float, words: str) -> None:
-    with pytest.raises(InputError, match=words) as error:
-        run("fat_tree", graph(*TO_ONE), {option: value})
-    assert error.value.field == option
-
-
 def test_links_and_ports_are_measured() -> None:
     job = graph(transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0))
     traffic = run("ideal", job, {}).traffic
@@ -284,34 +266,6 @@ def test_a_transfer_over_three_hops_takes_one_time_and_three_links() -> None:
     assert traffic.link_busy.tolist() == pytest.approx([2 / 2.1] * 3)
     # One of two ports, forwarding included.
     assert traffic.port_busy.tolist() == pytest.approx([1 / 2.1] * 3 + [0])
-
-
-@pytest.mark.parametrize(
-    ("circuits", "words"),
-    [
-        (layout(3, {(0, 1): 3}), "3 circuits out of server 0, which has 2 ports"),
-        (
-            layout(4, {(0, 3): 1, (1, 3): 1, (2, 3): 1}),
-            "3 circuits into server 3, which has 2 ports",
-        ),
-        (
-            layout(3, {(0, 2): 1}, (0, 2, 1)),
-            "uses a circuit from server 2 to server 1, which is not there",
-        ),
-        (
-            Layout(layout(3, {(0, 2): 1}).circuits, {(0, 1): ((0, 2),)}),
-            "does not lead from server 0 to server 1",
-        ),
-        (layout(2, {(1, 0): 1}), "server 0 sends to server 1, but no route leads there"),
-        (layout(5, ring(5)), "joins 5 servers, but the cluster has 4"),
-    ],
-)
-def test_a_layout_that_cannot_be_is_refused_in_words(circuits: Layout, words: str) -> None:
-    machine = cluster(min(circuits.servers, 4), ports_per_server=2, switches=2)
-    tasks = lower(graph(transfer("a", 0, 1, 1.0)))
-    asked = FabricRequest(tasks, machine, Settings.of(), FabricOptions(layout=circuits))
-    with pytest.raises(InputError, match=words):
-        run_one("static", asked)
 
 
 def test_the_link_that_binds_is_named() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples, long_after
-from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from tests.topox_core.small_graphs import cluster, graph, transfer
 from topox_core.api import load_sample
 from topox_core.economics.clusters import cluster_bill, regional_parts
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -136,21 +136,6 @@ def test_the_typical_iteration_is_near_the_mean() -> None:
     assert run.iteration_ms == pytest.approx(nearest.execution.makespan_ms)
     assert 0 <= run.dark_share < 1
     assert (run.traffic.port_busy <= 1 + 1e-9).all() and (run.traffic.link_busy <= 1 + 1e-9).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"reevaluate_ms": 0.0}, "field reevaluate_ms: must be at least 0.001"),
-        ({"reevaluate_ms": float("nan")}, "field reevaluate_ms: must be at least"),
-        ({"pause": "some"}, "field pause: must be one of all, changed"),
-        ({"reevaluate_ms": 0.001}, "more than 5,000 times"),
-    ],
-)
-def test_bad_options_are_one_line(options: dict[str, object], words: str) -> None:
-    long = lower(graph(transfer("far", 0, 2, 8.0), compute("long", 0, 50.0)))
-    with pytest.raises(InputError, match=words):
-        run_one("reevaluated", replace(far(0.0, **options), graph=long))
 
 
 # --- circuits dealt greedily

@@ -162,22 +162,11 @@ def test_each_member_sends_what_its_algorithm_owes(
 
 def test_ids_name_algorithm_step_and_pair() -> None:
     graph = lowered("all_reduce", 4, "halving_doubling")
-    assert [one.id for one in graph.lowered if one.source == 0] == [
-        "c/halving_doubling/s0/0-2",
-        "c/halving_doubling/s1/0-1",
-        "c/halving_doubling/s2/0-1",
-        "c/halving_doubling/s3/0-2",
-    ]
-    assert graph.lowered[0].dependencies == ("in0", "in1")
-    third = {one.id: one for one in graph.lowered}["c/halving_doubling/s2/0-1"]
-    assert third.dependencies == (
-        "in0",
-        "in1",
-        "c/halving_doubling/s0/2-0",
-        "c/halving_doubling/s1/1-0",
-        "c/halving_doubling/s1/0-1",
-    )
-    assert graph.algorithm == {2: "halving_doubling"}
+    of_0 = {one.id: one.dependencies for one in graph.lowered if one.source == 0}
+    steps = ("s0/0-2", "s1/0-1", "s2/0-1", "s3/0-2")
+    assert [*of_0] == [f"c/halving_doubling/{one}" for one in steps]
+    before = (f"c/halving_doubling/{one}" for one in ("s0/2-0", "s1/1-0", "s1/0-1"))
+    assert of_0["c/halving_doubling/s2/0-1"] == ("in0", "in1", *before)
 
 
 def test_every_chain_of_an_algorithm_ends_with_its_collective() -> None:

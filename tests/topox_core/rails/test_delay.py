@@ -30,6 +30,7 @@ from topox_core.rails.delay import (
 )
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, Preset, preset
+from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
 from topox_core.schedule.settings import Settings
@@ -322,6 +323,16 @@ REFUSED: dict[str, Callable[[], object]] = {
     "field nic_ports": lambda: constraints(PRESET, 0),
     "field latency_us": lambda: constraints(PRESET, 2, -1.0),
     "did you mean 'llama3-70b'": lambda: preset("llama3-70"),
+    # Sizes are named before memory is spent.
+    "more than the limit of 4,000,000: fold its replicas": lambda: build(
+        BIG.changed(gpus=999_424, data=7_808, microbatches=16)
+    ),
+    "more than the limit of 1,000,000 for one rank a stage": lambda: build(
+        PRESETS["llama3-70b"].changed(gpus=64, pipeline=2, data=2, microbatches=4096, context=2),
+        fold=True,
+    ),
+    "is folded": lambda: as_task_graph(build(PRESET, fold=True)),
+    "field iteration_ms: must be more than the": lambda: build(PRESET.changed(iteration_ms=10.0)),
 }
 
 
