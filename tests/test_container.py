@@ -17,8 +17,7 @@ def said(word: str) -> list[str]:
 
 def test_it_runs_as_a_user_who_owns_none_of_the_code() -> None:
     assert said("USER") == ["topox"]
-    after = LINES[LINES.index("USER topox") :]
-    assert not [line for line in after if line.startswith("COPY")]
+    assert not [line for line in LINES[LINES.index("USER topox") :] if line.startswith("COPY")]
     assert not [line for line in LINES if "--chown" in line or "chmod" in line]
 
 

@@ -14,20 +14,18 @@ from topox_core.workloads.samples import load_sample
 
 def compiled_versions() -> dict[str, int]:
     """How many versions, one for each combination of argument types, every kernel has been compiled to."""
-    versions: dict[str, int] = {}
-    for module in pkgutil.iter_modules(kernels.__path__):
-        for name, value in vars(
-            importlib.import_module(f"{kernels.__name__}.{module.name}")
-        ).items():
-            if hasattr(value, "signatures"):
-                versions[f"{module.name}.{name}"] = len(value.signatures)
-    return versions
+    modules = [f"{kernels.__name__}.{one.name}" for one in pkgutil.iter_modules(kernels.__path__)]
+    return {
+        f"{module}.{name}": len(value.signatures)
+        for module in modules
+        for name, value in vars(importlib.import_module(module)).items()
+        if hasattr(value, "signatures")
+    }
 
 
 def test_after_warming_up_no_schedule_compiles_anything_more() -> None:
-    seconds = warm_up()
+    warm_up()
     ready = compiled_versions()
-    assert seconds > 0
     assert sum(ready.values()) > 0
     graph, cluster = load_sample("blackboard")
     for settings in (

@@ -46,8 +46,7 @@ def test_a_port_counts_once_at_every_moment_in_which_it_carries_whatever_lies_on
 
 
 def test_the_matrix_draws_a_cell_from_the_sender_to_the_receiver(pipeline):
-    figure = matrix(pipeline, slot_state(pipeline, 4), LIGHT)
-    (cell,) = (t for t in figure.data if t.type == "bar")
+    (cell,) = (t for t in matrix(pipeline, slot_state(pipeline, 4), LIGHT).data if t.type == "bar")
     assert (cell.y[0], cell.base[0] + 0.46) == (0, 1)
 
 
@@ -76,7 +75,6 @@ def test_a_circuit_that_is_set_up_is_dark_and_counts_as_a_change(pipeline):
 
 
 def test_many_servers_and_ports_are_drawn_as_one_small_byte_image(crowd):
-    figure = ports_over_time(crowd, slot_state(crowd, 5), None, LIGHT)
-    assert len(figure.to_json()) < 150_000
+    assert len(ports_over_time(crowd, slot_state(crowd, 5), None, LIGHT).to_json()) < 150_000
     wide = replace(crowd, cluster=crowd.cluster.changed(servers=128))
     assert len(matrix(wide, slot_state(wide, 4), LIGHT).to_json()) < 60_000

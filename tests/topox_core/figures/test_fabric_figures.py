@@ -159,8 +159,7 @@ def drawn(points, between=()):
 
 
 def test_a_cell_between_points_that_agree_has_their_colour_and_no_number():
-    between = {(200.0, 10.0): winner(MAP_POINTS[2].outcomes)}
-    picture, figure = drawn(MAP_POINTS[:-1], between)
+    picture, figure = drawn(MAP_POINTS[:-1], {(200.0, 10.0): winner(MAP_POINTS[2].outcomes)})
     assert figure.data[0].z[2, 1] == figure.data[0].z[2, 0] != 0
     assert len(figure.layout.annotations) == 5
     _, figure = drawn(MAP_POINTS[:-1])

@@ -108,11 +108,14 @@ def test_a_group_computes_from_the_barrier_after_its_stage_while_the_other_commu
     }  # the parameter server once, after its pull
 
 
+def trains_of_the_parameter_server(round_: Round) -> list[tuple[float, float]]:
+    drawn = bars(round_, round_.cycles[0])
+    return [(b.start_s, b.length_s) for b in drawn if (b.group, b.kind) == (1, "train")]
+
+
 def test_the_printed_equation_lets_a_parameter_server_train_in_both_stages() -> None:
     literal = replace(ROUND, reading=Reading(eq3_literal=True))
-    drawn = bars(literal, literal.cycles[0])
-    trains = {bar.start_s for bar in drawn if (bar.group, bar.kind) == (1, "train")}
-    assert {0.5, 15.5} <= trains
+    assert {0.5, 15.5} <= dict(trains_of_the_parameter_server(literal)).keys()
 
 
 @pytest.mark.parametrize("round_", [ROUND, TOGETHER], ids=["in turns", "together"])
@@ -135,9 +138,8 @@ def test_computing_that_goes_on_in_the_next_round_is_drawn_at_its_beginning() ->
             Phase(NOBODY, PULL, 9.0, 14.5, 0.0, 0.0, 5.5),
         ),
     )
-    drawn = bars(replace(ROUND, cycles=(cycle,)), cycle)
-    server = [bar for bar in drawn if (bar.group, bar.kind) == (1, "train")]
-    assert [(bar.start_s, bar.length_s) for bar in server] == [(9.0, 5.5), (0.0, 2.5)]
+    server = trains_of_the_parameter_server(replace(ROUND, cycles=(cycle,)))
+    assert server == [(9.0, 5.5), (0.0, 2.5)]
 
 
 def test_links_carry_what_is_sent_and_take_a_port_at_both_ends() -> None:

@@ -243,8 +243,7 @@ class _Writer:
 
     def _kernel(self, op: Kernel, span: tuple[float, float], shared: int | None) -> None:
         begin, thread = self._now, 2 if op.phase == "backward" else 1
-        parts = np.linspace(*span, self._style.split + 1).tolist()
-        for part in itertools.pairwise(parts):
+        for part in itertools.pairwise(np.linspace(*span, self._style.split + 1).tolist()):
             correlation = shared or self._runtime("cudaLaunchKernel", 1.0, thread)
             self._activity("gemm", op.stream, part, correlation)
         if op.phase == "update":

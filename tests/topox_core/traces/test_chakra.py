@@ -38,8 +38,7 @@ from topox_core.traces.source import Source
 
 def read_back(made: Exported, **settings: Any) -> Imported:
     files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]
-    groups = groups_of_text(json.loads(made.groups))
-    return import_chakra(files, ImportSettings(**settings), groups)
+    return import_chakra(files, ImportSettings(**settings), groups_of_text(json.loads(made.groups)))
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -22,8 +22,7 @@ def traces(real_inputs: Path) -> Path:
 
 def test_eight_ranks_of_dlrm(traces: Path) -> None:
     files = unpacked(traces / "dlrm_kineto.tar.gz")
-    found = import_kineto(sources(files), ImportSettings(uneven="one"))
-    report = found.report
+    report = import_kineto(sources(files), ImportSettings(uneven="one")).report
     figures = ("step", "calls", "tasks", "size_bytes", "recorded_ms", "recorded_call_ms")
     assert [report[figure] for figure in figures] == pytest.approx(
         [10, 8, 92, 2_549_700, 19.4035, 0.30], rel=0.02

@@ -99,8 +99,7 @@ def losing(*lost: int) -> Callable[[Events], Events]:
 @pytest.mark.parametrize("style", [Style(seq=True), Style(identity=True)])
 def test_numbers_and_identities_match_where_places_do_not(style: Style) -> None:
     files = recordings(JOBS["experts"](layers=2), 100.0, style)
-    found = imported(edited(files, losing(0), "run_rank1.json"), step=6)
-    assert found.report["unmatched"] == []
+    assert imported(edited(files, losing(0), "run_rank1.json"), step=6).report["unmatched"] == []
 
 
 def test_what_is_left_after_the_longest_common_sequence_is_unmatched() -> None:
@@ -213,8 +212,7 @@ def test_barriers_and_other_kinds_of_collectives() -> None:
 def test_a_graph_launched_at_once_is_read_in_order_of_start() -> None:
     program = JOBS["experts"](layers=2)
     found = imported(recordings(program, 100.0, Style(graphs=True)))
-    plain = imported(recordings(program, 100.0))
-    assert found.report["calls"] == plain.report["calls"]
+    assert found.report["calls"] == imported(recordings(program, 100.0)).report["calls"]
     assert status(found, "replay") == "passed"
 
 

@@ -136,8 +136,7 @@ def test_weights_that_are_split_are_gathered_layer_by_layer() -> None:
         kinds = Counter(step.kind for step in steps)
         assert (kinds["all_gather"], kinds["reduce_scatter"]) == (gathers, scatters)
         moved = sum(step.size_bytes for step in steps if step.kind == "all_gather")
-        held = sum(stage_weights(job, stage).held for stage in (0, 1))
-        assert moved * 33 == 2 * gathers * held
+        assert moved * 33 == 2 * gathers * sum(stage_weights(job, stage).held for stage in (0, 1))
     assert program(job).length_ms() == pytest.approx(iteration(job).total_ms, rel=0.03)
 
 

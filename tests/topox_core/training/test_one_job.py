@@ -32,8 +32,7 @@ def test_strategy_and_rails_have_the_iteration_of_the_job(job: Job) -> None:
 
 def test_degrees_that_are_changed_on_rails_change_the_job_and_nothing_else() -> None:
     job = R2.changed(plan__gradient_bytes=2, machine__tflops=500.0)
-    railed = Preset.of_job(job).changed(data=4, gpus=128)
-    assert railed.job == job.changed(plan__data=4)
+    assert Preset.of_job(job).changed(data=4, gpus=128).job == job.changed(plan__data=4)
 
 
 @pytest.mark.parametrize("zero", [0, 1, 2])
