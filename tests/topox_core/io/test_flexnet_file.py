@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples, long_after
+from tests.topox_core.io.test_bad_input import line_of as line_in
 from topox_core.errors import InputError
 from topox_core.io import task_graph_flexnet as flexnet_file
 from topox_core.io.task_graph_file import load_graph
@@ -34,16 +36,8 @@ class FlatWriter:
         struct.pack_into("<I", self.out, at, target - at)
 
     def table(self, fields: Fields) -> int:
-        sizes = {
-            slot: struct.calcsize("<" + (form if len(form) == 1 else "I"))
-            for slot, (form, _) in fields.items()
-        }
-        offsets, length = {}, 4
-        for slot, size in sizes.items():
-            offsets[slot] = length
-            length += size
-        slots = max(fields, default=-1) + 1
-        described = len(self.out)
+        offsets = {slot: 4 + 8 * k for k, slot in enumerate(fields)}  # each as wide as the widest
+        length, slots, described = 4 + 8 * len(fields), max(fields) + 1, len(self.out)
         self.out += struct.pack(
             f"<HH{slots}H", 4 + 2 * slots, length, *(offsets.get(slot, 0) for slot in range(slots))
         )
@@ -132,12 +126,7 @@ ITERATION = fbuf(
 )
 
 
-def line_of(data: bytes, file: str = "g.fbuf") -> str:
-    with pytest.raises(InputError) as caught:
-        load_graph(data, file)
-    line = str(caught.value)
-    assert line.isprintable() and line.startswith(file)
-    return line.removeprefix(file)
+line_of = partial(line_in, file="g.fbuf")
 
 
 def test_each_stored_task_becomes_a_task_of_ours() -> None:
