@@ -49,12 +49,6 @@ from topox_core.tdm.model.traffic import between_pods_gbit, from_lowest, inside_
 from topox_core.tdm.search import Search
 from topox_core.tdm.solve import solve
 
-
-def of(*jobs: Job, ports: int = 8, tor_gbps: float = 1e6) -> StageTable:
-    network = PodNetwork(1, len(jobs[0].units_per_pod), ports, 10.0, tor_gbps)
-    return StageTable(validated("test", network, jobs, "test"))
-
-
 # -- traffic ----------------------------------------------------------------------------------------------
 
 
@@ -181,7 +175,8 @@ def test_adding_a_job_to_given_rings_never_shortens_a_stage() -> None:
 
 def test_too_few_ports_name_the_pod_and_the_count() -> None:
     server = Job("p", "parameter_server", 0, (1, 0, 0, 1), 5.0, 1.0, server_pod=0)
-    table = of(Job("a", "all_to_all", 0, (1, 1, 1, 1), 5.0, 1.0), server, ports=5)
+    jobs = (Job("a", "all_to_all", 0, (1, 1, 1, 1), 5.0, 1.0), server)
+    table = StageTable(validated("test", PodNetwork(1, 4, 5, 10.0, 1e6), jobs, "test"))
     assert table.communication_s(0, (1,)) < table.communication_s(0, (0,)) == math.inf
     line = "test, pod group 0, .*: infeasible: pod 0 has 5 ports and needs 6 for one link"
     with pytest.raises(InputError, match=line):
@@ -229,7 +224,7 @@ def test_hill_climbing_is_the_algorithm_line_by_line(seed: int) -> None:
 def test_a_climb_from_anywhere_ends_where_no_flip_helps(seed: int) -> None:
     jobs, reading = random_jobs(seed), reading_of(seed)
     table = StageTable(jobs, reading)
-    start = tuple(int(k) for k in np.random.default_rng(seed).integers(0, 2, len(jobs)))
+    start = tuple(np.random.default_rng(seed).integers(0, 2, len(jobs)).tolist())
     rounds: list[float] = []
     found = climb(table, start, never, rounds.append)
     assert rounds[0] == pytest.approx(round_s_of(table, start), rel=1e-12)
@@ -291,14 +286,8 @@ def test_one_topology_for_all_stages_is_never_faster_than_one_for_each(seed: int
 
 
 def test_the_greedy_split_puts_the_largest_first_each_to_the_lighter_group() -> None:
-    network = PodNetwork(1, 2, 8, 10.0, 10.0)
-    volumes = (3.0, 9.0, 4.0, 2.0)
-    jobs = validated(
-        "four",
-        network,
-        [Job(f"j{n}", "ring_all_reduce", 0, (1, 1), v, 1.0) for n, v in enumerate(volumes)],
-        "x",
-    )
+    rings = [Job(f"j{v}", "ring_all_reduce", 0, (1, 1), v, 1.0) for v in (3.0, 9.0, 4.0, 2.0)]
+    jobs = validated("four", PodNetwork(1, 2, 8, 10.0, 10.0), rings, "x")
     assert split_by_traffic(jobs) == (1, 0, 1, 1)
     assert greedy(Search(jobs, TdmSettings())).group == (1, 0, 1, 1)
 

@@ -86,7 +86,7 @@ def in_phase(answer: Round, position: int, **changes: float) -> Round:
     first, *rest = answer.cycles
     phases = list(first.phases)
     phases[position] = replace(phases[position], **changes)
-    return replace(answer, cycles=(Cycle(first.pod_groups, tuple(phases)), *rest))
+    return replace(answer, cycles=(replace(first, phases=tuple(phases)), *rest))
 
 
 def busiest(answer: Round) -> tuple[int, ...]:
@@ -96,23 +96,18 @@ def busiest(answer: Round) -> tuple[int, ...]:
     return tuple(int(n) for n in np.unravel_index(int(seconds.argmax()), seconds.shape))
 
 
-def ring_of_three(answer: Round) -> int:
-    return next(n for n, ring in enumerate(answer.rings) if len(ring) > 2)
-
-
 def with_ring(answer: Round, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Round:
-    n = ring_of_three(answer)
+    n = next(n for n, ring in enumerate(answer.rings) if len(ring) > 2)
     return replace(
         answer, rings=(*answer.rings[:n], change(answer.rings[n]), *answer.rings[n + 1 :])
     )
 
 
-def moved_job(answer: Round) -> Round:
-    return replace(answer, group=(1 - answer.group[0], *answer.group[1:]))
-
-
 MUTATIONS: dict[str, tuple[Callable[[Round], Round], str]] = {
-    "a job in the other group": (moved_job, "demand is served in the time claimed"),
+    "a job in the other group": (
+        lambda a: replace(a, group=(1 - a.group[0], *a.group[1:])),
+        "demand is served in the time claimed",
+    ),
     "a job in no group": (
         lambda a: replace(a, group=(7, *a.group[1:])),
         "every job is in one group",
@@ -318,15 +313,10 @@ def test_the_checker_shares_no_code_with_the_algorithms() -> None:
 
 def test_a_right_round_of_many_years_holds() -> None:
     """A second of training beside stages of thirty years: the clock has no more digits for it, and that is no mistake."""
-    network = PodNetwork(1, 2, 2, 1.0, 1e3, 0.5)
-    jobs = validated(
-        "slow",
-        network,
-        [
-            Job("slow", "ring_all_reduce", 0, (1, 1), 4.999e8, 7.3, None),
-            Job("quick", "ring_all_reduce", 0, (1, 1), 1.0, 0.1, None),
-        ],
-        "test",
-    )
+    rings = [
+        Job("slow", "ring_all_reduce", 0, (1, 1), 4.999e8, 7.3, None),
+        Job("quick", "ring_all_reduce", 0, (1, 1), 1.0, 0.1, None),
+    ]
+    jobs = validated("slow", PodNetwork(1, 2, 2, 1.0, 1e3, 0.5), rings, "test")
     for form in ("hill-climbing", "all-train", "three-groups"):
         assert check_round(solve(jobs, TdmSettings(form))).ok

@@ -45,11 +45,11 @@ def test_a_round_carries_every_byte_of_its_demand_twice(form: str) -> None:
     for answer, g, execution in executions(form):
         inter = demands(answer)[0][g].sum(0)
         graph, circuits = execution.graph, execution.circuits
-        listed = np.zeros_like(inter)
-        for i in np.flatnonzero(graph.kind == TRANSFER):
-            listed[graph.source[i], graph.destination[i]] += graph.size_bytes[i] * 8 / 1e9
+        listed, carried = np.zeros_like(inter), np.zeros_like(inter)
+        sends = graph.kind == TRANSFER
+        pairs = graph.source[sends], graph.destination[sends]
+        np.add.at(listed, pairs, graph.size_bytes[sends] * 8 / 1e9)
         assert np.allclose(listed, inter + inter.T)
-        carried = np.zeros_like(inter)
         seconds = (circuits.end_ms - circuits.start_ms) / 1000
         np.add.at(
             carried,
