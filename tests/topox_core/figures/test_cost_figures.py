@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topox_core.economics.comparison import Question, Swing, curves
-from topox_core.economics.networks import NETWORKS, Counting, bills
-from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.figures import cost, cost_curves
-from topox_core.figures import tornado as tornado_figure
+from tests.topox_core.figures.test_every_figure import PRICED, QUESTION
+from topox_core.economics.comparison import Swing, curves
+from topox_core.economics.networks import NETWORKS
+from topox_core.figures import cost, cost_curves, tornado
 from topox_core.figures.cost import energy, money, power
 from topox_core.figures.palette import LIGHT
-
-V1 = PRICE_SETS["opus-v1"]
-QUESTION = Question(1024, V1, Counting())
-PRICED = bills(1024, V1)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +28,7 @@ def test_stacked_parts_add_up_to_the_total_on_top(measure, unit, words) -> None:
 
 
 def test_a_swing_whose_ends_lie_on_one_side_shows_both() -> None:
-    figure = tornado_figure.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT)
+    figure = tornado.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT)
     assert len(figure.data[1].x) == 2 and abs(figure.data[1].x[0]) > abs(figure.data[1].x[1])
 
 

@@ -117,13 +117,6 @@ def test_every_task_and_dark_time_is_a_slice_and_tasks_that_share_a_device_lie_s
     assert len({one["tid"] for one in events_of(shared)["X"]}) == 2
 
 
-@pytest.mark.long
-def test_arrows_and_counters_are_left_out_of_large_traces(crowd: Execution) -> None:
-    assert events_of(perfetto_trace(crowd, "crowd"))["s"]
-    assert not events_of(perfetto_trace(crowd, "crowd", arrows=False))["s"]
-    check_structure(perfetto_trace(crowd, "crowd", arrows=True))
-
-
 def test_the_command_writes_a_checked_schedule_and_reads_its_windows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
