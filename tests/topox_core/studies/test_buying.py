@@ -80,11 +80,10 @@ DOLLAR_AN_HOUR = 35_040.0
 
 
 def test_dollars_of_an_iteration_by_hand(question: Question) -> None:
-    # ($1 + $8) an hour x 400 s.
-    assert question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, 0.0) == pytest.approx(1.0)
-    # 10 kW x 1.3 x $0.10 a kWh are $1.30 an hour more.
-    with_power = question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, 10_000.0)
-    assert with_power == pytest.approx(10.3 / 9)
+    # ($1 + $8) an hour x 400 s; 10 kW x 1.3 x $0.10 a kWh are $1.30 an hour more.
+    for watts, usd in ((0.0, 1.0), (10_000.0, 10.3 / 9)):
+        found = question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, watts)
+        assert found == pytest.approx(usd)
     eight = question.with_assumed(gpus_per_server=8)
     assert eight.usd_per_iteration(3_600_000.0, 0.0, 0.0) == pytest.approx(64.0)
 
@@ -256,6 +255,5 @@ def test_a_known_question_is_answered_without_a_run(
 def test_a_question_that_cannot_be_is_one_line(
     race: Resolved, ask: Callable[[Resolved], object], line: str
 ) -> None:
-    with pytest.raises(InputError, match=line) as error:
+    with pytest.raises(InputError, match=rf"^[^\n]*{line}[^\n]*$"):
         ask(race)
-    assert "\n" not in str(error.value)

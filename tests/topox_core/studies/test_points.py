@@ -101,14 +101,13 @@ def test_a_rail_is_the_delay_study_of_its_page() -> None:
         {"key": "rails.control", "values": ["on_demand", "provisioned"]},
     ]
     records = run({"subject": {"kind": "rails", "preset": job.name}, "axes": axes})
-    times = measured(records, "iteration_ms")
-    assert times == [time for row in rows for time in (row.on_demand_ms, row.provisioned_ms)]
+    both = [time for row in rows for time in (row.on_demand_ms, row.provisioned_ms)]
+    assert measured(records, "iteration_ms") == both
 
 
 def test_jobs_in_turns_are_the_study_of_their_page() -> None:
-    names = ("best-grouping", "all-train")
-    settings = TdmSettings(algorithm=BASELINE)
-    theirs = run_tdm_cell(SetUp(), settings, (BASELINE, *names), StudyCell(16, 8192, 3))
+    names, cell = ("best-grouping", "all-train"), StudyCell(16, 8192, 3)
+    theirs = run_tdm_cell(SetUp(), TdmSettings(algorithm=BASELINE), (BASELINE, *names), cell)
     records = run(
         {
             "subject": {"kind": "tdm"},
