@@ -132,9 +132,6 @@ def test_the_first_screen_has_eight_labs_and_asks_who_works(visit) -> None:
     press(at, "lab_leave")
     field(at, "text_input", "who_seed").set_value("-3").run()
     assert "whole number from 0" in words(at)
-    field(at, "text_input", "who_seed").set_value("7").run()
-    press(at, "lab_open_crossover")
-    assert address(at)["lab.seed"] == "7"
 
 
 def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
