@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,15 +60,14 @@ def test_an_overlap_is_serialised_at_any_delay() -> None:
 
 def test_the_shipped_window_list() -> None:
     lengths_ms = [window.length_ms for window in measured.WINDOWS]
-    assert len(lengths_ms) == 14
-    assert round(100 * share_above(lengths_ms, 1.0), 1) == 78.6
-    assert round(100 * share_above(lengths_ms, 25.0)) == 57
+    shares = [100 * share_above(lengths_ms, limit_ms) for limit_ms in (1.0, 25.0)]
+    assert (len(lengths_ms), shares) == (14, pytest.approx([78.6, 57], abs=0.5))
 
 
 def test_the_measured_sweeps_at_100_ms() -> None:
     on_demand, provisioned = measured.SWEEPS[:2]
-    assert round(100 * (dict(on_demand.rows)[100.0] / on_demand.baseline_s - 1), 2) == 7.13
-    assert round(100 * (dict(provisioned.rows)[100.0] / provisioned.baseline_s - 1), 2) == 4.28
+    costs = [dict(one.rows)[100.0] / one.baseline_s - 1 for one in (on_demand, provisioned)]
+    assert costs == pytest.approx([0.0713, 0.0428], abs=5e-5)
     # At large delays the time rises by about six seconds a second: six changes of circuits an
     # iteration.
     (slow, at_slow), (slower, at_slower) = on_demand.rows[-2:]
@@ -83,10 +83,10 @@ def test_the_simulated_preset_shows_what_the_paper_reports() -> None:
         "fsdp reduce-scatter"
     )
     found = study(iteration_source(build(PRESET), RAIL), (0.0, 100.0))
-    row = found.rows[1]
-    assert 5 <= found.overhead(row.on_demand_ms) <= 8
-    assert 3 <= found.overhead(row.provisioned_ms) <= 5
-    assert found.rows[0].on_demand_ms == found.rows[0].provisioned_ms == found.base_ms
+    at_once, slow = found.rows
+    assert 5 <= found.overhead(slow.on_demand_ms) <= 8
+    assert 3 <= found.overhead(slow.provisioned_ms) <= 5
+    assert at_once.on_demand_ms == at_once.provisioned_ms == found.base_ms
 
 
 @given(st.floats(1, 1e6), lengths, st.floats(0.01, 300))
@@ -95,7 +95,6 @@ def test_the_slowest_switch_over_windows_just_keeps_the_limit(
 ) -> None:
     source = windows_source(base, [abs(window) for window in windows])
     delay = slowest_switch(source, limit)
-    assert delay is not None
     assert source.both_ms(delay)[1] <= base * (1 + limit / 100) + 1e-6 * base
     assert source.both_ms(delay * 1.002 + 1e-6)[1] > base * (1 + limit / 100)
 
@@ -104,7 +103,6 @@ def test_the_slowest_switch_over_windows_just_keeps_the_limit(
 def test_the_slowest_switch_of_the_preset_just_keeps_five_percent(provisioned: bool) -> None:
     source = iteration_source(build(PRESET), RAIL)
     delay = slowest_switch(source, 5.0, provisioned)
-    assert delay is not None
     study_of = study(source, (delay, delay * 1.002))
     kept, broken = (
         study_of.overhead(row.provisioned_ms if provisioned else row.on_demand_ms)
@@ -119,8 +117,8 @@ def test_expert_parallelism_is_where_photonic_rails_fail() -> None:
     """Four exchanges a layer leave no window: at the 25 ms of the largest practical switch the iteration more than doubles."""
     dense = study(iteration_source(build(PRESET), RAIL), (25.0,))
     experts = study(iteration_source(build(PRESETS["mixtral-8x7b"], fold=True), Rail()), (25.0,))
-    assert dense.overhead(dense.rows[0].provisioned_ms) < 1.5
-    assert experts.overhead(experts.rows[0].provisioned_ms) > 100
+    costs = [one.overhead(one.rows[0].provisioned_ms) for one in (dense, experts)]
+    assert costs[0] < 1.5 and costs[1] > 100
 
 
 @examples(8)
@@ -131,9 +129,8 @@ def test_expert_parallelism_is_where_photonic_rails_fail() -> None:
 def test_a_preset_never_gains_from_a_slower_switch(name: str, delays: list[float]) -> None:
     found = study(iteration_source(build(PRESETS[name], fold=True), RAIL), delays)
     assert all(row.provisioned_ms <= row.on_demand_ms for row in found.rows)
-    for one, other in zip(found.rows, found.rows[1:], strict=False):
-        assert one.on_demand_ms <= other.on_demand_ms + 1e-6
-        assert one.provisioned_ms <= other.provisioned_ms + 1e-6
+    for way in ("on_demand_ms", "provisioned_ms"):
+        assert (np.diff([getattr(row, way) for row in found.rows]) >= -1e-6).all()
 
 
 def test_an_execution_of_another_fabric_is_run_again_on_a_photonic_rail() -> None:

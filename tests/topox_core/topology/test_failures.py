@@ -24,6 +24,7 @@ from tests.topox_core.small_graphs import (
 from tests.topox_core.topology.test_topology import demand, demands
 from topox_core.check.checker import check
 from topox_core.errors import InputError
+from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
@@ -71,65 +72,41 @@ def valid(layout: Layout, degree: int) -> bool:
 
 def test_a_cut_fibre_sends_its_bytes_the_other_way_round_the_ring():
     found = both_ways()
-    broken = fail_layout(found.layout, Failure.fibre(0, 1), found.wiring)
-    assert broken.circuits[0, 1] == 0
-    assert broken.routes == {**found.layout.routes, (0, 1): ((0, 5, 4, 3, 2, 1),)}
+    after = fail_layout(found.layout, Failure.fibre(0, 1), found.wiring)
+    assert after.circuits[0, 1] == 0
+    assert after.routes == {**found.layout.routes, (0, 1): ((0, 5, 4, 3, 2, 1),)}
 
 
 def test_one_of_two_parallel_circuits_leaves_the_route():
     layout = find_layout(all_reduce_demand(2), 2).layout
-    broken = fail_layout(layout, Failure.fibre(0, 1))
-    assert broken.circuits.tolist() == [[0, 1], [2, 0]]
-    assert broken.routes == layout.routes
+    after = fail_layout(layout, Failure.fibre(0, 1))
+    assert after.circuits.tolist() == [[0, 1], [2, 0]]
+    assert after.routes == layout.routes
 
 
 def test_a_port_takes_one_circuit_out_and_one_in():
     found = both_ways()
-    broken = fail_layout(found.layout, Failure.of_port(2, 0), found.wiring)
-    lost = found.layout.circuits - broken.circuits
+    after = fail_layout(found.layout, Failure.of_port(2, 0), found.wiring)
+    lost = found.layout.circuits - after.circuits
     assert (lost.sum(), lost[2].sum(), lost[:, 2].sum()) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("ports_per_switch", [1, 2])
 def test_a_switch_takes_a_whole_ring_for_each_port_of_a_server(ports_per_switch):
     found = find_layout(all_reduce_demand(16), 4)
-    broken = fail_layout(found.layout, Failure.of_switch(1), found.wiring, ports_per_switch)
-    assert broken.circuits.sum(axis=1).tolist() == [4 - ports_per_switch] * 16
-    assert valid(broken, 4 - ports_per_switch)
+    after = fail_layout(found.layout, Failure.of_switch(1), found.wiring, ports_per_switch)
+    assert after.circuits.sum(axis=1).tolist() == [4 - ports_per_switch] * 16
+    assert valid(after, 4 - ports_per_switch)
 
 
 def test_a_server_s_traffic_moves_to_its_substitute_and_the_ring_closes_over_it():
     found = both_ways()
-    broken = fail_layout(found.layout, Failure.of_server(3, substitute=0), found.wiring)
-    assert not broken.circuits[3].any() and not broken.circuits[:, 3].any()
-    assert not any(3 in pair for pair in broken.routes)
-    assert broken.routes[2, 0] == ((2, 1, 0),)  # was 2 -> 3
-    assert broken.routes[2, 4] == ((2, 1, 0, 5, 4),)
-    assert valid(broken, 2)
-
-
-@pytest.mark.parametrize(
-    ("failure", "told"),
-    [
-        (Failure.fibre(0, 3), "fibre from server 0 to server 3: there is no such circuit"),
-        (Failure.of_port(0, 7), "port 7 of server 0, field port: there is no such port in use"),
-        (Failure.of_port(9, 0), "field server: there is no such server"),
-        (Failure.of_switch(2), "field switch: there is no such switch"),
-        (Failure.of_server(6, 0), "field server"),
-        (Failure.of_server(1, 1), "field substitute: must be another server"),
-        (Failure("flood"), "must be one of fibre, port, switch, server"),
-        (Failure.of_server(3), "server 3, field substitute"),
-    ],
-)
-def test_an_element_that_is_not_there_is_named(failure, told):
-    with pytest.raises(InputError, match=told):
-        fail_layout(both_ways().layout, failure)
-
-
-def test_a_ring_one_way_that_is_cut_names_the_two_servers():
-    told = "from server 2 to server 3: server 2 talks to server 3, but no circuits lead"
-    with pytest.raises(InputError, match=told):
-        fail_layout(find_layout(all_reduce_demand(4), 1).layout, Failure.fibre(2, 3))
+    after = fail_layout(found.layout, Failure.of_server(3, substitute=0), found.wiring)
+    assert not after.circuits[3].any() and not after.circuits[:, 3].any()
+    assert not any(3 in pair for pair in after.routes)
+    assert after.routes[2, 0] == ((2, 1, 0),)  # was 2 -> 3
+    assert after.routes[2, 4] == ((2, 1, 0, 5, 4),)
+    assert valid(after, 2)
 
 
 # -- repair ----------------------------------------------------------------------------------------
@@ -267,24 +244,9 @@ FOUR = cluster(4, ports_per_server=4, switches=2)
 
 
 def test_a_switch_takes_its_ports_from_every_server_and_a_server_nothing():
-    smaller = fail_cluster(FOUR, Failure.of_switch(0))
-    assert (smaller.switches, smaller.ports_per_server) == (1, 2)
+    without = fail_cluster(FOUR, Failure.of_switch(0))
+    assert (without.switches, without.ports_per_server) == (1, 2)
     assert fail_cluster(FOUR, Failure.of_server(1, 2)) == FOUR
-
-
-@pytest.mark.parametrize(
-    ("of", "failure", "told"),
-    [
-        (FOUR, Failure.of_switch(2), "there is no such"),
-        (FOUR, Failure.of_port(4, 0), "there is no such"),
-        (FOUR, Failure.of_server(4, 0), "there is no such"),
-        (FOUR, Failure.of_port(0, 3), "servers are alike"),
-        (cluster(4), Failure.of_switch(0), "no switch would be left"),
-    ],
-)
-def test_what_a_cluster_cannot_lose_is_named(of, failure, told):
-    with pytest.raises(InputError, match=told):
-        fail_cluster(of, failure)
 
 
 def ran(
@@ -357,20 +319,6 @@ def test_a_failed_server_s_tasks_start_again_elsewhere():
     assert rest["act"].size_bytes == 2 * GBIT_MS
 
 
-@pytest.mark.parametrize(
-    ("at_ms", "failure", "told"),
-    [
-        (14.0, None, "nothing is left to run at 14 ms"),
-        (-1.0, None, "at least 0 ms"),
-        (float("nan"), None, "at least 0 ms"),
-        (6.0, Failure.of_server(2), "name the server that takes them over"),
-    ],
-)
-def test_a_moment_with_nothing_to_plan_is_refused(at_ms, failure, told):
-    with pytest.raises(InputError, match=told):
-        left(at_ms, failure)
-
-
 SUM = graph(
     compute("a", 0, 1.0),
     compute("b", 1, 1.0),
@@ -411,8 +359,50 @@ def test_a_new_plan_from_any_moment_is_valid_and_conserves_what_is_left(seed):
     execution = list_schedule(job, machines, Settings.of(tick=0.2)).execution
     at_ms, failure = execution.makespan_ms * (seed + 1) / 8, Failure.of_switch(0)
     rest = remaining_graph(job, execution, at_ms, failure)
-    smaller = fail_cluster(machines, failure)
-    again = list_schedule(rest, smaller, Settings.of(tick=0.2))
-    assert check(rest, smaller, to_record(again)).ok
+    without = fail_cluster(machines, failure)
+    again = list_schedule(rest, without, Settings.of(tick=0.2))
+    assert check(rest, without, to_record(again)).ok
     ended = {execution.graph.ids[i] for i in np.flatnonzero(execution.end_ms <= at_ms)}
     assert {task.id for task in rest.tasks} & set(job.position) == set(job.position) - ended
+
+
+# -- bad input --------------------------------------------------------------------------------------
+
+
+def broken(failure: Failure, laid: LayoutResult | None = None) -> Callable[[], object]:
+    return lambda: fail_layout((laid or both_ways()).layout, failure)
+
+
+def smaller(failure: Failure, of: Cluster = FOUR) -> Callable[[], object]:
+    return lambda: fail_cluster(of, failure)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (broken(Failure.fibre(0, 3)), "fibre from server 0 to server 3: there is no such circuit"),
+        (broken(Failure.of_port(0, 7)), "port 7 of server 0, field port: there is no such port"),
+        (broken(Failure.of_port(9, 0)), "field server: there is no such server"),
+        (broken(Failure.of_switch(2)), "field switch: there is no such switch"),
+        (broken(Failure.of_server(6, 0)), "field server"),
+        (broken(Failure.of_server(1, 1)), "field substitute: must be another server"),
+        (broken(Failure("flood")), "must be one of fibre, port, switch, server"),
+        (broken(Failure.of_server(3)), "server 3, field substitute"),
+        (
+            broken(Failure.fibre(2, 3), find_layout(all_reduce_demand(4), 1)),
+            "from server 2 to server 3: server 2 talks to server 3, but no circuits lead",
+        ),
+        (smaller(Failure.of_switch(2)), "there is no such"),
+        (smaller(Failure.of_port(4, 0)), "there is no such"),
+        (smaller(Failure.of_server(4, 0)), "there is no such"),
+        (smaller(Failure.of_port(0, 3)), "servers are alike"),
+        (smaller(Failure.of_switch(0), cluster(4)), "no switch would be left"),
+        (lambda: left(14.0), "nothing is left to run at 14 ms"),
+        (lambda: left(-1.0), "at least 0 ms"),
+        (lambda: left(float("nan")), "at least 0 ms"),
+        (lambda: left(6.0, Failure.of_server(2)), "name the server that takes them over"),
+    ],
+)
+def test_what_cannot_be_lost_is_named(asked: Callable[[], object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        asked()
