@@ -35,10 +35,6 @@ def scaled(factor: float, cell: int) -> float:
     return factor * number(cell)
 
 
-def at_once(cell: int) -> float:
-    return number(cell)
-
-
 def cannot_come_back(cell: int) -> object:
     """Return something that cannot be sent, for one cell."""
     time.sleep(0.002)

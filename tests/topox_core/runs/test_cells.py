@@ -16,7 +16,6 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.topox_core.runs.cells_to_run import (
     Deadly,
     Unpacked,
-    at_once,
     begun,
     cannot_come_back,
     fails_in_its_own_way,
@@ -109,7 +108,7 @@ def test_processes_and_threads_give_equal_results_in_the_order_of_the_cells(work
     cells = random.Random(3).sample(range(10_000), 400)
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         for executor in (1, workers, threads):
-            table = finish(CellsRun(cells, str, at_once, None, executor)).results
+            table = finish(CellsRun(cells, str, number, None, executor)).results
             assert list(table.items()) == [(cell, number(cell)) for cell in cells]
         assert threads.submit(abs, -3).result() == 3  # whoever gives threads keeps them
 
@@ -141,7 +140,7 @@ def test_results_are_handed_on_once_each_and_not_kept(workers):
         threads.add(threading.current_thread())
         came.extend(batch)
 
-    result = finish(CellsRun(range(500), str, at_once, None, workers, take))
+    result = finish(CellsRun(range(500), str, number, None, workers, take))
     assert sorted(came) == [(cell, number(cell)) for cell in range(500)]
     assert len(threads - {threading.main_thread()}) == len(threads) == 1
     assert (result.results, result.total, result.lost) == ({}, 500, ())
@@ -152,7 +151,7 @@ def test_what_the_keeper_of_results_raises_ends_the_run(workers):
         raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space left"):
-        finish(CellsRun(range(500), str, at_once, None, workers, full))
+        finish(CellsRun(range(500), str, number, None, workers, full))
 
 
 def test_results_and_errors_that_cannot_come_back_fail_alone_and_in_words(workers):
@@ -168,7 +167,7 @@ def test_results_and_errors_that_cannot_come_back_fail_alone_and_in_words(worker
 
 def test_never_more_is_under_way_than_the_window_and_batches_grow_with_quick_cells():
     executor = InThisProcess()
-    result = finish(CellsRun(range(5_000), str, at_once, None, executor))
+    result = finish(CellsRun(range(5_000), str, number, None, executor))
     assert len(result.results) == 5_000
     assert executor.most_open <= WINDOW * executor.workers
     assert (executor.sizes[0], max(executor.sizes)) == (1, MOST_CELLS)
@@ -210,7 +209,7 @@ class Wrong(InThisProcess):
 def test_an_executor_that_is_shut_down_or_wrong_ends_the_run_in_one_line():
     closed = LocalExecutor(1)
     closed.kill()
-    results = [finish(CellsRun(range(9), str, at_once, None, one)) for one in (closed, Wrong())]
+    results = [finish(CellsRun(range(9), str, number, None, one)) for one in (closed, Wrong())]
     assert [(result.stopped, result.failures) for result in results] == [
         ("these worker processes were shut down", {}),
         ("worker tcp://a:1: runs numba 0.1", {}),
@@ -233,7 +232,7 @@ class Unsteady(InThisProcess):
 
 def test_while_an_executor_is_away_the_run_waits_and_loses_nothing():
     executor = Unsteady()
-    run = CellsRun(range(300), str, at_once, None, executor)
+    run = CellsRun(range(300), str, number, None, executor)
     words = wait_until(lambda: run.progress.words)
     assert words.startswith("the scheduler is away; ") and words.endswith(" of 300 are kept")
     assert run.progress.left_s is None and run.running
