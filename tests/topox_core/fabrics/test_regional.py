@@ -125,7 +125,7 @@ def two_exchanges(heavy_ms: float, between_ms: float = 0.0) -> TaskGraph:
     tasks: list[Task] = []
     for k, pairs in enumerate(PAIRS):
         after = (f"wait{k - 1}",) if k else ()
-        ends = [(a, b) for one in pairs for a, b in (one, one[::-1])]
+        ends = [*pairs, *(one[::-1] for one in pairs)]
         sent = [expert(f"x{k}.{a}-{b}", a, b, heavy_ms, *after) for a, b in ends]
         tasks += [*sent, compute(f"wait{k}", 0, between_ms, *(task.id for task in sent))]
     return graph(*tasks)
@@ -215,8 +215,7 @@ def test_circuits_go_to_the_bottleneck_and_not_to_most_bytes() -> None:
 def random_experts(seed: int, servers: int = 5) -> TaskGraph:
     """Return a few exchanges with computing and other transfers between them, bytes at random."""
     rng = random.Random(seed)
-    tasks: list[Task] = []
-    before: list[str] = []
+    tasks, before = [], []
     for k in range(rng.randint(1, 3)):
         gates = [
             compute(f"gate{k}.{a}", a, rng.choice((0.3, 1.0, 2.0)), *before) for a in range(servers)
@@ -272,12 +271,11 @@ def test_bytes_are_kept_ports_are_not_overrun_and_the_ideal_switch_is_never_behi
 def test_what_must_be_equal_is_equal(seed: int) -> None:
     order = random_request(seed)
     whole = replace(order.options, regional_packet_ports=order.cluster.ports_per_server)
-    packets = packets_ms(order, order.cluster.ports_per_server)
-    assert time_ms(replace(order, options=whole)) == pytest.approx(packets, rel=1e-9)
     # One region for each server: nobody has a circuit, and e ports carry everything.
     alone = replace(order.options, region_servers=1)
-    packets = packets_ms(order, order.options.regional_packet_ports)  # type: ignore[arg-type]
-    assert time_ms(replace(order, options=alone)) == pytest.approx(packets, rel=1e-9)
+    for options in (whole, alone):
+        packets = packets_ms(order, options.regional_packet_ports)  # type: ignore[arg-type]
+        assert time_ms(replace(order, options=options)) == pytest.approx(packets, rel=1e-9)
 
 
 @pytest.mark.parametrize("delay_ms", [0.0, 7.0])
@@ -308,9 +306,8 @@ def test_a_drawn_gating_moves_the_same_tokens_elsewhere(gating: str) -> None:
     task_graph, of = load_sample("moe")
     options = RegionalOptions(gating=gating, skew=1.0, iterations=3)
     drawn, again = (Gating(lower(task_graph), of, options, seed=1) for _ in range(2))
-    digests = [drawn.graph_of(k).digest for k in range(3)]
-    assert len(set(digests)) == 3
-    assert digests == [again.graph_of(k).digest for k in range(3)]
+    digests, same = ([one.graph_of(k).digest for k in range(3)] for one in (drawn, again))
+    assert (len(set(digests)), digests) == (3, same)
     names = [one.name for one in drawn.exchanges]
     there, back = (names.index(f"fep.{way}.g0.s0.m1.l0") for way in ("out", "home"))
     tokens = drawn.bytes_of(there, -1).sum(axis=1) * 8 / 7

@@ -61,7 +61,7 @@ def test_an_overlap_is_serialised_at_any_delay() -> None:
 def test_the_shipped_window_list() -> None:
     lengths_ms = [window.length_ms for window in measured.WINDOWS]
     shares = [100 * share_above(lengths_ms, limit_ms) for limit_ms in (1.0, 25.0)]
-    assert (len(lengths_ms), shares) == (14, pytest.approx([78.6, 57], abs=0.5))
+    assert (len(lengths_ms), shares) == (14, pytest.approx([78.57, 57.14], abs=5e-3))
 
 
 def test_the_measured_sweeps_at_100_ms() -> None:
