@@ -79,7 +79,7 @@ def test_each_clock_has_its_own_time_and_bound() -> None:
     ("name", "settings"),
     [("race", FIXED), ("moe", FIXED), ("fsdp", LIST)],  # fixed is faster
 )
-def test_fixed_circuits_stand_for_the_whole_iteration_and_rates_and_shares_move_all_bytes(
+def test_fixed_circuits_are_written_as_such_and_pass_the_checker(
     name: str, settings: Settings
 ) -> None:
     record = to_record(written(name, settings))
