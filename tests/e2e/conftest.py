@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,18 +91,26 @@ def free_port() -> int:
     return port
 
 
-def start_server(port: int, log: Path, **environment: str) -> subprocess.Popen[bytes]:
+SERVED = {
+    "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+    "STREAMLIT_SERVER_HEADLESS": "true",
+    "STREAMLIT_SERVER_FILE_WATCHER_TYPE": "none",
+}
+APP = ("streamlit", "run", "app.py")
+
+
+def start_server(port: int, log: Path, *module: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start a workbench on a port of this machine; what it prints is appended to a file."""
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
     with log.open("ab") as out:
         return subprocess.Popen(
-            [*command, "--server.fileWatcherType", "none"],
+            [sys.executable, "-m", *(module or APP)],
             cwd=ROOT,
             # A tab that is closed in a test ends what it started while the test still looks; the
             # library of whoever runs the tests is not theirs.
             env=os.environ
             | {"TOPOX_REJOIN_S": "20", "TOPOX_LIBRARY": str(log.with_name("runs.sqlite"))}
+            | SERVED
+            | {"STREAMLIT_SERVER_PORT": str(port)}
             | environment,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -111,10 +119,14 @@ def start_server(port: int, log: Path, **environment: str) -> subprocess.Popen[b
 
 @pytest.fixture(scope="session")
 def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    log = tmp_path_factory.mktemp("server") / "server.log"
-    port = free_port()
-    base = f"http://127.0.0.1:{port}"
-    process = start_server(port, log)
+    with serving(free_port(), tmp_path_factory.mktemp("server") / "server.log") as one:
+        yield one
+
+
+@contextmanager
+def serving(port: int, log: Path, *module: str, **environment: str) -> Iterator[Server]:
+    """Serve a workbench until nobody needs it any longer."""
+    process, base = start_server(port, log, *module, **environment), f"http://127.0.0.1:{port}"
     try:
         wait_until_it_answers(process, base, log)
         yield Server(base, process.pid, log)

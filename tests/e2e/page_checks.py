@@ -10,17 +10,13 @@ from playwright.sync_api import expect
 from tests.e2e.tab import LAPTOP, Tab
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-# Elements that Streamlit draws and we cannot change: rule of axe, selector, reason.
-OF_STREAMLIT: tuple[tuple[str, str, str], ...] = ()
-AXE = """async ([rules, excepted]) => {
+AXE = """async (rules) => {
   const answer = await axe.run(document, {runOnly: rules, resultTypes: ['violations']});
   const serious = answer.violations.filter(one => ['serious', 'critical'].includes(one.impact));
   return serious.flatMap(rule => rule.nodes.map(node => {
-    const element = document.querySelector(node.target[0]);
-    if (excepted.some(([id, selector]) => id === rule.id && element && element.matches(selector))) return null;
     const why = [...node.any, ...node.all, ...node.none].map(check => check.message).join('; ');
     return `${rule.id}: ${node.html.slice(0, 160)}: ${why}`;
-  })).filter(Boolean);
+  }));
 }"""
 # Of text in charts axe says nothing. What lies under a label is the page, or what was drawn before
 # it and covers its middle; an image or a pattern there is left to the tests of the palette.
@@ -114,8 +110,7 @@ def findings(tab: Tab) -> list[str]:
     """Return what axe finds serious or critical on the page as it is, and text in charts that is too faint."""
     if not tab.page.evaluate("() => 'axe' in window"):
         tab.page.evaluate(AXE_SCRIPT)
-    excepted = [(rule, selector) for rule, selector, _ in OF_STREAMLIT]
-    return [*tab.page.evaluate(AXE, [RULES, excepted]), *tab.page.evaluate(CHART_TEXT)]
+    return [*tab.page.evaluate(AXE, RULES), *tab.page.evaluate(CHART_TEXT)]
 
 
 def what_stays(tab: Tab, look: Callable[[Tab], list[str]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -211,6 +212,15 @@ class Tab:
         """Return what is written somewhere, once the page is still."""
         self.still()
         return where.inner_text().replace("\xa0", " ")
+
+
+def saved(page: Page, folder: Path, act: Callable[[], None]) -> Path:
+    """Return the file that an action of a page saves."""
+    with page.expect_download() as waiting:
+        act()
+    file = folder / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    return file
 
 
 def _slid(where: Locator) -> None:

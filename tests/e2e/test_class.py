@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.conftest import ROOT, free_port, wait_until_it_answers
+from tests.e2e.conftest import free_port, serving
 from tests.e2e.tab import Tab
 from tests.patience import wait_until
 from topox_core.labs.answers_file import is_signed, load_answers
@@ -37,23 +34,11 @@ def own_address() -> str:
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[tuple[str, str, Path]]:
     """A class: the address of students, that of the lecturer, the folder."""
-    port, log, folder = free_port(), tmp_path / "class.log", tmp_path / "class"
-    command = [sys.executable, "-m", "topox_ui.classroom.serve", "--course", COURSE, "--yes"]
-    environment = {"TOPOX_PORT": str(port), "TOPOX_CLASS_WORD": WORD}
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*command, "--folder", str(folder)],
-            cwd=ROOT,
-            env=os.environ | environment,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_until_it_answers(process, f"http://127.0.0.1:{port}", log)
-        yield f"http://{own_address()}:{port}", f"http://127.0.0.1:{port}", folder
-    finally:
-        process.terminate()
-        process.wait(20)
+    port, folder = free_port(), tmp_path / "class"
+    command = ["topox_ui.classroom.serve", "--course", COURSE, "--yes", "--folder", str(folder)]
+    chosen = {"TOPOX_PORT": str(port), "TOPOX_CLASS_WORD": WORD}
+    with serving(port, tmp_path / "class.log", *command, **chosen) as lecturer:
+        yield f"http://{own_address()}:{port}", lecturer.base, folder
 
 
 def student(chromium: Browser, base: str, name: str) -> Tab:

@@ -1,4 +1,4 @@
-"""The workbench without a pointer: the way from Home to a proof, a point of the map, the table of a chart."""
+"""The workbench without a pointer: the way from Home to a proof, the table of a chart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.page_checks import at_rest
 from tests.e2e.tab import Tab
 
 pytestmark = pytest.mark.browser
@@ -75,14 +74,3 @@ def test_the_keyboard_leads_from_home_to_a_proved_schedule(tab: Tab) -> None:
     go_on_to(tab, tab.page.locator(".st-key-table_gantt summary"))
     tab.page.keyboard.press("Enter")
     expect(tab.page.locator(".st-key-table_gantt").get_by_test_id("stDataFrame")).to_be_visible()
-
-
-@pytest.mark.long
-def test_a_point_of_the_map_is_chosen_by_keyboard(tab: Tab) -> None:
-    at_rest(tab.open("/Compare?sample=blackboard"))
-    skip_menu(tab)
-    go_on_to(tab, tab.control("map_point").get_by_role("combobox"))
-    tab.page.keyboard.type("256G, 50 ms")
-    tab.page.keyboard.press("Enter")
-    expect(tab.kicker).to_contain_text("50 ms delay")
-    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "256G")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.conftest import NewTab
-from tests.e2e.tab import Tab
+from tests.e2e.tab import Tab, saved
 from tests.labs_answered import EXPLANATION, answered, right
 from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.draws import seed_of
@@ -75,15 +75,6 @@ def starts(tab: Tab, name: str, times: dict[str, float]) -> None:
         write(tab, field, f"{start:g}")
 
 
-def saved(tab: Tab, folder: Path) -> Path:
-    """Save the answers and return the file."""
-    with tab.page.expect_download() as download:
-        press(tab, "lab_download")
-    file = folder / "mine.answers.json"
-    download.value.save_as(file)
-    return file
-
-
 @pytest.mark.long
 def test_a_lab_from_its_card_to_its_file_by_keyboard_alone(tab: Tab, tmp_path: Path) -> None:
     course, student = "NET-401", "keyboard"
@@ -119,7 +110,8 @@ def test_a_lab_from_its_card_to_its_file_by_keyboard_alone(tab: Tab, tmp_path: P
             at = SIX.screens.index(screen) + 2
             expect(tab.kicker).to_contain_text(f"screen {at} of {len(SIX.screens)}")
             tab.still()
-    file = load_answers(saved(tab, tmp_path).read_bytes(), "mine.answers.json")
+    mine = saved(tab.page, tmp_path, lambda: press(tab, "lab_download"))
+    file = load_answers(mine.read_bytes(), "mine.answers.json")
     graded = grade(SIX, file, "mine.answers.json")
     assert graded.remarks == ()
     assert (graded.predictions, graded.worked) == (3, 13)
@@ -191,6 +183,16 @@ def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(new_tab: 
     assert entry(other, "P1").input_value() == ""
 
 
+def handed_in(tab: Tab, folder: Path, question: str, points: int) -> object:
+    """Check an answer that is right, and return what the saved file says of it; then begin again."""
+    tab.still().page.locator(".st-key-lab_check button").click()
+    expect(tab.page.get_by_text(f"Right: {points} points")).to_be_visible()
+    record = json.loads(saved(tab.page, folder, lambda: press(tab, "lab_download")).read_bytes())
+    tab.button("Begin again").click()
+    tab.still()
+    return record["answers"][question]["attempts"][-1]["value"]
+
+
 def marks(tab: Tab) -> Locator:
     return tab.page.locator('[class*="_W3-"] [role=checkbox]')
 
@@ -223,13 +225,7 @@ def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(
         checked = tab.page.locator('[class*="_W3-"] [role=checkbox][aria-checked=true]')
         expect(checked).to_have_count(2 * len(pairs))
         tab.page.wait_for_timeout(300)  # the grid tells the server a moment after the last mark
-        tab.still()
-        tab.page.locator(".st-key-lab_check button").click()
-        expect(tab.page.get_by_text("Right: 4 points")).to_be_visible()
-        record = json.loads(saved(tab, tmp_path).read_bytes())
-        values.append(record["answers"]["W3"]["attempts"][-1]["value"])
-        tab.button("Begin again").click()
-        tab.still()
+        values.append(handed_in(tab, tmp_path, "W3", 4))
     assert values[0] == values[1] == grid
 
 
@@ -249,13 +245,7 @@ def test_start_times_by_dragging_and_by_fields_give_the_same_file(
             drag(tab, "z", -3)
             last = tab.page.locator('[class*="_W1_z_"] input').first
             expect(last).to_have_value(f"{best['z']:g}")
-        tab.still()
-        tab.page.locator(".st-key-lab_check button").click()
-        expect(tab.page.get_by_text("Right: 5 points")).to_be_visible()
-        record = json.loads(saved(tab, tmp_path).read_bytes())
-        values.append(record["answers"]["W1"]["attempts"][-1]["value"])
-        tab.button("Begin again").click()
-        tab.still()
+        values.append(handed_in(tab, tmp_path, "W1", 5))
     assert values[0] == values[1] == best
 
 

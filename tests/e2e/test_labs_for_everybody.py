@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.conftest import ROOT, NewTab, free_port, wait_until_it_answers
+from tests.e2e.conftest import NewTab, free_port, serving
 from tests.e2e.longer_words import longer_texts
 from tests.e2e.page_checks import cut, findings
 from tests.e2e.tab import LAPTOP, Tab
@@ -129,21 +126,9 @@ def test_beside_a_lab_stand_no_values_of_another(tab: Tab) -> None:
 @pytest.fixture(scope="module")
 def longer(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a workbench in the made-up language."""
-    log, port = tmp_path_factory.mktemp("longer") / "server.log", free_port()
-    base = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "tests.e2e.longer_words", "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
-    library = {"TOPOX_LIBRARY": str(log.with_name("runs.sqlite"))}
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | library, stdout=out, stderr=subprocess.STDOUT
-        )
-    try:
-        wait_until_it_answers(process, base, log)
-        yield base
-    finally:
-        process.terminate()
-        process.wait(20)
+    log = tmp_path_factory.mktemp("longer") / "server.log"
+    with serving(free_port(), log, "tests.e2e.longer_words") as server:
+        yield server.base
 
 
 def test_the_made_up_language_is_40_percent_longer() -> None:

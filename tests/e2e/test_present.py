@@ -97,9 +97,6 @@ def test_the_way_through_a_question_by_keys_with_the_answers_of_a_class(
     pressed("PageUp", f"{on}P2&present.show=reveal")
     pressed("ArrowLeft", f"{on}P2&present.show=tally")
     pressed("e", f"{on}P2&present.show=reveal")
-    tab.open(address("six-tasks", "P1", "reveal"))
-    assert tab.page.evaluate(BEYOND)[0] <= 0
-    expect(tab.chart("class_answers")).to_be_visible()
 
 
 def test_the_clock_counts_in_the_browser_and_its_border_says_when_the_plan_is_over(

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import NewTab
-from tests.e2e.tab import PATIENCE_MS, Tab
+from tests.e2e.tab import PATIENCE_MS, Tab, saved
 from tests.e2e.test_files import CLUSTER, TASKS, bring_files, graph, write
 
 pytestmark = pytest.mark.browser
@@ -193,10 +193,7 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
     ):
         assert theirs.settled_text(where(theirs)) == mine.settled_text(where(mine))
     # With its result it travels as a file, to a session that has another job open.
-    with mine.page.expect_download() as waiting:
-        mine.button("Link with result").click()
-    file = tmp_path / waiting.value.suggested_filename
-    waiting.value.save_as(file)
+    file = saved(mine.page, tmp_path, mine.button("Link with result").click)
     theirs.open("/Schedule?sample=blackboard").still().button("Link").click()
     theirs.upload("up_linked", file)
     expect(theirs.message).to_contain_text("race.link.json is open: a schedule of")
