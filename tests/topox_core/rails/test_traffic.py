@@ -38,6 +38,7 @@ from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_lengths import MIB
 from topox_core.schedule.settings import Settings
+from topox_core.training.order import dealt
 from topox_core.training.passes import chunk_passes
 from topox_core.training.shapes import SHAPES
 from topox_core.training.weights import stage_update_ms
@@ -211,6 +212,10 @@ def test_a_transfer_waits_for_its_sender_and_for_the_receivers_pass_before() -> 
     """Stage 1 posts its second receive when its first backward pass is over, gradients scattered."""
     found = waited_for(build(PAPER, fold=True), "send activation 1 to stage 1")
     assert found == {"forward 1 layer 15", "backward 0 layer 16", "scatter layer 16"}
+
+
+def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
+    assert [len(layers) for layers in dealt(126, 16)] == [7, *[8] * 14, 7]
 
 
 def test_the_calibrated_iteration_lasts_what_was_measured() -> None:
