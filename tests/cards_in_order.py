@@ -1,7 +1,5 @@
 """Cards taken out for a test come back in their place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

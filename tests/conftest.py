@@ -1,7 +1,5 @@
 """Fixtures that every test may use, and how many examples a property is tried on."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A Dask scheduler and its workers as processes on this machine, for tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

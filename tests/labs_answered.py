@@ -1,7 +1,5 @@
 """Labs as a student answers them: right answers made from the keys, and whole labs answered up to a screen."""
 
-from __future__ import annotations
-
 import json
 from functools import reduce
 from operator import getitem

@@ -1,7 +1,5 @@
 """How long a test waits for what a busy machine may do late: no test asserts a time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Where real inputs lie: a folder that a checkout does not hold, for tests and benchmarks alike."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The house stays a house: imports go one way, files stay small, names say what is inside."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import subprocess

@@ -1,7 +1,5 @@
 """compose.yaml names what the image has; no container engine is asked."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

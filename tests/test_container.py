@@ -1,7 +1,5 @@
 """The image is what docs/serving.md says; no container engine is asked."""
 
-from __future__ import annotations
-
 import re
 
 from tests.real_inputs import ROOT

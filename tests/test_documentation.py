@@ -1,7 +1,5 @@
 """What the documentation shows works: its examples load, its commands run, its links lead somewhere."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The same install tomorrow: every package in the locks, with its hashes, as the requirements say."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Warming up leaves nothing to compile for the first user."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

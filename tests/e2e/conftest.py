@@ -1,7 +1,5 @@
 """A server on a free port of this machine, Chromium, and tabs that are watched while they are used."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

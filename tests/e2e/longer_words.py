@@ -6,8 +6,6 @@ Every sentence of the tour, the labs and the projector has its vowels, and some 
 keys stay as they are.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is wrong with a page as it stands: what axe finds, text too faint in charts, what is cut or covered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from axe_playwright_python.base import AXE_SCRIPT

@@ -1,7 +1,5 @@
 """A class in browsers: the word, a lock kept and counted on the lecturer's screen, closed pages, nobody's answers shown to another."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages that set fabrics, jobs, rails, prices and runs side by side: watched, cancelled, kept, printed."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

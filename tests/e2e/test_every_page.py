@@ -1,7 +1,5 @@
 """Every page: by a click, in light and in dark, on a laptop and on a phone, folded and unfolded."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

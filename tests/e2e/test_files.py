@@ -1,7 +1,5 @@
 """A user's own files and recorded runs: in, and out again in a form that others can check."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

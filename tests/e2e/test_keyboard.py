@@ -1,7 +1,5 @@
 """The workbench without a pointer: the way from Home to a proof, the table of a chart."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

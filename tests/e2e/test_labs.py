@@ -1,7 +1,5 @@
 """The page Labs in a browser: a whole lab by keyboard, nothing that tells a key before its lock, locks that hold."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

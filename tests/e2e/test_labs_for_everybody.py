@@ -1,7 +1,5 @@
 """Labs read aloud, at 200 %, and in a language that is 40 % longer: everything has a name, nothing is cut."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The projector view in a browser: no scroll bar on any slide, keys and clickers, contrast, a tally from files, no names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

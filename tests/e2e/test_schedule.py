@@ -1,7 +1,5 @@
 """The schedule of a setting, and the exact engine beside the page: watched, cancelled, left alone, killed."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The server killed in the middle of a solve, with a tab open: nothing stays behind, and the page comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From page to page and from session to session: nothing that was chosen or brought is lost, whatever the way."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Words of the field are explained where they stand, by pointer, keyboard and touch; the tour is walked to its end."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Locator, expect
 

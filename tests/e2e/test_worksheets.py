@@ -1,7 +1,5 @@
 """Worksheets in a printer: two pages a student on A4 and on Letter, no question split, keys only where they were asked for."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

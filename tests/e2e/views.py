@@ -1,7 +1,5 @@
 """What a walk over the whole workbench opens: every page, and of pages with several faces each of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """The cache of machine code, whoever made its folder and whatever became of its files."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Killed in the middle: children end, and what was there before is whole."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A time limit is for the work, all of it, whatever the machine does meanwhile."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Prints the seed of every round. The smallest file that breaks a promise is kept in ``build/fuzz``.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import resource

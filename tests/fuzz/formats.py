@@ -5,8 +5,6 @@ times; then the text is damaged, encoded otherwise, packed, cut. What is left is
 into its reader before it fails, or does not fail at all.
 """
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

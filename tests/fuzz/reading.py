@@ -1,7 +1,5 @@
 """Reading one case: what came of it, the memory it took and the CPU seconds."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever a file says, it is read or refused in one short line; ``make fuzz`` asks this of 60,000 files and measures them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st

@@ -5,8 +5,6 @@ they do not notice, all quick tests are asked, then the browser's. Answers are k
 a file, so that a run that was stopped goes on.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """A defect as it is written down: a few lines of one file, and what a tired engineer might have made of them."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Iterator

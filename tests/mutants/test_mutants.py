@@ -1,7 +1,5 @@
 """The defects that are written down can still be made: their lines stand in the code as it is."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 

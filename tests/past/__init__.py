@@ -3,8 +3,6 @@
 Times that were published, or checked by hand, against these graphs are asserted on them; the samples of today may change.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from topox_core.api import load_cluster, load_graph

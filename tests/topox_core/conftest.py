@@ -1,7 +1,5 @@
 """A small pipeline on two switches, built by hand: what figures and measures are tested on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

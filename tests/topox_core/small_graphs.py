@@ -1,7 +1,5 @@
 """Small task graphs and clusters for tests, made by hand or at random."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The public interface gives the numbers of the commands, and one line for every mistake."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The cache of machine code."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Pages as a visitor meets them, without a browser."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The command that serves the workbench."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Hand-made schedules: right ones, and ways to break each of them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

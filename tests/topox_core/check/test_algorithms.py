@@ -1,7 +1,5 @@
 """The checker knows every algorithm from its own formulas: right results pass, slips are named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The independent checker: right schedules hold, and whatever is broken is named with its equation."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

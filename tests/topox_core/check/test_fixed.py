@@ -1,7 +1,5 @@
 """Circuits that never change: a hand-made schedule on them holds, and each way to break it is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A folder with one small job, and the command line called in it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from functools import cache

@@ -1,7 +1,5 @@
 """What a script can count on: one JSON object, one clear line for a mistake, and an exit status that tells which."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json

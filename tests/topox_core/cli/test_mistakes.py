@@ -1,7 +1,5 @@
 """A mistake gets one clear line that names it, exit status 2, and nothing is left behind."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``rails`` from a script: published and hand-solved numbers, a list of windows as a file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

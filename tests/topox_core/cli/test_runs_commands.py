@@ -1,7 +1,5 @@
 """The command ``runs``: a script gets the numbers of the library, and every mistake is one line."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``collective``, ``demand``, ``failures``, ``strategy``, ``tdm`` and the bytes of a rail: the numbers of the core."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``study`` and ``study buy`` as a script calls them: computed, stopped and gone on with, shown; the numbers of the page."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """The shortest plan of a small demand matrix by a mixed-integer programme: each switch with so many configurations."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A demand matrix over parallel switches: its file, its matchings, and plans near the optimum that serve it in full."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What networks cost and burn: the published figures, hand-counted switches, catalogues in files, what does not hold."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

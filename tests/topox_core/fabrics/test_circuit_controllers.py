@@ -1,7 +1,5 @@
 """Circuits switched on demand, provisioned, phase by phase, and planned: by hand, by rules, and who is never later."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

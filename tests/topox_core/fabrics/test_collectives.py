@@ -4,8 +4,6 @@ a is the latency of a message, b the tensor's time on one port, delta the reconf
 circuits are free (rivals of collectives, Thakur et al. 2005, with the delay added).
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One graph under every fabric: the order, who may lower how, what is free, the sentence, and the command."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """After a failure: static circuits as the comparison runs them, plans on the ports that are left."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 from typing import Any

@@ -1,7 +1,5 @@
 """The fluid simulator: hand calculations, and an exact reference of max-min fair shares in fractions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise

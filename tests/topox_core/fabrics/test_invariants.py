@@ -1,7 +1,5 @@
 """Who can never be slower than whom, on one clock and as the delay shrinks, every time with a schedule that the checker accepts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Fixed circuits from the task graph: by hand, against every layout, against the exact program, and never behind their starts."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

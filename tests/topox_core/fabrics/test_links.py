@@ -1,7 +1,5 @@
 """Fabrics whose transfers share links: ideal switch, fat-tree and static circuits by hand, bounds and measures."""
 
-from __future__ import annotations
-
 from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Times that the reference on rival fabrics states for the samples and graphs of November 2026, on those graphs."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import long_after

@@ -1,7 +1,5 @@
 """Circuits that are re-evaluated at intervals, by hand and against fixed ones; gating that changes by iteration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from typing import Any

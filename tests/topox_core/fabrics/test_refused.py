@@ -1,7 +1,5 @@
 """What cannot be asked of fabrics is told in one line that names its field."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

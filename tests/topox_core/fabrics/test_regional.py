@@ -1,7 +1,5 @@
 """Regional circuits for experts: the reference's times, circuits by hand, what must be equal and what can never be faster."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import combinations, permutations

@@ -1,7 +1,5 @@
 """List schedules made in processes of their own are those that this process makes."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,7 +1,5 @@
 """The crossover map: its axes, what is run once, and what is left of it when it is cancelled or a worker dies."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import re
 from collections.abc import Callable

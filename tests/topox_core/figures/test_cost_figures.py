@@ -1,7 +1,5 @@
 """Cost figures: totals stand on top of their parts, bars and lines say what the bills say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Every figure: in both themes it is small, says on its axes what they count, and draws the numbers of its table."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """Figures of fabrics, the crossover map, topologies and strategies."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Rounds on one clock, links with their ports, rings, and the study: what is drawn is what was decided."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

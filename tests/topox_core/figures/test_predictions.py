@@ -1,7 +1,5 @@
 """What a class predicted, as figures: counts add up, and the truth is drawn only where it is given."""
 
-from __future__ import annotations
-
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 

@@ -1,7 +1,5 @@
 """The trace of a solve in words and marks, and engines against each other: who found what when, and what is said of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from topox_core.figures.palette import LIGHT

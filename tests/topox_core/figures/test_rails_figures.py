@@ -1,7 +1,5 @@
 """Figures of photonic rails: what a rank sends, how long the windows are, what switching costs, who holds the rail."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

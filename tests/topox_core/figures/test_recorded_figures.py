@@ -1,7 +1,5 @@
 """Figures of a recorded run: steps, the curve over the network's speed, lanes with waiting told from transfer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Figures of studies and of runs side by side draw what they were given: every value, every gap, every run."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

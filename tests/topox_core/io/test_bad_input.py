@@ -1,7 +1,5 @@
 """Clusters survive their file; bad input gets one clear line naming file, item and field, and never anything but an InputError."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """FlexNet task graphs: what each stored task becomes, and that damage is always told."""
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Task graphs survive their files: what is written is read back, whatever the dialect."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import json

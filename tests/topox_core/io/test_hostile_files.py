@@ -1,7 +1,5 @@
 """A file that wants memory, time or a wrong line gets one short line, before much was spent on it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import resource

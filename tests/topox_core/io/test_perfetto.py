@@ -1,7 +1,5 @@
 """The trace for ui.perfetto.dev: slices nest, arrows lie in them and never lead back, counters stay sound; windows come back."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from itertools import pairwise

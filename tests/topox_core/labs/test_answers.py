@@ -1,7 +1,5 @@
 """A student's way through a lab, answers as a file, and grades of a folder that holds all sorts of files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Keys of the labs come out of the public commands as well: what `lab key` prints, anybody can compute from files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

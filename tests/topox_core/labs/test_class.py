@@ -1,7 +1,5 @@
 """What a lecturer gets of a class: statistics without names, the projector, sheets of paper, and the commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product

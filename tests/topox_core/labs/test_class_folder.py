@@ -1,7 +1,5 @@
 """The folder of a class: whole files by seed, signed; nobody's answers over another's; limits; nothing but ours deleted."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.labs_answered import LABS, at, solved

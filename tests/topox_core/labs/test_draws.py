@@ -1,7 +1,5 @@
 """Draws with names: the published vectors, and that a student's seed does not depend on spelling."""
 
-from __future__ import annotations
-
 import pytest
 
 from topox_core.errors import InputError

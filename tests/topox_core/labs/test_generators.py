@@ -1,7 +1,5 @@
 """The nine generators: published draws and values, invariants of every seed, closed forms against checker and simulators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import permutations, product

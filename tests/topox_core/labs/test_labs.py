@@ -1,7 +1,5 @@
 """The eight labs: ordinary files that a validation accepts, keys that no clock moves, texts that say no answer."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

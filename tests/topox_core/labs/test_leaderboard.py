@@ -1,7 +1,5 @@
 """Leaderboards: what counts is what the checker or the core computes, whatever a file claims."""
 
-from __future__ import annotations
-
 import json
 import random
 

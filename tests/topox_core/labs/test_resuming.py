@@ -1,7 +1,5 @@
 """Answers that are gone on with: no lock is lost, nothing that a file claims is believed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The tour says what the core computes today, in short sentences that the glossary covers."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Runs made up for tests of the library."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import zlib

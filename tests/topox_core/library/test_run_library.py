@@ -1,7 +1,5 @@
 """What is put into the library comes back as it was, once, only what was asked for, and so in comparisons and tables."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Nothing that was kept is lost by whatever writes, dies, moves, damages or comes from elsewhere; what is bad is one line."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Step lists of collective algorithms, by which every member ends with what it is owed, and the messages made of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Where the time goes: shares along the chain, which add up to the iteration, and measures of an execution."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 import numpy as np

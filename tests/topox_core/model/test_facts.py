@@ -1,7 +1,5 @@
 """Facts of a task graph, against sums done by hand and against networkx."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """Collectives become the transfers that move what the collective must, in the order it must."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace

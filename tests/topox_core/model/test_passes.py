@@ -1,7 +1,5 @@
 """Compressed rows, topological order, heads and tails on a clock, load bounds and a heap, each against its definition."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import ceil
 

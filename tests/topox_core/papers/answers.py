@@ -1,7 +1,5 @@
 """Answers of cards, each run once with every switch in its first position."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from topox_core.papers.card import Answer

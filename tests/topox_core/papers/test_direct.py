@@ -1,7 +1,5 @@
 """What a run of a card gives, and that documents and claims say so; each test names the command that renews them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The last answers of cards are kept, and another run of the same version must bring the same rows."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cards on photonic rails, TopoOpt, TOPO-X and the lecture: what comes out, what does not, and on what it hangs."""
 
-from __future__ import annotations
-
 from statistics import fmean
 
 import numpy as np
@@ -24,6 +22,14 @@ def test_the_largest_switch_is_of_no_use_inside_a_job():
     on_demand = [row.ours for row in run("opus-switches", control=0).of("longer")]
     ahead = [row.ours for row in answer_of("opus-switches").of("longer")]
     assert all(a <= d + 1e-9 for a, d in zip(ahead, on_demand, strict=True))
+
+
+@pytest.mark.long
+def test_the_windows_of_figure_3_are_counted_stage_by_stage():
+    for series, counts in (("3a", (7, 5)), ("3b", (7, 9, 5))):
+        assert tuple(row.ours for row in answer_of("opus-windows").of(series)) == counts
+    strict = {row.item: row.ours for row in run("opus-windows", schedule="1f1b").of("count")}
+    assert (strict["first stage"], strict["middle stage"], strict["last stage"]) == (95, 129, 65)
 
 
 def test_the_mean_window_before_a_reduce_scatter_is_not_the_printed_one():

@@ -1,7 +1,5 @@
 """The gallery: what the cards claim about the papers, and how a card behaves while it runs."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import math

@@ -1,7 +1,5 @@
 """The cards on time division: what adds up, what holds, and where it turns over."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hand-made iterations on a rail, and what every run on one must keep."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import combinations, product
 

@@ -1,7 +1,5 @@
 """The control plane: hand-solved iterations, and what every simulated one must keep."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from operator import attrgetter

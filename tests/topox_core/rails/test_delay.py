@@ -1,7 +1,5 @@
 """Iteration time against the switching delay, the papers' tables as an adviser, and what cannot be asked of rails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

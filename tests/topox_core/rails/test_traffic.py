@@ -1,7 +1,5 @@
 """The traffic of an iteration on a rail: byte classes, order, dependencies, limits, and folding, which changes nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Phases and windows by the paper's definition, of executions made by hand and of rail iterations; how many there are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

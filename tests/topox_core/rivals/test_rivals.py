@@ -1,7 +1,5 @@
 """Who is right: sides, leads, plans of longer delays, claims judged by what they count, and the six studies run in turn."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cells that workers of tests compute; they note who computed them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

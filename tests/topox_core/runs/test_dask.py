@@ -1,7 +1,5 @@
 """A real scheduler with two worker processes: the same bits as here, and nothing lost whoever is killed."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The rules of circuits on continuous time for any execution, asked of the independent checker."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.topox_core.check.broken_schedules import made, said

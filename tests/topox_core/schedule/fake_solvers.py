@@ -1,7 +1,5 @@
 """Children that play a solver's part, and CP-SAT in a child: its library cannot share a process with HiGHS."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The optimum of tiny problems with set-ups, from all orders and all choices of ports; shares no code with any engine."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Slots, continuous time and a clock so fine that slots mean nothing: what holds between their schedules and bounds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

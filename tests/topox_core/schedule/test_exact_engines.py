@@ -1,7 +1,5 @@
 """Every exact engine finds what brute force finds, with and without set-ups, and limits keep what was found."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Large neighbourhoods: what fits the reduced problem fits the whole, and what does not fits nowhere."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

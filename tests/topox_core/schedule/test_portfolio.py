@@ -1,7 +1,5 @@
 """The race: whatever a child does, the plan stays valid and the bound below it; only speed is lost."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """PSPLIB instances: published optima are proved, bad files get one clear line."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import long_after

@@ -1,7 +1,5 @@
 """A relaxed reading of the model never needs longer than a stricter one on the same clock."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

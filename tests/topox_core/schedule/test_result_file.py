@@ -1,7 +1,5 @@
 """The result file, version 2: what is written is read, says what the result says, and belongs to its choices."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

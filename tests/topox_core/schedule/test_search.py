@@ -1,7 +1,5 @@
 """List scheduling and local search: repeatable, never worse, their schedules keep every rule, and what they hold is counted right."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Solves in child processes: they report, stop, die and leave the last schedule behind; some load before they are asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Small operator graphs for tests, made by hand or at random, and the command."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

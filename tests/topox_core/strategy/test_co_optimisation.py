@@ -1,7 +1,5 @@
 """Co-optimisation: a strategy is judged on the fabric that will run it, and its figure is that of ``compare``."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

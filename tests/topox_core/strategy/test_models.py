@@ -1,7 +1,5 @@
 """Models are the ones that were published: parameters, operators, measured times, memory."""
 
-from __future__ import annotations
-
 import json
 from itertools import chain
 from pathlib import Path

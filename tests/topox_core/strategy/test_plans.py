@@ -1,7 +1,5 @@
 """Parallel plans of transformers: every one is a job, ranked by its iteration; what they take, need and make."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict

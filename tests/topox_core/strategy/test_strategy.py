@@ -1,7 +1,5 @@
 """Strategies: the task graph they make, the search that finds them, the files that hold them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

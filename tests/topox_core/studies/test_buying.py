@@ -1,7 +1,5 @@
 """What to buy: dollars of an iteration by hand, the verdict, the questions turned round, the tornado."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Offers: the seven as published, a reader's changes, files and links of them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The front holds what nothing beats: checked against every pair of points, ties and gaps included."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

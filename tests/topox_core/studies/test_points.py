@@ -1,7 +1,5 @@
 """A point of a study gives the number that the command and the page of its subject give, and is kept as a page keeps it."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A study seen along its axes says what its rows say: means seed by seed, ratios, who wins, the front."""
 
-from __future__ import annotations
-
 import pytest
 
 from topox_core.fabrics.compare import EQUAL

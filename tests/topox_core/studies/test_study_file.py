@@ -1,7 +1,5 @@
 """A study file says what varies; what is wrong with one is said in one line before anything is computed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A study keeps every point the moment it is done, and computes only what is missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs on an optical fabric for tests: the four-pod case with known answers, the drafts' set-up made small, and random ones."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import permutations

@@ -3,8 +3,6 @@
 Every neighbour is worked out from nothing: all four stages, all pod groups.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 

@@ -1,7 +1,5 @@
 """Lower bounds of a round: never above what brute force over all groupings, rings and links finds, and often equal to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """The checker of rounds: right rounds hold, and whatever is changed in one is named with its equation."""
 
-from __future__ import annotations
-
 import ast
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The drafts' set-up: its constants, its draws, its placing, and what comes of it on the whole."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

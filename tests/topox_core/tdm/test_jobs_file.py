@@ -1,7 +1,5 @@
 """Jobs that share a fabric come back from their file as they went, and a mistake is one line that names its place."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

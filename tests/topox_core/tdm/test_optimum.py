@@ -1,7 +1,5 @@
 """What goes beyond the drafts, against brute force: exact where it says so, never worse than what it extends, repeatable."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 from itertools import product

@@ -1,7 +1,5 @@
 """The study of gain: paired seeds, spread, and cells that run anywhere and are kept."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A round as others see it: on the common clock, as a file, in a sentence, and jobs made from task graphs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The glossary: every entry is short, every word leads to one entry, texts are searched as readers read them."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

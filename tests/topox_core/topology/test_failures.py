@@ -1,7 +1,5 @@
 """Failures: what breaks is what the element carried, the rest is rerouted, a ring borrows from model-parallel circuits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

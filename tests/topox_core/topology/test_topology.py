@@ -1,7 +1,5 @@
 """TopologyFinder: the strides its authors published, ports never exceeded, everybody who talks connected by shortest routes."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import fields

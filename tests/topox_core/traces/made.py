@@ -5,8 +5,6 @@ are there, and ends on all ranks at once, when the last has come and the bytes h
 is always ahead of the GPU.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Made-up files into the reader and back out: what the tests of recorded runs share."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Callable, Mapping

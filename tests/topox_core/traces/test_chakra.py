@@ -1,7 +1,5 @@
 """Chakra execution traces: written, read back, and read as others write them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """One rank for all, and calls bundled until a graph is small enough."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """What a recording predicts, against programs whose times are known at every speed."""
 
-from __future__ import annotations
-
 import statistics
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The figures that were measured on public recordings, where their files are at hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

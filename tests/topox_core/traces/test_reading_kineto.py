@@ -1,7 +1,5 @@
 """Files as they come: cut, damaged, repaired, packed, of other writers; each error is the line that is promised."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Each rule of reading a recording on a made-up job that needs it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

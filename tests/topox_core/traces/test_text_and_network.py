@@ -1,7 +1,5 @@
 """Text workloads expanded to servers, and networks made clusters."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command ``trace``: what it prints, what it writes, how it ends; the windows of a recorded run."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small jobs of all kinds, to try what must hold of any."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from topox_core.training.job import Job

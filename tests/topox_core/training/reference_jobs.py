@@ -1,7 +1,5 @@
 """The six jobs of the reference on training iterations, and every figure that it states for them."""
 
-from __future__ import annotations
-
 from topox_core.training.job import Job
 from topox_core.training.machines import MACHINES
 from topox_core.training.plan import Plan

@@ -1,7 +1,5 @@
 """The walk through an iteration's passes as it reads in words, pass by pass: what the compiled one must agree with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from topox_core.training.job import Job

@@ -1,7 +1,5 @@
 """The task graph of a job: as long as the closed form where nothing overlaps, and the same folded and unfolded."""
 
-from __future__ import annotations
-
 from collections import Counter
 from graphlib import TopologicalSorter
 

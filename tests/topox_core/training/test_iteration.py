@@ -1,7 +1,5 @@
 """The closed form of a training iteration against the reference: six jobs, every figure, and what must hold of any job."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Memory of one GPU: what ZeRO, recomputing and the order of the passes leave on it."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """One job has one iteration, whatever page it is picked on, and comes back from its file as it was."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

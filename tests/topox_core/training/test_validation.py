@@ -1,7 +1,5 @@
 """Predicted against measured: how far the model may be from iterations that ran, and what files are refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

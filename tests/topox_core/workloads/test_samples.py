@@ -1,7 +1,5 @@
 """The samples are what their index says, are made by our own generators, and their optima hold."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """Generators: the DLRM agrees with the published graph, transformers with published counts, all are repeatable."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Who is right: before a run, with points of the library, and as a link has it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What to buy: the command's numbers on a page, the switches edited, a link, what is empty and what is wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A class on one machine: word, pages that are open, places, turns, answers in the folder; nothing of it without a class."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.labs_answered import LABS, at

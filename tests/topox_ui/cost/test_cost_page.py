@@ -1,7 +1,5 @@
 """Cost: the finding in numbers, parts edited and taken back, files in and out, links, and dollars of a loaded scenario."""
 
-from __future__ import annotations
-
 import json
 import re
 

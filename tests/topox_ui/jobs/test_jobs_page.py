@@ -1,7 +1,5 @@
 """Jobs: samples, the draft's set-up, task graphs and own files; rounds side by side, the search, its bound, the study, links."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

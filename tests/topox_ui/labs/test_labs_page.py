@@ -1,7 +1,5 @@
 """The page Labs: every screen of every lab at its time and after it, locks that hold, replies, files in and out."""
 
-from __future__ import annotations
-
 import json
 from urllib.parse import parse_qsl
 

@@ -1,7 +1,5 @@
 """Every word of the page Labs is in the texts, and every text of it is used: a second language needs no code."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tour from its first screen to its last, by buttons and by link; the glossary filtered and linked to."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import long_after

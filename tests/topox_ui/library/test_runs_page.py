@@ -1,7 +1,5 @@
 """Runs: what is kept on Schedule and Compare is listed, set side by side, opened as it was, deleted and put back."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The lecturer's page: slides by buttons and by link, a class counted by hand and by files, statistics, leaderboards."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

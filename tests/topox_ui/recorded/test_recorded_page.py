@@ -1,7 +1,5 @@
 """A recorded run: files in, the finding, the same step at any speed, labels, checks, and the ways on."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

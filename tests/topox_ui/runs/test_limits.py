@@ -1,7 +1,5 @@
 """What the owner of a server sets holds, whoever asks for more."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.topox_ui.conftest import address, the_error

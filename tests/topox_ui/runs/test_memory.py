@@ -1,7 +1,5 @@
 """What a session keeps stays within its share of the memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tracemalloc

@@ -1,7 +1,5 @@
 """Answers that all sessions share are worked out once, whoever asks, and nobody waits for one who has gone."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from unittest.mock import Mock

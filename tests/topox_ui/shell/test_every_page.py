@@ -1,7 +1,5 @@
 """The walk over all pages: each opens on a sample, names what it ignored in a link, and tells every chart in words and a table."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.topox_ui.conftest import SCHEDULE, address, charts, unbroken, words

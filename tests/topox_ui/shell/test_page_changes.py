@@ -1,7 +1,5 @@
 """A click on a link is never lost to the timer of the page that is left."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner_utils.script_requests import (

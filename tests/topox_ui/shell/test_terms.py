@@ -1,7 +1,5 @@
 """Terms in our HTML become buttons that an entry of the glossary describes, and nothing else changes."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a page says is explained on it: the entries that each page needs most are linked there at least once."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import long_after

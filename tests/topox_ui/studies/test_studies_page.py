@@ -1,7 +1,5 @@
 """Studies: built by choices, computed beside the page, kept point by point, drawn, gone on with, opened."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
