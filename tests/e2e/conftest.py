@@ -193,4 +193,5 @@ def tab(
     one = used_tabs[0].as_new()
     request.node.stash[TABS] = [one]
     yield one
+    one.rest()
     assert (one.complaints, one.outside) == ([], [])

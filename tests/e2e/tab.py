@@ -75,12 +75,16 @@ class Tab:
 
     def as_new(self) -> Tab:
         """Forget all that the tests before left in this tab: its session, what it stores, its window, what was heard of it."""
-        self.page.goto(self.base + "/_stcore/health")  # of the same origin, and nothing runs there
+        self.rest()
         self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
         self.context.clear_cookies()
         self.complaints.clear()
         self.requests.clear()
         return self.in_window(LAPTOP["width"], "light")
+
+    def rest(self) -> None:
+        """Go where nothing runs, at the same origin: a page that is left open goes on drawing and computing."""
+        self.page.goto(self.base + "/_stcore/health")
 
     def in_window(self, width: int, theme: Literal["light", "dark"] = "light") -> Tab:
         """Give the window a width, and its reader a theme; a page that is opened next begins with both."""
