@@ -1,7 +1,5 @@
 """Every page: by a click, in light and in dark, on a laptop and on a phone, folded and unfolded."""
 
-from typing import Literal
-
 import pytest
 from playwright.sync_api import expect
 
@@ -41,20 +39,20 @@ def test_a_page_that_is_clicked_to_can_be_read_by_everybody_and_fits_a_phone_in_
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("title", "choice"), every_face())
-def test_axe_finds_nothing_serious_on_any_face_of_a_page_folded_or_unfolded(
-    tab: Tab, title: str, choice: str, theme: Literal["light", "dark"]
+def test_axe_finds_nothing_serious_on_any_face_of_a_page_folded_in_light_or_unfolded_in_dark(
+    tab: Tab, title: str, choice: str
 ) -> None:
-    tab.in_window(1366, theme).open(address(title, choice))
-    assert findings(at_rest(tab)) == []
+    at_rest(tab.in_window(1366, "light").open(address(title, choice)))
+    assert what_stays(tab, findings) == []
     for _ in range(20):
         folded = tab.page.locator(FOLDED)
         if not folded.count():
             break
         folded.first.click()
         tab.still()
-    assert findings(at_rest(tab)) == []
+    at_rest(tab.in_window(1366, "dark"))
+    assert what_stays(tab, findings) == []
 
 
 @pytest.mark.long

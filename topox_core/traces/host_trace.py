@@ -129,15 +129,16 @@ def _positional(inputs: Sequence[object]) -> Meta | None:
     return meta_of(args)
 
 
+MOST_LEVELS = 4  # of lists of tensors within each other; recorders write two
 _OF_SIZE = {1: "Byte", 2: "Half", 4: "Float", 8: "Double"}
 
 
-def _tensor(value: object) -> tuple[int | None, int]:
+def _tensor(value: object, levels: int = MOST_LEVELS) -> tuple[int | None, int]:
     """Return elements and bytes of an element of a tensor, or of a list of them together."""
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list) or not value or not levels:
         return None, 1
     if all(isinstance(one, list) for one in value):
-        parts = [_tensor(one) for one in value]
+        parts = [_tensor(one, levels - 1) for one in value]
         known = [count for count, _ in parts if count is not None]
         return (sum(known), parts[0][1]) if len(known) == len(parts) else (None, 1)
     # [tensor, storage, offset, elements, bytes of an element, device]

@@ -27,10 +27,12 @@ from tests.topox_core.traces.reading_back import (
 )
 from topox_core.errors import InputError
 from topox_core.traces.communication import element_bytes, parallelism_of
+from topox_core.traces.host_trace import read_host_trace
 from topox_core.traces.importing import Imported, import_kineto
 from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
 
 ASKED = (25.0, 100.0, 1600.0)
 
@@ -321,3 +323,10 @@ def test_a_host_trace_names_the_call_that_a_wait_is_for() -> None:
     replays_as(program, told, within=1e-4)
     wrong = replay_ms(alone.run, at_speed(50.0)) / (simulate(program, 50.0).end_us / 1000)
     assert wrong > 1.05
+
+
+def test_a_tensor_in_nine_hundred_lists_of_a_host_trace_says_no_size() -> None:
+    inputs: list[object] = [json.loads("[" * 900 + "]" * 900), "allreduce"]
+    nodes = [{"name": "record_param_comms", "id": 1, "inputs": inputs}]
+    host = Source.of_bytes("host_0.json", json.dumps({"nodes": nodes}).encode())
+    assert [one.kind for one in read_host_trace(host).calls] == ["all_reduce"]
