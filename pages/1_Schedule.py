@@ -11,6 +11,7 @@ from topox_ui.answers.case import case_of
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
 from topox_ui.answers.solving import best, drawn, token
+from topox_ui.answers.verdicts import verdict_line
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
 from topox_ui.schedule.headline import schedule_headline, schedule_kpis
@@ -46,6 +47,7 @@ parts = drawn(key, result)
 head, side = st.columns([2.55, 1], gap="medium")
 with head:
     schedule_headline(opened, case, result, parts.measures)
+    verdict_line(case)
     schedule_kpis(opened, case, result, parts.measures)
 with side:
     proof_panel(case, result, theme)
@@ -56,7 +58,7 @@ with main:
     timeline(key, parts, theme)
     race_section(case, theme)
 with rail:
-    certificate(case, result, key)
+    certificate(case, result, key, parts.path)
     search_panel(result, theme)
     delay_panel(case, result, theme)
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)

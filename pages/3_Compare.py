@@ -6,12 +6,13 @@ from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.running import run_all
+from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
 from topox_ui.compare.first_screen import cannot_run, compare_headline, main_figures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
-from topox_ui.compare.map import crossover, turn
+from topox_ui.compare.map import crossover
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
@@ -27,7 +28,8 @@ with show_input_errors(f"Compare · {opened.title}"):
     contest = contest_of(case)
     runs, failed = run_all(case, contest)
 
-compare_headline(opened, case, contest, runs, turn(case, contest))
+compare_headline(opened, case, contest, runs)
+verdict_line(case)
 cannot_run(failed)
 left, place_of_map = st.columns([1.25, 1], gap="medium")
 with left:

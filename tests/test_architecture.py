@@ -32,6 +32,8 @@ MAY_USE = {
     "figures": GROUND
     | {
         "schedule.result",
+        "schedule.source",
+        "schedule.story",
         "check.report",
         "fabrics",
         "topology",

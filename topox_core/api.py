@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
     from topox_core.economics.networks import Bill
     from topox_core.fabrics.run import FabricRun
+    from topox_core.fabrics.verdict import Effort, Verdict
     from topox_core.model.cluster import Cluster
     from topox_core.model.task_graph import TaskGraph
     from topox_core.model.transfer_graph import TransferGraph
@@ -43,6 +44,7 @@ __all__ = [
     "schedule_iteration",
     "share_fabric",
     "study_rail_delay",
+    "verdict",
 ]
 
 
@@ -251,6 +253,44 @@ def compare_fabrics(
 
     chosen = _settings(engine, time_limit_s, "physical", lowering, settings)
     return compare(graph, cluster, chosen, USUAL if fabrics is None else tuple(fabrics))
+
+
+def verdict(
+    graph: TaskGraph,
+    cluster: Cluster,
+    *,
+    effort: Effort = "list",
+    time_limit_s: float = 60.0,
+    lowering: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Verdict:
+    """Return up to which delay changing circuits pays for a job, and from which delay on no plan can.
+
+    Parameters
+    ----------
+    effort
+        ``list`` (a few plans by rules), ``search`` (as many as the answer needs) or ``prove`` (exact
+        engines besides).
+    time_limit_s
+        Of all exact solves together, in seconds.
+    lowering, **settings
+        As in :func:`schedule_iteration`; of the settings ``seed`` and ``threads`` count.
+
+    Returns
+    -------
+    Verdict
+        ``sentence``, and for each rival (the best fixed circuits found, a fat-tree of the same cost, a
+        full one) ``iteration_ms``, ``pays_up_to_ms`` and ``cannot_pay_from_ms``.
+
+    Raises
+    ------
+    InputError
+        If graph and cluster do not go together, or the effort is unknown.
+    """
+    from topox_core.fabrics.verdict import verdict as find
+
+    chosen = _settings("list", time_limit_s, "physical", lowering, settings)
+    return find(graph, cluster, chosen, effort)
 
 
 def study_rail_delay(

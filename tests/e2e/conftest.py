@@ -193,5 +193,6 @@ def tab(
     one = used_tabs[0].as_new()
     request.node.stash[TABS] = [one]
     yield one
-    one.rest()
+    if not one.page.is_closed():
+        one.rest()
     assert (one.complaints, one.outside) == ([], [])

@@ -51,6 +51,7 @@ def fresh_caches(
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.gallery.last_runs.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.buying.running.AUTOMATIC", False)
+    monkeypatch.setattr("topox_ui.answers.verdicts.AUTOMATIC", False)
     monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))
     yield
     if "answers_kept" not in request.fixturenames:

@@ -40,6 +40,8 @@ def claims(plan: CheckedPlan) -> ConstraintFinding:
         ("bound_slotted_ms", given.bound_slotted_ms, given.slotted_ms),
         ("bound_ms", given.bound_ms, given.bound_switching_ms),
         ("bound_ms", given.bound_ms, given.bound_fixed_ms),
+        ("makespan_ms", given.makespan_ms, given.best_switching_ms),
+        ("makespan_ms", given.makespan_ms, given.best_fixed_ms),
     ):
         if bound_ms is not None and most_ms is not None and bound_ms > most_ms + slack:
             finding.add(key, f"is {ms(bound_ms)}, above {ms(most_ms)}, which it may not pass")

@@ -33,8 +33,8 @@ def _keys(words: str) -> frozenset[str]:
 # Keys of version 2; version 1 had no others that count.
 KEYS = _keys(
     "format version status engine effort clock makespan_ms bound_ms gap bound_by unrounded_bound_ms "
-    "slotted_ms bound_slotted_ms bound_switching_ms bound_fixed_ms best_switching_ms stopped_by wall_s "
-    "working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
+    "slotted_ms bound_slotted_ms bound_switching_ms bound_fixed_ms best_switching_ms best_fixed_ms "
+    "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
 TASK_KEYS = _keys("id start_ms end_ms")
@@ -68,6 +68,8 @@ class Schedule:
     bound_slotted_ms: float | None
     bound_switching_ms: float | None
     bound_fixed_ms: float | None
+    best_switching_ms: float | None
+    best_fixed_ms: float | None
     settings: Mapping[str, Any]
     task: list[str]
     start_ms: Float
@@ -196,6 +198,8 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         bound_slotted_ms=_number(record, "bound_slotted_ms", file, optional=True),
         bound_switching_ms=_number(record, "bound_switching_ms", file, optional=True),
         bound_fixed_ms=_number(record, "bound_fixed_ms", file, optional=True),
+        best_switching_ms=_number(record, "best_switching_ms", file, optional=True),
+        best_fixed_ms=_number(record, "best_fixed_ms", file, optional=True),
         settings=settings,
         task=tasks.words("id"),
         start_ms=tasks.numbers("start_ms"),

@@ -54,8 +54,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the fabrics one after the other and print them; 1 if it was stopped before the last."""
     from topox_core.fabrics.compare import chosen, compare, fastest
+    from topox_core.fabrics.comparison_words import sentence
     from topox_core.fabrics.registry import USUAL
-    from topox_core.fabrics.verdict import sentence
 
     check_figure(options)
     check_keep(options)

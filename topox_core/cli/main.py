@@ -35,6 +35,7 @@ from topox_core.cli import (
     tdm_jobs,
     topology,
     trace,
+    verdict,
     workload,
 )
 from topox_core.cli.files import why, write_what_waits
@@ -45,6 +46,7 @@ COMMANDS = (
     schedule,
     check,
     compare,
+    verdict,
     failures,
     topology,
     demand,

@@ -105,11 +105,12 @@ def _print_point(line: TracePoint) -> None:
 
 def _switching(summary: dict[str, Any]) -> str:
     """Return what switching brings, in words."""
-    if "best_switching_ms" in summary:
-        best = figure(summary["best_switching_ms"], "ms")
-        return f"switching does not pay here: the best plan that does takes {best}"
-    fixed = summary["chosen"]["switching"] == "fixed"
-    return "" if fixed else "circuits change during the iteration"
+    if summary["chosen"]["switching"] != "fixed":
+        return "circuits change during the iteration"
+    best_ms = summary["best_switching_ms"]
+    if best_ms is None:
+        return ""
+    return f"switching does not pay here: the best plan that does takes {figure(best_ms, 'ms')}"
 
 
 def _print(summary: dict[str, Any], result: Result) -> None:

@@ -75,11 +75,12 @@ def _outcome(run: FabricRun) -> MapOutcome:
     switched = result.alternative or result
     if switched.switching == "fixed" or result.settings.switching == "fixed":
         return replace(outcome, keeps_fixed=True)
-    bound_ms = result.bound_switching_ms
     return replace(
         outcome,
         plan_ms=switched.makespan_ms,
-        plan_bound_ms=switched.bound_ms if bound_ms is None else bound_ms,
+        plan_bound_ms=next(
+            (one.bound_ms for one in result.classes if one.changes_circuits), switched.bound_ms
+        ),
         rounding_ms=rounding_ms(switched),
         keeps_fixed=result.switching == "fixed",
     )

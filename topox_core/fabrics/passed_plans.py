@@ -16,7 +16,7 @@ from topox_core.model.transfer_graph import FloatArray, Lowering
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.replay import replayed_on_circuits
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.source import LOADS, TraceSource
 from topox_core.text.numbers import delay_label
 
@@ -105,14 +105,10 @@ def with_passed_plans(job: JobRequest, run: FabricRun, plans: Iterable[PassedPla
 
 def _result(before: Result, passed: Passed) -> Result:
     """Return the result of a plan that was passed on; its bound holds for the way in which it is lowered."""
-    switching_ms, bound_by = passed.bound.ms, passed.bound.text
-    if passed.plan.lowering == (before.alternative or before).settings.lowering:
-        switching_ms = before.bound_switching_ms or before.bound_ms
-        bound_by = before.bound_by
     makespan_ms = passed.execution.makespan_ms
-    # What was allowed besides: circuits that stay fixed, whose bound is weaker.
-    bound_ms = min(switching_ms, before.bound_fixed_ms or switching_ms, makespan_ms)
-    proved = makespan_ms <= bound_ms * (1 + 1e-9)
+    classes = tuple(_with_passed(one, before, passed) for one in before.classes)
+    bound_ms = min(one.bound_ms for one in classes)
+    proved = makespan_ms <= bound_ms * (1 + MET)
     source = TraceSource("controllers", f"the plan for {delay_label(passed.plan.delay_ms)}")
     return replace(
         before,
@@ -120,14 +116,27 @@ def _result(before: Result, passed: Passed) -> Result:
         stopped_by="proof" if proved else before.stopped_by,
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
-        bound_by=bound_by,
+        bound_by=before.bound_by if bound_ms == before.bound_ms else passed.bound.text,
         unrounded_bound_ms=min(before.unrounded_bound_ms, bound_ms),
         execution=passed.execution,
         settings=replace(before.settings, lowering=passed.plan.lowering),
         switching="planned",
-        bound_switching_ms=None if before.bound_switching_ms is None else switching_ms,
+        classes=classes,
         alternative=None,
         trace=(*before.trace, TracePoint(before.wall_s, makespan_ms, bound_ms, source, LOADS)),
+    )
+
+
+def _with_passed(known: ClassBound, before: Result, passed: Passed) -> ClassBound:
+    """Return what is known of a class once a plan was passed on; its bound holds for the way in which the plan is lowered."""
+    if not known.changes_circuits:
+        return known
+    same = passed.plan.lowering == (before.alternative or before).settings.lowering
+    makespan_ms = passed.execution.makespan_ms
+    return replace(
+        known,
+        best_ms=makespan_ms,
+        bound_ms=min(known.bound_ms if same else passed.bound.ms, makespan_ms),
     )
 
 

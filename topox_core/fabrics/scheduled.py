@@ -39,15 +39,18 @@ from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.replay import Replay, replay
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import MET, ClassBound, FixedCircuits, Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
 from topox_core.schedule.solve import prove as prove_with
-from topox_core.schedule.source import LOADS, TraceSource
+from topox_core.schedule.source import TraceSource
 
 PROVISIONED = TraceSource("controllers", "provisioned")
 QUICK_PLANS = 4
-FIXED = TraceSource("controllers", "fixed circuits")
+FIXED = {
+    "static": TraceSource("fixed", "TopologyFinder's circuits"),
+    "static_graph": TraceSource("fixed", "circuits searched for the task graph"),
+}
 PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_collective}
@@ -82,16 +85,16 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     controllers = Controllers(order)
     profile = controllers.profile  # before planning: refuses what all controllers refuse
     result = solve(order.graph, order.cluster, order.settings, stop, candidates=controllers)
-    fixed = _fixed_run(order, stop)
+    fixed = _fixed(order, stop)
     result = _fixed_beside(order, result, fixed)
     if fixed is not None and result.switching == "fixed":
         return replace(
-            fixed,
+            fixed.run,
             fabric="scheduled",
             bound_ms=result.bound_ms,
             bound_by=result.bound_by,
             result=result,
-            message=_stays_fixed(result, fixed),
+            message=_stays_fixed(result, fixed.run),
         )
     run = planned_run(result)
     if not order.settings.on_slots:
@@ -187,10 +190,12 @@ def schedule(
             return planned
         settings = replace(settings, lowering=_lowering(job, stop))
     order = _request(graph, cluster, settings)
-    fixed = _fixed_run(order, stop)
+    fixed = _fixed(order, stop)
     if settings.engine != "list":  # the limit is for all of it
         left_s = max(0.0, asked_s - (working_s() - began_working))
         settings = replace(settings, time_limit_s=left_s)
+    if on_point is not None and fixed is not None:
+        on_point = fixed.standing.heard_by(on_point)
     result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
     result = _fixed_beside(order, result, fixed)
     worked_s = working_s() - began_working  # before the wall's, so that it is never the longer one
@@ -202,9 +207,21 @@ def schedule(
     )
 
 
-def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
-    """Return the iteration on circuits that never change; None where the settings or the graph rule it out."""
-    settings = order.settings
+@dataclass(frozen=True)
+class _Fixed:
+    """An iteration on circuits that never change, and what of it competes with plans."""
+
+    run: FabricRun
+    standing: FixedCircuits
+
+
+def _fixed(order: FabricRequest, stop: Stop) -> _Fixed | None:
+    """Return the iteration on circuits that never change; None where the settings or the graph rule it out.
+
+    Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
+    do not hold for them: theirs lets a server send and receive on all its ports at once.
+    """
+    began, settings = time.monotonic(), order.settings
     if not _may_stay_fixed(settings):
         return None
     try:
@@ -222,52 +239,52 @@ def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
                 file="cluster",
                 field="ports_per_switch",
             )
-        return fixed
     except InputError:
         if settings.switching == "fixed":
             raise
         return None  # too few places, or two servers that talk are not connected: only switching serves them
     except Stopped:
         return None
+    bound, source, fixed_ms = ideal_bound(order), FIXED[fixed.fabric], fixed.iteration_ms
+    bound_ms, wall_s, alone = (
+        min(bound.ms, fixed_ms),
+        time.monotonic() - began,
+        _only_fixed(settings),
+    )
+    return _Fixed(fixed, FixedCircuits(fixed_ms, bound_ms, bound.text, wall_s, source, alone))
 
 
-def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None) -> Result:
+def _fixed_beside(order: FabricRequest, result: Result, fixed: _Fixed | None) -> Result:
     """Return the better of a schedule that switches and fixed circuits, as far as the settings allow both.
 
-    Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
-    do not hold for them: their bound lets a server send and receive on all its ports at once. The
-    bound of the result is the smaller one of what was allowed.
+    The bound of the result is the smaller one of what was allowed.
     """
     if fixed is None or result.makespan_ms is None:
         return result
-    alone = _only_fixed(order.settings)
-    bound = ideal_bound(order)
-    keeps_fixed = alone or fixed.iteration_ms < result.makespan_ms * (1 - 1e-9)
-    makespan_ms = fixed.iteration_ms if keeps_fixed else result.makespan_ms
-    weaker = alone or bound.ms < result.bound_ms
-    bound_ms = min(makespan_ms, bound.ms) if weaker else result.bound_ms
-    proved = makespan_ms <= bound_ms * (1 + 1e-9)
+    standing, alone = fixed.standing, fixed.standing.alone
+    keeps_fixed = alone or standing.makespan_ms < result.makespan_ms * (1 - MET)
+    makespan_ms = standing.makespan_ms if keeps_fixed else result.makespan_ms
+    weaker = alone or standing.bound_ms < result.bound_ms
+    bound_ms = min(makespan_ms, standing.bound_ms if weaker else result.bound_ms)
+    proved = makespan_ms <= bound_ms * (1 + MET)
     was_proof = result.stopped_by == "proof"
-    trace = result.trace
-    if keeps_fixed:
-        trace = (*trace, TracePoint(result.wall_s, makespan_ms, bound_ms, FIXED, LOADS))
+    beside = ClassBound(False, standing.makespan_ms, standing.bound_ms)
     return replace(
         result,
         status="optimal" if proved else "feasible",
         stopped_by="proof" if proved else "heuristic" if was_proof else result.stopped_by,
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
-        bound_by=bound.text if weaker else result.bound_by,
+        bound_by=standing.bound_by if weaker else result.bound_by,
         unrounded_bound_ms=bound_ms,
-        execution=with_rates(fixed.execution, order.settings.exclusive_devices)
+        execution=with_rates(fixed.run.execution, order.settings.exclusive_devices)
         if keeps_fixed
         else result.execution,
-        settings=_settings_of(result, fixed) if keeps_fixed else result.settings,
+        settings=_settings_of(result, fixed.run) if keeps_fixed else result.settings,
         switching="fixed" if keeps_fixed else result.switching,
-        bound_switching_ms=result.bound_ms,
-        bound_fixed_ms=bound.ms,
+        classes=(beside,) if alone else (*result.classes, beside),
         alternative=result if keeps_fixed else None,
-        trace=trace,
+        trace=standing.beside(result.trace),
     )
 
 
@@ -286,7 +303,7 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
         lowering = _lowering(JobRequest(graph, cluster, settings), never)
         settings = replace(settings, lowering=lowering)
     order = _request(graph, cluster, settings)
-    fixed = _fixed_run(order, never)
+    fixed = _fixed(order, never)
     worked_s, waited_s = working_s() - began_working, time.monotonic() - began
     settings = replace(settings, time_limit_s=max(0.0, asked_s - worked_s))
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
@@ -301,6 +318,7 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
         )
 
     proof.beside = beside
+    proof.standing = None if fixed is None else fixed.standing
     return proof
 
 

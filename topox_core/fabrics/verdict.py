@@ -1,290 +1,493 @@
-"""One plain sentence: which fabric wins, by how much, and what the next one loses its time to."""
+"""The verdict on a job: up to which delay changing circuits pays against each rival, and from which on no plan can.
+
+Between the two lies what nobody knows: no plan was found that pays, and none is excluded. Plans are
+made at a few delays and their orders carried out at every other one, so that what pays at a delay
+pays at every shorter one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
+from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
+from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, fastest, gap, undecided
-from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, SPOKEN
-from topox_core.fabrics.run import FabricRun
-from topox_core.model.rings import RING, RING_KINDS
-from topox_core.text.numbers import delay_in_sentence, percent, time
+from topox_core.fabrics.compare import EQUAL, run_freely
+from topox_core.fabrics.free_choices import Case, choices
+from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.scheduled import schedule
+from topox_core.io.ranges import check_one_of
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Execution
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.fine_clock import continuous_bound
+from topox_core.schedule.replay import replayed_on_circuits
+from topox_core.schedule.settings import Settings
+from topox_core.text.numbers import delay_in_sentence
 from topox_core.text.sentences import enumeration
 
-# The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
-YARDSTICK = "ideal"
-# A mean of hops above this is worth a word; below, nearly every byte goes direct.
-NOTABLE_TAX = 1.02
-# Fabrics whose names are a plural.
-CIRCUITS = (
-    *("static", "static_graph", "reevaluated", "regional"),
-    *("reactive", "provisioned", "scheduled"),
-)
-
-
-def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
-    """Return who wins and why, in one sentence.
-
-    Of the fabrics called equal to the fastest all are named. The reason is what grows most along
-    the critical path from the winner to the next: dark time, exposed transfers, waiting or
-    compute. ``labels`` name the fabrics.
-    """
-    contenders = {
-        name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK
-    } or dict(runs)
-    if not contenders:
-        return "No fabric was run."
-    first = fastest(contenders)
-    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
-    others = [run for name, run in contenders.items() if name not in first]
-    if others:
-        next_best = min(others, key=lambda run: run.iteration_ms)
-        verb = "are" if len(first) > 1 or first[0] in CIRCUITS else "is"
-        sentence = (
-            f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
-            f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
-            f"with {_reason(winner, next_best)}"
-        )
-    elif len(first) > 1:
-        sentence = f"It makes no difference: {_named(first, labels)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
-    else:
-        sentence = f"{labels[winner.fabric]}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
-    if undecided(contenders):
-        plan = contenders["scheduled"]
-        sentence += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
-    ideal = runs.get(YARDSTICK)
-    if ideal is not None and YARDSTICK not in contenders:
-        sentence += f"; {_against(ideal, winner)}"
-    return sentence + "."
+Effort = Literal["list", "search", "prove"]
+EFFORTS: tuple[Effort, ...] = ("list", "search", "prove")
+# The rivals as a sentence has them, in its order.
+RIVALS: Mapping[str, str] = {
+    "fixed": "the best fixed circuits found",
+    "fat_tree_same_cost": "a fat-tree of the same cost",
+    "fat_tree_full": "a full fat-tree",
+}
+LAID_BY = {"static": "TopologyFinder", "static_graph": "search over the task graph"}
+BY_A_PLAN = "a plan that changes none"
+# Between these delays the ends are looked for, to a twentieth of the delay.
+LEAST_MS, MOST_MS, NEAR = 1e-3, 1e4, 1.05
+FIRST_STEP = 1.15  # of the bound in a first answer: half the time of a twentieth on moe
+# Where the first plan is made: the verdict does not depend on the delay of the cluster.
+FIRST_MS = 1.0
+# Delays at which a plan is made. The first answer makes few where each takes long.
+PLANS: Mapping[Effort, int] = {"list": 4, "search": 24, "prove": 24}
+LARGE_TASKS, LARGE_PLANS = 2_000, 2
+# Delays at which exact engines plan and bound, sharing the time limit.
+SOLVES = 6
 
 
 @dataclass(frozen=True)
-class Turn:
-    """Where changing circuits stops paying as the delay grows.
+class Bracket:
+    """One rival, and where changing circuits stops paying against it.
 
     Attributes
     ----------
-    delay_ms
-        The longest delay at which it pays.
-    beyond
-        The fabric that wins at a longer one; empty where none does alone.
+    iteration_ms
+        What the rival takes, whatever the delay.
+    laid_by
+        Who laid its circuits; empty for packets.
+    pays_up_to_ms
+        The longest delay at which a plan that changes circuits was found that is shorter by more
+        than ``EQUAL``; None where there is none at any delay.
+    cannot_pay_from_ms
+        The least delay from which on the bound of such plans excludes that; None where it never
+        does up to ``MOST_MS``.
+    cheaper_up_to_usd
+        Up to which price of an optical port an iteration at the cluster's own delay costs less than
+        one of the rival, by purchase price; None where prices say nothing.
     """
 
-    delay_ms: float
-    beyond: str = ""
+    name: str
+    iteration_ms: float
+    laid_by: str
+    pays_up_to_ms: float | None
+    cannot_pay_from_ms: float | None
+    cheaper_up_to_usd: float | None = None
+
+    @property
+    def always(self) -> bool:
+        """Whether it pays at every delay that is looked at."""
+        return self.pays_up_to_ms is not None and self.pays_up_to_ms >= MOST_MS
+
+    def as_record(self, effort: Effort) -> dict[str, Any]:
+        """Return the bracket as plain values."""
+        return {
+            "iteration_ms": self.iteration_ms,
+            **({"laid_by": self.laid_by} if self.laid_by else {}),
+            "pays_up_to_ms": self.pays_up_to_ms,
+            **({"always": True} if self.always else {}),
+            "cannot_pay_from_ms": self.cannot_pay_from_ms,
+            "cheaper_up_to_usd_per_port": self.cheaper_up_to_usd,
+            "effort": effort,
+        }
 
 
-def headline(
-    runs: Mapping[str, FabricRun],
-    spoken: Mapping[str, str] = SPOKEN,
-    delay_ms: float = 0.0,
-    turn: Turn | None = None,
-) -> str:
-    """Return whether changing circuits pays and by how much, as one would say it aloud, and at which delay that turns.
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of a job against every rival that can run it, and why others cannot."""
+
+    effort: Effort
+    brackets: tuple[Bracket, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, one to three sentences."""
+        return " ".join(_sentences(self.brackets)) or "No rival can run this job."
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the verdict as plain values."""
+        rivals = {one.name: one.as_record(self.effort) for one in self.brackets}
+        return {"rivals": rivals, "refused": dict(self.refused), "sentence": self.sentence}
+
+
+def verdict(
+    graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings | None = None,
+    effort: Effort = "list",
+    catalogue: Catalogue | None = None,
+    stop: Stop = never,
+    on_step: Callable[[Verdict], None] | None = None,
+) -> Verdict:
+    """Return up to which delay changing circuits pays for a job, and from which on no plan can.
 
     Parameters
     ----------
-    spoken
-        Names of the fabrics within a sentence.
-    delay_ms
-        The delay of these runs.
-    turn
-        Where the answer turns, as far as it is known.
+    graph, cluster
+        The job; of the delay of the cluster only what prices are for depends.
+    settings
+        How collectives are lowered and what is free; circuits are always those that change on
+        continuous time.
+    effort
+        ``list``: a few plans by rules; ``search``: as many as the bracket needs; ``prove``: exact
+        engines besides, within the time limit of the settings.
+    catalogue
+        Prices; the price set with a figure for every speed, if None.
+    stop
+        Asked now and then; what is known then is returned.
+    on_step
+        Told the verdict whenever it has become narrower.
+
+    Raises
+    ------
+    InputError
+        If the graph does not fit the cluster, or the effort is unknown.
     """
-    contenders = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
-    first = fastest(contenders)
-    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
-    changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
-    stays = [name for name in first if not _switches(contenders[name])]
-    if stays and changing:
-        words = (
-            f"Switching does not pay here. {_capital(spoken[stays[0]])} {_verb('need', stays[:1])} "
-            f"{time(winner.iteration_ms)}, {changing}."
+    check_one_of(effort, EFFORTS, field="effort")
+    check_fits(graph, cluster)
+    own = settings or Settings(free=("rings", "algorithm"))
+    plain = Settings.of("physical", engine="list", switching="planned", lowering=own.lowering)
+    plain = replace(plain, free=own.free, seed=own.seed, threads=own.threads)
+    job = JobRequest(graph, cluster, plain)
+    search = _Search(job, effort, catalogue or PRICE_SETS[SET_BY_SPEED], own.time_limit_s)
+    rivals, refused = _rivals(job, search.catalogue, stop)
+    search.rivals = rivals
+    for _ in search.steps(stop):
+        if on_step is not None:
+            on_step(search.verdict(refused))
+        if stop():
+            break
+    return search.verdict(refused)
+
+
+class Rival(NamedTuple):
+    """What a rival takes, and who laid its circuits (empty for packets)."""
+
+    iteration_ms: float
+    laid_by: str = ""
+
+
+def _rivals(
+    job: JobRequest, catalogue: Catalogue, stop: Stop
+) -> tuple[dict[str, Rival], dict[str, str]]:
+    """Return every rival, and why others cannot run."""
+    same_cost = same_cost_nic_gbps(job.cluster, catalogue)
+    rivals: dict[str, Rival] = {}
+    refused: dict[str, str] = {}
+    fixed: list[FabricRun] = []
+    for name in LAID_BY:
+        try:
+            fixed.append(
+                run_freely(name, replace(job, runs={one.fabric: one for one in fixed}), stop)
+            )
+        except InputError as error:
+            refused["fixed"] = str(error)
+    if fixed:
+        refused.pop("fixed", None)
+        best = min(fixed, key=lambda run: run.iteration_ms)
+        rivals["fixed"] = Rival(best.iteration_ms, LAID_BY[best.fabric])
+    for name, gbps in (("fat_tree_same_cost", same_cost), ("fat_tree_full", None)):
+        try:
+            options = FabricOptions(equivalent_gbps=gbps)
+            run = run_freely("fat_tree", replace(job, options=options), stop)
+            rivals[name] = Rival(run.iteration_ms)
+        except InputError as error:
+            refused[name] = str(error)
+    return rivals, refused
+
+
+@dataclass
+class _Search:
+    """Plans and bounds so far, and the bracket of every rival that follows from them."""
+
+    job: JobRequest
+    effort: Effort
+    catalogue: Catalogue
+    time_limit_s: float
+    rivals: dict[str, Rival] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.plans: list[Execution] = []
+        self.pays_ms: dict[str, float | None] = {}
+        self.failed_ms: dict[str, float] = {}
+        self.cannot_ms: dict[str, float | None] = {}
+        self.bounds = _Bounds(self.job, self.effort)
+
+    def target_ms(self, name: str) -> float:
+        """Return what a plan must stay below to pay."""
+        return self.rivals[name].iteration_ms / (1 + EQUAL)
+
+    def steps(self, stop: Stop) -> Iterable[None]:
+        """Plan and bound where the widest bracket is, step by step."""
+        self.pays_ms = dict.fromkeys(self.rivals)
+        self._plan(FIRST_MS)
+        if None in self.pays_ms.values():
+            self._plan(0.0)
+        self._bound(stop)
+        yield
+        large = len(self.job.task_graph.tasks) > LARGE_TASKS and self.effort == "list"
+        for _ in range(LARGE_PLANS if large else PLANS[self.effort]):
+            between_ms = self._widest()
+            if between_ms is None or stop():
+                break
+            self._plan(between_ms)
+            self._bound(stop)
+            yield
+        if self.effort == "prove":
+            for _ in range(SOLVES):
+                between_ms = self._widest(again=True)
+                if between_ms is None or stop():
+                    break
+                self._solve(between_ms, stop)
+                self.cannot_ms.clear()
+                self._bound(stop)
+                yield
+
+    def _widest(self, again: bool = False) -> float | None:
+        """Return a delay within the widest open bracket; None where all are near. ``again``: plans that failed do not count."""
+        open_ms = {}
+        for name, pays in self.pays_ms.items():
+            cannot = self.cannot_ms.get(name)
+            if pays is None or cannot == 0.0:
+                continue
+            high = MOST_MS if cannot is None else cannot
+            if not again:
+                high = min(high, self.failed_ms.get(name, high))
+            low = max(pays, LEAST_MS)
+            if high > low * NEAR:
+                open_ms[high / low] = (low * high) ** 0.5
+        return open_ms[max(open_ms)] if open_ms else None
+
+    def _plan(self, delay_ms: float) -> None:
+        run = run_freely("scheduled", self._at(delay_ms))
+        self.bounds.use(run.execution.graph.lowering)
+        self._take(run.execution, delay_ms)
+
+    def _solve(self, delay_ms: float, stop: Stop) -> None:
+        at = self._at(delay_ms)
+        settings = replace(at.settings, engine="auto", time_limit_s=self.time_limit_s / SOLVES)
+        result = schedule(at.task_graph, at.cluster, settings, stop)
+        if result.execution is not None:
+            lowering = result.execution.graph.lowering
+            self.bounds.know(lowering, delay_ms, result.own_class.bound_ms)
+            self._take(result.execution, delay_ms)
+
+    def _at(self, delay_ms: float) -> JobRequest:
+        return replace(self.job, cluster=self.job.cluster.changed(reconfiguration_ms=delay_ms))
+
+    def _take(self, plan: Execution, delay_ms: float) -> None:
+        """Keep a plan, and note how far it pays against every rival, or that it does not at its own delay.
+
+        A plan that changes no circuit is one more iteration on fixed circuits.
+        """
+        self.plans.append(plan)
+        if not plan.circuits.changed.any():
+            fixed = self.rivals.get("fixed")
+            if fixed is None or plan.makespan_ms < fixed.iteration_ms * (1 - 1e-9):
+                self.rivals["fixed"] = Rival(plan.makespan_ms, BY_A_PLAN)
+                self.pays_ms["fixed"] = None
+                self.cannot_ms.pop("fixed", None)
+                for other in self.plans:
+                    self._judge("fixed", other, other.cluster.reconfiguration_ms)
+        for name in self.rivals:
+            self._judge(name, plan, delay_ms)
+
+    def _judge(self, name: str, plan: Execution, delay_ms: float) -> None:
+        """Note how far a plan pays against one rival; against fixed circuits only one that changes some can."""
+        if name != "fixed" or plan.circuits.changed.any():
+            known = self.pays_ms[name]
+            longest = self._longest(plan, self.target_ms(name), known)
+            if longest is not None:
+                self.pays_ms[name] = longest if known is None else max(known, longest)
+            if longest is None or longest < delay_ms:
+                self.failed_ms[name] = min(delay_ms, self.failed_ms.get(name, delay_ms))
+            pays = self.pays_ms[name]
+            if pays is not None and self.failed_ms.get(name, 0.0) <= pays:
+                self.failed_ms.pop(name, None)
+
+    def _longest(self, plan: Execution, target_ms: float, known: float | None) -> float | None:
+        """Return the longest delay at which a plan's orders stay below ``target_ms``, if it beats the one known."""
+        least = 0.0 if known is None else max(LEAST_MS, known * NEAR)
+        if self.length_ms(plan, least) >= target_ms:
+            return None
+        if self.length_ms(plan, MOST_MS) < target_ms:
+            return MOST_MS
+        low, high = max(least, LEAST_MS), MOST_MS
+        if self.length_ms(plan, low) >= target_ms:
+            return least
+        while high > low * NEAR:
+            between = (low * high) ** 0.5
+            if self.length_ms(plan, between) < target_ms:
+                low = between
+            else:
+                high = between
+        return low
+
+    def length_ms(self, plan: Execution, delay_ms: float) -> float:
+        """Return how long a plan's orders take at a delay."""
+        cluster = self.job.cluster.changed(reconfiguration_ms=delay_ms)
+        exclusive = self.job.settings.exclusive_devices
+        return replayed_on_circuits(plan, cluster, exclusive).makespan_ms
+
+    def _bound(self, stop: Stop) -> None:
+        """Find for every rival from which delay on the bound excludes that a plan pays."""
+        for name in self.rivals:
+            if name not in self.cannot_ms and not stop():
+                low = self.pays_ms[name]
+                self.cannot_ms[name] = self.bounds.exceeds_from(self.target_ms(name), low)
+
+    def verdict(self, refused: Mapping[str, str]) -> Verdict:
+        """Return what is known so far."""
+        return Verdict(self.effort, tuple(self._bracket(name) for name in self.rivals), refused)
+
+    def _bracket(self, name: str) -> Bracket:
+        return Bracket(
+            name,
+            *self.rivals[name],
+            self.pays_ms.get(name),
+            self.cannot_ms.get(name),
+            self._cheaper_up_to_usd(name),
         )
-        if turn is not None and turn.delay_ms < delay_ms:
-            words += f" {_at_most(turn.delay_ms)} it would pay."
-        return words
-    names, reached = (
-        _capital(enumeration([spoken[name] for name in first])),
-        time(winner.iteration_ms),
-    )
-    others = [run for name, run in contenders.items() if name not in first]
-    if not others:
-        equal = len(first) > 1
+
+    def _cheaper_up_to_usd(self, name: str) -> float | None:
+        """Return the price of an optical port at which an iteration costs on both networks the same."""
+        cluster = self.job.cluster
+        if name == "fat_tree_same_cost" or not self.plans:
+            return None
+        own_ms = min(self.length_ms(plan, cluster.reconfiguration_ms) for plan in self.plans)
+        rival = "topoopt_patch_panel" if name == "fixed" else "fat_tree"
+        try:
+            theirs = cluster_bill(rival, cluster, self.catalogue).cost_usd
+            ours = cluster_bill("topoopt_ocs", cluster, self.catalogue)
+        except InputError:
+            return None
+        ports = cluster.servers * cluster.ports_per_server
+        free_usd = ours.cost_usd - ports * self.catalogue.part("ocs_port").price_usd
         return (
-            f"It makes no difference: {names[:1].lower()}{names[1:]} take {reached}."
-            if equal
-            else f"{names} {_verb('take', first)} {reached}."
+            (theirs * self.rivals[name].iteration_ms / own_ms - free_usd) / ports
+            if own_ms > 0
+            else None
         )
-    other = min(others, key=lambda run: (run.fabric != "fat_tree", run.iteration_ms))
-    share = 1 - winner.iteration_ms / other.iteration_ms
-    less = "half the time of" if abs(share - 0.5) < 0.02 else f"{percent(share)} less time than"
-    verb = "is" if _verb("take", first) == "takes" else "are"
-    words = f"{names} {verb} fastest: {reached}, {less} {spoken[other.fabric]}."
-    if turn is not None and turn.delay_ms >= delay_ms and any(map(_switches, contenders.values())):
-        words += f" Above a delay of about {delay_in_sentence(turn.delay_ms)}, "
-        words += (
-            f"{spoken[turn.beyond]} {_verb('win', (turn.beyond,))}."
-            if turn.beyond
-            else "circuits that stay fixed are as fast."
-        )
-    return words
 
 
-def _at_most(delay_ms: float) -> str:
-    return (
-        f"With a delay of {delay_in_sentence(delay_ms)} or less" if delay_ms else "Without a delay"
-    )
+class _Bounds:
+    """What no plan that changes circuits goes below, over every way of lowering that is tried, by delay."""
+
+    def __init__(self, job: JobRequest, effort: Effort) -> None:
+        self.job = job
+        # A first answer counts as many ancestors as take no longer than a plan does.
+        tasks = len(job.task_graph.tasks)
+        self.near = None if effort != "list" else 50 if tasks <= LARGE_TASKS else 0
+        self.step = NEAR if effort != "list" else FIRST_STEP
+        self.graphs: dict[Lowering, TransferGraph] = {}
+        self.known: dict[Lowering, list[tuple[float, float]]] = {}
+        self.use(job.settings.lowering)
+
+    def use(self, lowering: Lowering) -> None:
+        """Count one more way of lowering."""
+        if lowering not in self.graphs:
+            self.graphs[lowering] = lower(self.job.task_graph, lowering)
+
+    def know(self, lowering: Lowering, delay_ms: float, bound_ms: float) -> None:
+        """Keep what an engine proved at a delay, which holds at every longer one."""
+        self.use(lowering)
+        self.known.setdefault(lowering, []).append((delay_ms, bound_ms))
+
+    def exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
+        """Return the least delay from which on the bound reaches ``target_ms``, to a twentieth; 0 where it always does."""
+        while True:
+            delay_ms = self._exceeds_from(target_ms, low_ms)
+            if delay_ms is None:
+                return None
+            before = len(self.graphs)
+            for lowering in choices(Case("scheduled", self._at(max(delay_ms, LEAST_MS)))):
+                self.use(lowering)
+            if len(self.graphs) == before:
+                return delay_ms
+
+    def _exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
+        """Return the same for the ways of lowering that are known: by loads and chains first, then by ancestors, which take longer."""
+        delay_ms = MOST_MS
+        for near in dict.fromkeys((0, self.near)):
+            if low_ms is None and self._reaches(0.0, target_ms, near):
+                return 0.0
+            if delay_ms == MOST_MS and not self._reaches(MOST_MS, target_ms, near):
+                continue
+            low, high = max(LEAST_MS, low_ms or 0.0), delay_ms
+            while high > low * (NEAR if near == 0 else self.step):
+                between = (low * high) ** 0.5
+                if self._reaches(between, target_ms, near):
+                    high = between
+                else:
+                    low = between
+            delay_ms = high
+        return None if delay_ms == MOST_MS else delay_ms
+
+    def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:
+        """Whether the bound at a delay is at least ``target_ms``, whichever way collectives are lowered."""
+        at = self._at(delay_ms)
+        exclusive = at.settings.exclusive_devices
+        for lowering, graph in self.graphs.items():
+            known = self.known.get(lowering, ())
+            if any(ms >= target_ms for delay, ms in known if delay <= delay_ms):
+                continue
+            bound = circuit_bound(graph, at.cluster, exclusive)
+            if bound.ms < target_ms and near != 0:
+                bound = continuous_bound(graph, at.cluster, at.settings, near)
+            if bound.ms < target_ms:
+                # The next time it is asked first: one that says no is enough.
+                self.graphs = {lowering: graph, **self.graphs}
+                return False
+        return True
+
+    def _at(self, delay_ms: float) -> JobRequest:
+        return replace(self.job, cluster=self.job.cluster.changed(reconfiguration_ms=delay_ms))
 
 
-def _switches(run: FabricRun) -> bool:
-    """Return whether circuits may change in a run; a plan may keep them fixed because that is faster."""
-    keeps = run.result is not None and run.result.switching == "fixed"
-    return run.fabric in PAYS_DELAY and not keeps
+def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
+    """Yield up to which delay it pays against whom, against whom never, who is beaten anyway, and what is proved."""
+    fixed_ms = min((one.iteration_ms for one in brackets if one.name == "fixed"), default=math.inf)
+    beaten = [one for one in brackets if one.always and fixed_ms * (1 + EQUAL) < one.iteration_ms]
+    open_to = [one for one in brackets if one not in beaten]
+    pays = [one for one in open_to if one.pays_up_to_ms is not None]
+    never = [one for one in open_to if one.pays_up_to_ms is None]
+    if pays:
+        ends = enumeration([_end(one) for one in pays])
+        yield f"Changing circuits pays for this job {ends}, a delay per change."
+    if never:
+        proved = all(one.cannot_pay_from_ms == 0 for one in never)
+        known = "proved" if proved else "no plan was found that does"
+        does_not = "It does not" if pays else "Changing circuits does not pay for this job"
+        yield f"{does_not} against {_named(never)}, at any delay ({known})."
+    if beaten:
+        yield f"Circuits that stay fixed already beat {_named(beaten)}."
+    excluded = [one for one in pays if one.cannot_pay_from_ms is not None]
+    if excluded:
+        from_ms = " / ".join(delay_in_sentence(one.cannot_pay_from_ms or 0.0) for one in excluded)
+        whom = "" if len(excluded) == len(pays) else f" against {_named(excluded)}"
+        yield f"From {from_ms} on no plan can pay{whom} (proved); between, none was found."
 
 
-def _best_that_switches(
-    runs: Mapping[str, FabricRun], spoken: Mapping[str, str], than_ms: float
-) -> str:
-    """Return which way of changing circuits comes closest, and its time, where none is as fast as ``than_ms``."""
-    times = {spoken[name]: run.iteration_ms for name, run in runs.items() if _switches(run)}
-    plan = runs.get("scheduled")
-    if plan is not None and plan.result is not None and plan.result.alternative is not None:
-        times["the best plan that changes circuits"] = plan.result.alternative.makespan_ms or 0.0
-    if not times:
-        return ""
-    name = min(times, key=lambda one: times[one])
-    return f"{name} {time(times[name])}" if times[name] > than_ms * (1 + EQUAL) else ""
+def _named(brackets: Iterable[Bracket]) -> str:
+    return enumeration([RIVALS[one.name] for one in brackets])
 
 
-def _verb(plural: str, names: Sequence[str]) -> str:
-    """Return a verb in the number of what it is said of."""
-    return plural if len(names) > 1 or names[0] in CIRCUITS else f"{plural}s"
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def _reason(winner: FabricRun, loser: FabricRun) -> str:
-    """Return what the loser spends more of along its critical path, the largest part of it."""
-    ours, theirs = winner.breakdown, loser.breakdown
-    more = {
-        "dark": theirs.dark_ms - ours.dark_ms,
-        "exposed": theirs.exposed_ms - ours.exposed_ms,
-        "waiting": theirs.waiting_ms - ours.waiting_ms,
-        "compute": theirs.compute_ms - ours.compute_ms,
-    }
-    what = max(more, key=lambda key: more[key])
-    longer = _ms(more[what])
-    if what == "dark":
-        return f"{longer} more dark time, in which ports change their circuits"
-    if what == "waiting":
-        return f"{longer} more waiting for a port, a device or a slot"
-    if what == "compute":
-        return f"{longer} more compute on the critical path, where the order of tasks is worse"
-    because = ""
-    if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
-        because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"
-    elif _slots_cost(loser):
-        assert loser.result is not None
-        because = f", every one being rounded up to slots of {loser.result.slot_ms:g} ms"
-    elif (
-        0
-        < (rings := _rings_on_circuits(loser))
-        < (ports := loser.execution.cluster.ports_per_server)
-    ):
-        because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
-    return f"{longer} more of exposed transfer{because}"
-
-
-def _slots_cost(run: FabricRun) -> bool:
-    """Return whether rounding to slots alone raises the bound by more than a twentieth."""
-    return run.result is not None and run.result.bound_ms > 1.05 * run.result.unrounded_bound_ms
-
-
-def _rings_on_circuits(run: FabricRun) -> int:
-    """Return the rings of ring collectives whose transfers have one circuit each; 0 if none."""
-    graph = run.execution.graph
-    if not len(run.execution.circuits) or not any(
-        kind in RING_KINDS for kind in set(graph.task_kind)
-    ):
-        return 0
-    if any(name != RING for name in graph.algorithm.values()):
-        return 0
-    return len(graph.lowering.strides) or graph.lowering.rings
-
-
-def _held_by(run: FabricRun) -> str:
-    """Return what binds, where the iteration meets its bound."""
-    return (
-        f", held by {run.bound_by}"
-        if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by
-        else ""
-    )
-
-
-def _against(ideal: FabricRun, winner: FabricRun) -> str:
-    """Return how far an ideal switch is ahead."""
-    if (
-        "ideal" in fastest({"ideal": ideal, winner.fabric: winner})
-        and winner.iteration_ms <= ideal.iteration_ms * 1.005
-    ):
-        return f"an ideal switch would be no faster ({_ms(ideal.iteration_ms)})"
-    if winner.iteration_ms < ideal.iteration_ms:
-        return f"an ideal switch without a plan takes {_ms(ideal.iteration_ms)}"
-    return f"an ideal switch would take {_ms(ideal.iteration_ms)}"
-
-
-def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
-    if winner.iteration_ms <= 0:
-        return "ahead of"
-    ratio = loser.iteration_ms / winner.iteration_ms
-    return (
-        f"{100 * (1 - 1 / ratio):.2g} % ahead of"
-        if ratio < 1.1
-        else f"{ratio:.3g} times as fast as"
-    )
-
-
-def _named(names: tuple[str, ...], labels: Mapping[str, str]) -> str:
-    return enumeration([labels[name] for name in names])
-
-
-def _ms(value: float) -> str:
-    return f"{value:.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
-
-
-def why_not(refused: Mapping[str, InputError], labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a line for each reason why fabrics cannot run, with the fabrics that it holds for."""
-    reasons: dict[str, list[str]] = {}
-    for name, error in refused.items():
-        item = error.item.removeprefix(f"fabric {name}").removeprefix(", ")
-        problem = str(InputError(error.problem, file=error.file, item=item, field=error.field))
-        reasons.setdefault(problem, []).append(labels[name])
-    return tuple(f"{', '.join(names)} cannot run: {problem}" for problem, names in reasons.items())
-
-
-def time_rows(runs: Mapping[str, FabricRun], labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the table of a comparison: where each iteration's time goes, its bound and its traffic."""
-    return [
-        {
-            "fabric": labels[name],
-            "iteration (ms)": run.iteration_ms,
-            "compute (ms)": run.breakdown.compute_ms,
-            "exposed transfer (ms)": run.breakdown.exposed_ms,
-            "dark (ms)": run.breakdown.dark_ms,
-            "waiting (ms)": run.breakdown.waiting_ms,
-            "bound (ms)": run.bound_ms,
-            "what binds": run.bound_by,
-            "circuit changes": run.circuits_changed,
-            "dark, all circuits (ms)": run.dark_ms,
-            "bandwidth tax": run.traffic.bandwidth_tax,
-            "mean hops": run.traffic.mean_hops,
-            "longest hops": run.traffic.longest_hops,
-        }
-        for name, run in runs.items()
-    ]
+def _end(one: Bracket) -> str:
+    delay_ms = one.pays_up_to_ms or 0.0
+    if one.always:
+        return f"at every delay up to {delay_in_sentence(MOST_MS)} against {RIVALS[one.name]}"
+    if delay_ms == 0:
+        return f"only without a delay against {RIVALS[one.name]}"
+    return f"up to {delay_in_sentence(delay_ms)} against {RIVALS[one.name]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -138,16 +138,3 @@ def _standing(time_ms: float, rival_ms: float) -> int:
     if abs(time_ms - rival_ms) <= EQUAL * min(time_ms, rival_ms):
         return 0
     return -1 if time_ms < rival_ms else 1
-
-
-def turning_point(delays_ms: Sequence[float], winners: Sequence[Winner]) -> float | None:
-    """Return the longest delay at which changing circuits win; None if never or always.
-
-    Beyond it fixed circuits (or packets) are at least as fast. ``winners`` go with ``delays_ms``,
-    ascending.
-    """
-    wins = [one.fabric in PAYS_DELAY for one in winners]
-    if not any(wins) or all(wins):
-        return None
-    last = max(k for k, won in enumerate(wins) if won)
-    return delays_ms[last] if last + 1 < len(wins) else None

@@ -12,8 +12,8 @@ from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
 from topox_core.figures.template import axis, frame, margins
-from topox_core.figures.trace import Event, events_of, last_better, proof_of
 from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.story import Event, events_of, last_better, proof_of
 from topox_core.text.numbers import apart, percent, seconds
 from topox_core.text.sentences import enumeration
 from topox_core.text.status_words import RACE_STOPPED_BY

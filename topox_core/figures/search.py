@@ -11,13 +11,15 @@ import plotly.graph_objects as go
 from topox_core.figures.marks import DOTS, level, line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, margins, named_axis
-from topox_core.figures.trace import FAMILY_WORDS, Event, events_of
-from topox_core.schedule.result import Family, TracePoint
+from topox_core.schedule.result import TracePoint
+from topox_core.schedule.source import Family
+from topox_core.schedule.story import FAMILY_WORDS, Event, events_of
 from topox_core.text.numbers import apart, short
 
 GLYPHS: dict[Family, str] = {
     "rules": "●",
     "controllers": "⬟",
+    "fixed": "✚",
     "search": "▲",
     "neighbourhoods": "◆",
     "exact": "■",
@@ -26,6 +28,7 @@ GLYPHS: dict[Family, str] = {
 SYMBOLS: dict[Family, str] = {
     "rules": "circle",
     "controllers": "pentagon",
+    "fixed": "cross",
     "search": "triangle-up",
     "neighbourhoods": "diamond",
     "exact": "square",

@@ -39,6 +39,33 @@ class CriticalPath:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def shares(self, kind: NDArray[np.int8]) -> dict[str, float]:
+        """Return what the time along the path is spent on, as shares of it.
+
+        ``compute``; ``transfer``; ``port``: a transfer that holds a port (or a place on a switch)
+        which the next one on the path waits for; ``circuit``: ports being set up; ``slot``: waiting for
+        a slot to begin.
+
+        Parameters
+        ----------
+        kind
+            Of every node of the graph.
+        """
+        work_ms = self.end_ms - self.start_ms
+        held = np.array(
+            [why in ("port", "circuits") for why in (*self.waits[1:], "start")], np.bool_
+        )
+        moves = kind[self.nodes] != COMPUTE
+        spent = {
+            "compute": work_ms[~moves].sum(),
+            "transfer": work_ms[moves & ~held].sum(),
+            "port": work_ms[moves & held].sum(),
+            "circuit": (self.start_ms - self.begin_ms).sum(),
+            "slot": self.slack_ms.sum(),
+        }
+        whole = float(sum(spent.values()))
+        return {what: float(ms) / whole if whole > 0 else 0.0 for what, ms in spent.items()}
+
     def mask(self, n: int) -> NDArray[np.bool_]:
         """Return for n nodes whether each lies on the path."""
         on = np.zeros(n, np.bool_)

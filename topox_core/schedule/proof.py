@@ -21,14 +21,13 @@ from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
 from topox_core.schedule.report import to_continuous_result, to_result
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint
 from topox_core.schedule.root_phase import RootPhase, root_phase
 from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
 LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s
-PROVED = 1e-9  # of the makespan: so close to a bound on continuous time it is met
 # Of the time limit, for the folded problem where the whole can be searched as well: at most, and
 # without a better plan.
 FOLDED_SHARE, FOLDED_PATIENCE = 0.5, 0.15
@@ -46,7 +45,7 @@ class Proof:
     Where ``on_time`` is given every better plan is replayed on continuous time, and times and
     bounds are those of the replays. CP-SAT then solves on a clock without slots, if the problem is
     small enough, and the race on slots is left to the search. ``beside`` makes the final result of
-    it, with what competes with schedules that switch. Who waits for the result anyway ``blocks`` until
+    it, with the fixed circuits ``standing`` that compete with schedules that switch. Who waits for the result anyway ``blocks`` until
     the exact engine has loaded, before the clock of the race begins.
     """
 
@@ -56,6 +55,7 @@ class Proof:
     trace: list[TracePoint] = field(default_factory=list)
     on_time: ContinuousPlans | None = None
     beside: Callable[[Result], Result] | None = None
+    standing: FixedCircuits | None = None
     blocks: bool = False
 
     def __post_init__(self) -> None:
@@ -162,7 +162,7 @@ class Proof:
     @property
     def _closed(self) -> bool:
         """Whether the iteration on continuous time is as close to its bound as was asked for."""
-        gap = max(self.prepared.settings.gap, PROVED)
+        gap = max(self.prepared.settings.gap, MET)
         return self.incumbent_ms - self.bound_ms <= gap * self.incumbent_ms
 
     @property
@@ -213,10 +213,15 @@ class Proof:
         return self.prepared.reduction.problem.ms(self.race.bound)
 
     @property
+    def story(self) -> tuple[TracePoint, ...]:
+        """The trace so far as it counts: with the fixed circuits that compete with the plans."""
+        return tuple(self.trace) if self.standing is None else self.standing.beside(self.trace)
+
+    @property
     def progress(self) -> RunProgress:
         """Share of the time limit that is spent, and the gap."""
-        limit_s, incumbent_ms = self.prepared.settings.time_limit_s, self.incumbent_ms
-        gap = max(0.0, 1 - self.bound_ms / incumbent_ms) if incumbent_ms else 0.0
+        limit_s, now = self.prepared.settings.time_limit_s, self.story[-1]
+        gap = max(0.0, 1 - now.bound_ms / now.incumbent_ms) if now.incumbent_ms else 0.0
         return RunProgress(
             self.elapsed_s,
             min(1.0, self.elapsed_s / limit_s) if limit_s else 1.0,
@@ -281,6 +286,8 @@ class Proof:
         self, stop: Stop = never, on_point: Callable[[TracePoint], None] | None = None
     ) -> Result:
         """Wait for the end and return the result; ``stop`` cancels, ``on_point`` receives every new point."""
+        if on_point is not None and self.standing is not None:
+            on_point = self.standing.heard_by(on_point)
         try:
             while self.running:
                 for point in self.poll():

@@ -13,7 +13,7 @@ from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS, TraceSource
 
@@ -78,6 +78,7 @@ def to_result(
         execution=to_execution(prepared, plan),
         trace=trace,
         message=message,
+        classes=(ClassBound(True, problem.ms(plan.makespan), problem.ms(bound)),),
     )
 
 
@@ -95,12 +96,12 @@ def to_continuous_result(
     reduction, makespan_ms = prepared.reduction, best.makespan_ms
     bound_ms = bound.ms
     if bound_ms > makespan_ms:
-        if bound_ms > makespan_ms * (1 + 1e-9):
+        if bound_ms > makespan_ms * (1 + MET):
             raise RuntimeError(
                 f"a bound of {bound_ms} ms contradicts a schedule of {makespan_ms} ms: one of the two is wrong"
             )
         bound_ms = makespan_ms  # the two add the same numbers up in another order
-    proved = makespan_ms <= bound_ms * (1 + 1e-9)
+    proved = makespan_ms <= bound_ms * (1 + MET)
     return Result(
         status="optimal" if proved else "feasible",
         engine=prepared.settings.engine,
@@ -122,6 +123,7 @@ def to_continuous_result(
         bound_slotted_ms=reduction.problem.ms(reduction.bound.ticks),
         planned_slot_ms=best.planned_slot_ms,
         switching=best.switching,
+        classes=(ClassBound(True, makespan_ms, bound_ms),),
     )
 
 

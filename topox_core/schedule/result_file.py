@@ -75,20 +75,17 @@ def _on_slots(result: Result) -> dict[str, Any]:
 
 
 def _by_class(result: Result) -> dict[str, Any]:
-    """Return the bounds of schedules that switch and of fixed circuits, null for what was not allowed."""
-    switching_ms, fixed_ms = result.bound_switching_ms, result.bound_fixed_ms
-    if fixed_ms is None:
-        switching_ms = result.bound_ms
-    elif _only_fixed(result):
-        switching_ms = None
-    record = {"bound_switching_ms": switching_ms, "bound_fixed_ms": fixed_ms}
-    if result.alternative is not None and switching_ms is not None:
-        record["best_switching_ms"] = result.alternative.makespan_ms
+    """Return bound and best of schedules that switch and of fixed circuits, null for what was not allowed."""
+    record: dict[str, Any] = {}
+    for name, changes in (("switching", True), ("fixed", False)):
+        one = next((one for one in result.classes if one.changes_circuits == changes), None)
+        record[f"bound_{name}_ms"] = None if one is None else one.bound_ms
+        record[f"best_{name}_ms"] = None if one is None else one.best_ms
     return record
 
 
 def _only_fixed(result: Result) -> bool:
-    return result.settings.switching == "fixed" and result.bound_fixed_ms is not None
+    return not any(one.changes_circuits for one in result.classes)
 
 
 def _chosen(result: Result) -> dict[str, Any]:

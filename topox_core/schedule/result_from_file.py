@@ -20,7 +20,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import BARRIER, FloatArray, IntArray, Lowering, TransferGraph
 from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.engines.engine import StoppedBy
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import ClassBound, Result, TracePoint
 from topox_core.schedule.settings import ENGINES, Settings
 from topox_core.schedule.source import ANOTHER_SOLVE
 
@@ -60,7 +60,6 @@ def from_record(
         execution = replace(execution, circuits=circuits)
     makespan_ms, bound_ms = float(record["makespan_ms"]), float(record["bound_ms"])
     wall_s = _number(record, "wall_s") or 0.0
-    both = _number(record, "bound_fixed_ms")
     return Result(
         status=record["status"],
         engine=_word(record, "engine", ENGINES),
@@ -81,8 +80,11 @@ def from_record(
         bound_slotted_ms=None if on_slots else _number(record, "bound_slotted_ms"),
         planned_slot_ms=None if on_slots else _number(chosen, "slot_ms"),
         switching=switching,
-        bound_switching_ms=None if both is None else _number(record, "bound_switching_ms"),
-        bound_fixed_ms=both,
+        classes=tuple(
+            ClassBound(changes, _best(record, name, changes), bound)
+            for name, changes in (("switching", True), ("fixed", False))
+            if (bound := _number(record, f"bound_{name}_ms")) is not None
+        ),
         working_s=_number(record, "working_s"),
     )
 
@@ -258,6 +260,12 @@ def _number(record: Mapping[str, Any], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
+
+
+def _best(record: Mapping[str, Any], name: str, changes: bool) -> float | None:
+    """Return the best of a class; of the class of the schedule itself it is the schedule."""
+    own = record.get("chosen", {}).get("switching", "planned") != "fixed"
+    return float(record["makespan_ms"]) if changes == own else _number(record, f"best_{name}_ms")
 
 
 def _word(record: Mapping[str, Any], key: str, words: tuple[str, ...]) -> Any:

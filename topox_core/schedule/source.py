@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Family = Literal["rules", "controllers", "search", "neighbourhoods", "exact", "bounds"]
+Family = Literal["rules", "controllers", "fixed", "search", "neighbourhoods", "exact", "bounds"]
 
 
 @dataclass(frozen=True)

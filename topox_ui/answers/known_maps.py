@@ -7,9 +7,9 @@ from typing import Literal
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.comparison_words import YARDSTICK
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.sweep import CellResult, ColumnResult, Sweep, swept_options, usual_axes
-from topox_core.fabrics.verdict import YARDSTICK
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.runs.owner import Kept

@@ -9,11 +9,11 @@ from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import check_delay, compare
+from topox_core.fabrics.comparison_words import why_not
 from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import better_run
-from topox_core.fabrics.verdict import why_not
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case, listing

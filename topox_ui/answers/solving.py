@@ -17,7 +17,7 @@ from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.measures import Measures, measures
 from topox_core.schedule.circuits.standing import crossed
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import MET, Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import plural
@@ -55,22 +55,24 @@ def keep(results: Kept[Result], key: str, result: Result) -> None:
 
 
 def joined(before: Result, result: Result) -> Result:
-    """Return the better schedule of two results of one case, with the better bound of both."""
+    """Return the better schedule of two results of one case, with the better bound of both for each class."""
     if before.makespan_ms is None or result.makespan_ms is None:
         return result
     if _cost(before) < _cost(result):
         before, result = result, before
-    if before.bound_ms <= result.bound_ms:
+    classes = tuple(one.with_known(before.classes) for one in result.classes)
+    if classes == result.classes:
         return result
-    proved = before.bound_ms >= (result.makespan_ms or 0.0)
-    line = TracePoint(
-        result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE, ANOTHER_SOLVE
-    )
+    makespan_ms = result.makespan_ms or 0.0
+    bound_ms = min(makespan_ms, *(one.bound_ms for one in classes))
+    proved, raised = makespan_ms <= bound_ms * (1 + MET), bound_ms > result.bound_ms
+    line = TracePoint(result.wall_s, makespan_ms, bound_ms, ANOTHER_SOLVE, ANOTHER_SOLVE)
     return replace(
         result,
-        bound_ms=before.bound_ms,
-        bound_by=before.bound_by,
-        bound_tasks=before.bound_tasks,
+        classes=classes,
+        bound_ms=bound_ms,
+        bound_by=before.bound_by if raised else result.bound_by,
+        bound_tasks=before.bound_tasks if raised else result.bound_tasks,
         trace=(*result.trace, line),
         status="optimal" if proved else result.status,
         stopped_by="proof" if proved else result.stopped_by,

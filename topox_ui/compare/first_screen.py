@@ -7,10 +7,10 @@ import re
 import pandas as pd
 import streamlit as st
 
-from topox_core.fabrics import verdict
+from topox_core.fabrics import comparison_words
 from topox_core.fabrics.compare import fastest, gap
+from topox_core.fabrics.comparison_words import YARDSTICK, sentence, time_rows
 from topox_core.fabrics.run import FabricRun
-from topox_core.fabrics.verdict import YARDSTICK, Turn, sentence, time_rows
 from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
@@ -19,24 +19,22 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, priced_words
 from topox_ui.answers.running import Runs
 from topox_ui.shell.charts import chart, frame, legend_line, show_error
-from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 
 NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth tax")
 
 
-def compare_headline(
-    loaded: Loaded, case: Case, contest: Contest, runs: Runs, turn: Turn | None
-) -> None:
-    """Write whether changing circuits pays, by how much, and at which delay that turns."""
+def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
+    """Write whether changing circuits pays at this delay, and by how much."""
     delay_ms = case.cluster.reconfiguration_ms
     delay = f"{short(delay_ms)}&nbsp;ms delay" if delay_ms else "no delay"
-    words = verdict.headline(runs, contest.spoken, delay_ms, turn)
+    words = comparison_words.headline(runs, contest.spoken)
     if not delay_ms and any(run.circuits_changed for run in runs.values()):
         words += " Changes of circuits take no time here."
     headline(
         f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
-        _emphasised(words),
+        emphasised(words),
     )
 
 
@@ -44,12 +42,6 @@ def _in_words(contest: Contest) -> dict[str, str]:
     """Return the names of the fabrics as a sentence has them."""
     fat_tree = contest.labels["fat_tree"].replace(", same", " of the same")
     return {**contest.labels, "fat_tree": fat_tree}
-
-
-def _emphasised(words: str) -> str:
-    """Return a sentence as HTML, its numbers with units in bold."""
-    text = escape(words)
-    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
 
 
 def cannot_run(failed: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
+from topox_core.fabrics.comparison_words import YARDSTICK
 from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
 from topox_core.fabrics.map_words import (
     MapPicture,
@@ -19,8 +20,6 @@ from topox_core.fabrics.map_words import (
 )
 from topox_core.fabrics.refinement import inferred
 from topox_core.fabrics.sweep import Sweep
-from topox_core.fabrics.verdict import YARDSTICK, Turn
-from topox_core.fabrics.winner import turning_point
 from topox_core.figures.crossover import cut, map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
@@ -73,21 +72,6 @@ def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:
     points = tuple(point for point in sweep.points(map_calls()) if point.outcomes)
     between = inferred(sweep.axes, {(p.value, p.delay_ms): p for p in points})
     return MapPicture(sweep.axes, points, between, contest.labels)
-
-
-def turn(case: Case, contest: Contest) -> Turn | None:
-    """Return where changing circuits stops winning at today's port speed; None while that is not known."""
-    try:
-        sweep = sweep_of(case, contest, "port_gbps")
-    except InputError:
-        return None
-    speed = case.cluster.port_gbps
-    won = known_picture(sweep, contest).winners
-    delays = [delay for delay in sorted(sweep.axes.delay_ms) if (speed, delay) in won]
-    delay = turning_point(delays, [won[speed, delay] for delay in delays])
-    if delay is None:
-        return None
-    return Turn(delay, won[speed, delays[delays.index(delay) + 1]].fabric)
 
 
 def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme: Theme) -> None:

@@ -15,13 +15,15 @@ from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration
 from topox_core.training.job_file import dump_job
 from topox_core.training.pieces import pieces
-from topox_ui.shell.charts import chart, kpis
+from topox_ui.answers.case import case_of
+from topox_ui.answers.verdicts import verdict_line
+from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import chart_title, quiet
 from topox_ui.shell.training_job import job_links
-from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job
+from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
 
 
 def job_section(theme: Theme) -> None:
@@ -37,6 +39,8 @@ def job_section(theme: Theme) -> None:
             with st.container(key="see", width="content"):
                 page_link("Schedule", "**See the schedule**")
             take_away(opened)
+        with show_input_errors():
+            verdict_line(case_of(opened, scenario()))
         summary(opened)
         _pieces(theme)
         fact_charts(opened, theme)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.check.report import CheckReport
+from topox_core.model.critical_path import CriticalPath
 from topox_core.schedule.result import Result
+from topox_core.schedule.story import class_words, found_by, limits
 from topox_core.text.choices import chosen_words
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import percent, plural, seconds, short, time
@@ -16,12 +18,12 @@ from topox_ui.shell.charts import checker_line, frame, show_input_errors
 from topox_ui.shell.page import escape, write_html
 
 
-def certificate(case: Case, result: Result, key: str) -> None:
+def certificate(case: Case, result: Result, key: str, path: CriticalPath | None = None) -> None:
     """Draw the card of a result; its seal stands beside the headline where there is a schedule."""
     with st.container(border=True, key="certificate"):
         if result.execution is None:
             write_html(seal_line(result))
-        write_html(_card(result))
+        write_html(_card(result, path))
         with st.expander("Clock and other bounds", key="other_bounds", type="compact"):
             write_html(
                 _listed(_on_slots(result) if result.slotted_ms is None else _continuous(result))
@@ -57,7 +59,8 @@ def seal(result: Result) -> tuple[str, str]:
     if result.status == "optimal":
         return "✓ Proved optimal", "good"
     if result.status == "feasible":
-        return f"◐ Feasible: at most {percent(result.gap or 0.0)} can be saved", ""
+        kind = "Proved of its kind" if result.own_class.proved else "Feasible"
+        return f"◐ {kind}: at most {percent(result.gap or 0.0)} can be saved", ""
     return (
         ("✗ No schedule exists", "bad")
         if result.status == "infeasible"
@@ -71,26 +74,29 @@ def seal_line(result: Result) -> str:
     return f'<p class="seal {colour}">{words}</p>'
 
 
-def _card(result: Result) -> str:
+def _card(result: Result, path: CriticalPath | None) -> str:
     makespan = time(result.makespan_ms) if result.makespan_ms is not None else "–"
     rows = [
         ("Iteration time", f"<b>{makespan}</b>"),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
-        (
-            "Found by" if result.stopped_by == "heuristic" else "Stopped by",
-            f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}",
-        ),
+        ("Found by", escape(found_by(result))),
+        ("Ended by", f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}"),
     ]
     binds = escape(result.bound_by)
     chosen = escape(chosen_words(result.settings.lowering, result.settings.free))
     if chosen:
         binds += f'</dd> <dt class="wide">Chosen for this plan:</dt> <dd class="wide">{chosen}'
-    return _listed(rows, binds)
+    spent = ""
+    if path is not None and result.execution is not None:
+        spent = limits(path.shares(result.execution.graph.kind))
+    return _listed(rows, binds, spent)
 
 
-def _listed(rows: list[tuple[str, str]], binds: str = "") -> str:
-    """Return facts as a list of names and values, and under them what sets the bound."""
+def _listed(rows: list[tuple[str, str]], binds: str = "", spent: str = "") -> str:
+    """Return facts as a list of names and values, and under them what limits the schedule and what sets the bound."""
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    if spent:
+        listed += f'<dt class="wide">What limits this schedule</dt><dd class="wide">{spent}</dd>'
     if binds:
         listed += f'<dt class="wide">What sets the bound</dt><dd class="wide">{binds}</dd>'
     return f'<dl class="facts">{listed}</dl>'
@@ -115,13 +121,7 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
         ("Circuits", SWITCHING[result.switching]),
     ]
-    if result.bound_switching_ms is not None and result.bound_fixed_ms is not None:
-        switching = result.alternative or result
-        best_ms, bound_ms = switching.makespan_ms or 0.0, result.bound_switching_ms
-        sure = "proved" if best_ms <= bound_ms * (1 + 1e-9) else f"bound {time(bound_ms)}"
-        rows.append(("Best that changes circuits", f"{time(best_ms)}, {sure}"))
-        rows.append(("Bound with fixed circuits", time(result.bound_fixed_ms)))
-    return rows
+    return [*rows, *map(class_words, result.classes)]
 
 
 SWITCHING = {

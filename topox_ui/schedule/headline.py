@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError
-from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
+from topox_core.schedule.story import finding, found_by
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, token
 from topox_ui.shell.charts import kpis
-from topox_ui.shell.page import escape, headline, quiet
+from topox_ui.shell.page import emphasised, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.session import Passing
 
@@ -18,16 +18,12 @@ from topox_ui.state.session import Passing
 def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
     """Write the finding: the time, how sure it is, what circuits cost."""
     kicker = f"Schedule · {escape(loaded.title)} · {cluster_words(case.cluster)}"
-    makespan, bound = apart((result.makespan_ms or 0.0, result.bound_ms))
-    if result.status == "optimal":
-        first = f"One iteration takes <b>{makespan}</b>; no schedule can be shorter."
-    else:
-        first = f"One iteration takes <b>{makespan}</b>; no schedule can be shorter than <b>{bound}</b>."
+    first = emphasised(finding(result))
     changes = now.circuits_changed
     often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
-    if result.alternative is not None and result.alternative.makespan_ms is not None:
-        best = time(result.alternative.makespan_ms)
-        second = f"Fixed circuits are best here: changing them takes <b>{best}</b>."
+    other = result.other_class
+    if result.switching == "fixed" and other is not None and other.best_ms is not None:
+        second = f"Fixed circuits are best here: changing them takes <b>{time(other.best_ms)}</b>."
     elif result.switching == "fixed":
         second = "The circuits are fixed."
     elif not now.circuits_used:
@@ -71,7 +67,11 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
             "Iteration time",
             shown,
             *_change(
-                makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True
+                makespan,
+                before.makespan_ms if before else None,
+                "ms",
+                f"by {found_by(result)}",
+                worse_up=True,
             ),
         ),
         (
@@ -138,14 +138,6 @@ def _of_files(loaded: Loaded, case: Case) -> Measures | None:
     except InputError:
         return None
     return drawn(token(own, result), result).measures if result.execution is not None else None
-
-
-def _by(result: Result) -> str:
-    """Return who found the schedule that is shown."""
-    step = last_better(events_of(result.trace))
-    # An order taken from the provisioned controller is one more list: its own time is another one.
-    listed = step is None or step.family in ("rules", "controllers")
-    return "list schedule" if listed else f"by {step.words}"
 
 
 def _change(

@@ -9,7 +9,10 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import GLYPHS, families_of, search
-from topox_core.figures.trace import (
+from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
+from topox_core.schedule.proof import Proof
+from topox_core.schedule.result import Result
+from topox_core.schedule.story import (
     FAMILY_WORDS,
     Event,
     event_table,
@@ -17,9 +20,6 @@ from topox_core.figures.trace import (
     proof_of,
     summary_sentence,
 )
-from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
-from topox_core.schedule.proof import Proof
-from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import seconds, time
 from topox_ui.answers.case import Case, case_of
@@ -53,7 +53,7 @@ def proof_panel(case: Case, result: Result, theme: Theme) -> None:
 def _offer(case: Case, result: Result) -> None:
     """Draw the button with what it does, and what the last solve left to be said."""
     write_html(seal_line(result))
-    proved, racing = result.status == "optimal", run_owner().run(RACE) is not None
+    proved, racing = result.settled, run_owner().run(RACE) is not None
     st.button(
         "Proved" if proved else "Prove it",
         type="secondary" if proved else "primary",
@@ -66,6 +66,10 @@ def _offer(case: Case, result: Result) -> None:
         if racing
         else "Start the exact engine in a process of its own; sliders stay live.",
     )
+    if proved and result.status != "optimal":
+        quiet(
+            "No plan that changes circuits can be shorter. Whether circuits that stay fixed can, no engine here tells."
+        )
     if not proved:
         expect_request([exact_engine(case.settings.engine)])
         quiet(
@@ -135,10 +139,12 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
     if run_owner().key(PROOF) != key:
         quiet(f"{BEFORE}")
     quiet("&ensp; ".join(_lines(theme)))
+    story = proof.story
+    now = story[-1]
     chart(
-        search(tuple(proof.trace), proof.elapsed_s, theme, LIVE_HEIGHT),
+        search(story, proof.elapsed_s, theme, LIVE_HEIGHT),
         "search_live",
-        f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
+        f"Best schedule {time(now.incumbent_ms or 0.0)}, bound {time(now.bound_ms)}, so far.",
     )
     if proof.trouble:
         st.warning(as_text(proof.trouble, "markdown"))

@@ -66,7 +66,7 @@ class EngineStart:
         proof = self.proof
         if proof is None:
             return None
-        return Contestant.running(self.engine, tuple(proof.trace), proof.elapsed_s)
+        return Contestant.running(self.engine, proof.story, proof.elapsed_s)
 
 
 def start(race: Race) -> None:

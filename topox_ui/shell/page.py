@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -153,6 +154,12 @@ def headline(kicker: str, finding: str) -> None:
                 '<p class="by-itself">This is a sample: no job was chosen.</p>', width="content"
             )
             page_link("Home", "Choose another job")
+
+
+def emphasised(words: str) -> str:
+    """Return a sentence as HTML, its numbers with units in bold."""
+    text = escape(words)
+    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
 
 
 def chart_title(title: str, note: str = "", beside: bool = False) -> None:

@@ -53,6 +53,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   margin: .1rem 0 0 !important;
   padding: 0 !important; text-wrap: balance; color: {theme.ink}; }}
 .headline b {{ font-weight: 650; }}
+.verdict {{ font-size: .95rem; line-height: 1.45; margin: 0; padding: .3rem 0 .3rem .7rem; border-left: 3px solid {theme.primary}; }}
 .chart {{ font-size: .95rem; font-weight: 600; margin: 0; line-height: 1.3; color: {theme.ink}; }}
 .chart span {{ font-size: .8rem; font-weight: 400; color: {theme.muted}; }}
 .chart span.under {{ display: block; margin-top: .1rem; }}

@@ -215,7 +215,7 @@ def test_the_independent_checker_accepts_the_controllers_and_their_time_adds_up(
     task_graph, of = load_sample(name)
     of = of.changed(reconfiguration_ms=2.0)
     runs = [run(one, task_graph, of, SWITCHING) for one in ("reactive", "provisioned", "scheduled")]
-    told = replace(runs[-1].result, slotted_ms=None, status="feasible")
+    told = replace(runs[-1].result, slotted_ms=None, status="feasible", classes=())
     for found in runs:
         parts = found.breakdown
         spent_ms = parts.compute_ms + parts.exposed_ms + parts.dark_ms + parts.waiting_ms

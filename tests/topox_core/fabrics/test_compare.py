@@ -15,12 +15,12 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics import free_choices
 from topox_core.fabrics.compare import compare, fastest, run_freely, run_one, undecided
+from topox_core.fabrics.comparison_words import headline, sentence
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run, ring_choices
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, USUAL
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.verdict import Turn, headline, sentence
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -306,26 +306,22 @@ def test_what_the_command_cannot_use_is_one_line(
 # -- the headline ----------------------------------------------------------------------------------
 
 
-def test_the_headline_says_that_switching_pays_against_a_fat_tree_and_where_that_turns() -> None:
+def test_the_headline_says_that_switching_pays_against_a_fat_tree() -> None:
     times = {"ideal": 10.0, "fat_tree": 40.0, "static": 30.0, "scheduled": 20.0}
     runs = {name: run_of(name, ms) for name, ms in times.items()}
     result = replace(runs["scheduled"].result, switching="planned")
     runs["scheduled"] = replace(runs["scheduled"], result=result)
-    said = headline(runs, turn=Turn(4.0, "static")).replace("\u00a0", " ")
-    assert said == (
-        "Planned circuits are fastest: 20 ms, half the time of a fat-tree."
-        " Above a delay of about 4 ms, fixed circuits win."
-    )
+    said = headline(runs).replace("\u00a0", " ")
+    assert said == "Planned circuits are fastest: 20 ms, half the time of a fat-tree."
 
 
-def test_the_headline_says_first_that_switching_does_not_pay_and_when_it_would() -> None:
+def test_the_headline_says_first_that_switching_does_not_pay() -> None:
     """A plan that keeps its circuits fixed is no winner that switches."""
     planned = run_of("scheduled", 30.0)
     other = replace(planned.result, makespan_ms=44.0, alternative=None)
     fixed = replace(planned.result, switching="fixed", alternative=other)
     runs = {"static": run_of("static", 30.0), "scheduled": replace(planned, result=fixed)}
-    said = headline(runs, delay_ms=5.0, turn=Turn(4.0, "static")).replace("\u00a0", " ")
+    said = headline(runs).replace("\u00a0", " ")
     assert said == (
         "Switching does not pay here. Fixed circuits need 30 ms, the best plan that changes circuits 44 ms."
-        " With a delay of 4 ms or less it would pay."
     )

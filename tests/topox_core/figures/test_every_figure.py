@@ -90,7 +90,6 @@ from topox_core.figures import (
 from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
 from topox_core.figures.picture import Asking
-from topox_core.figures.trace import event_table, events_of
 from topox_core.labs.generators.board import board
 from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.lab import Lab
@@ -102,6 +101,7 @@ from topox_core.papers.card import Row
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.rivals.cells import Cell
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.story import event_table, events_of
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.on_fabrics import Outcome

@@ -17,7 +17,7 @@ from topox_core.fabrics.map_words import (
 from topox_core.fabrics.one_collective import OneCollective, sent_rows
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
-from topox_core.fabrics.winner import MapOutcome, turning_point, winner
+from topox_core.fabrics.winner import MapOutcome, winner
 from topox_core.figures.collective_steps import set_ups, steps_on_ports
 from topox_core.figures.crossover import cut, place, winner_map
 from topox_core.figures.fabrics import (
@@ -176,12 +176,6 @@ def test_open_cells_have_a_sign_that_the_table_explains():
 def test_the_ring_lies_between_cells_where_the_setting_does():
     places = [place(AXES.delay_ms, delay) for delay in (1.0, math.sqrt(10), 0.0, 500.0)]
     assert places == pytest.approx([1, 1.5, 0, 2])
-
-
-def test_the_turning_point_is_the_longest_delay_at_which_changing_wins():
-    winners = [p.winner for p in MAP_POINTS[:3]]
-    assert turning_point(AXES.delay_ms, winners) == 1.0
-    assert turning_point((0.0, 1.0), winners[:2]) is None
 
 
 def test_the_cut_is_logarithmic_both_ways_and_fixed_fabrics_are_labelled_lines():

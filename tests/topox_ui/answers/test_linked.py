@@ -52,7 +52,8 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
 def test_a_bound_above_a_schedule_that_this_page_has_is_not_believed(monkeypatch, proved):
     case, _ = proved
     theirs = schedule(case.graph, case.cluster, listing(case.settings))
-    record = to_record(replace(theirs, bound_ms=13.5))
+    classes = tuple(replace(one, bound_ms=13.5) for one in theirs.classes)
+    record = to_record(replace(theirs, bound_ms=13.5, classes=classes))
     file = linked.Linked("theirs.link.json", case.graph.digest, record)
     monkeypatch.setattr(linked, "listed", lambda _case: replace(theirs, makespan_ms=13.0))
     with pytest.raises(InputError, match=r"shorter than 13\.5 ms, but this page has one of 13 ms"):

@@ -230,7 +230,11 @@ def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kep
 def test_the_better_schedule_and_the_better_bound_are_both_kept():
     listed = list_schedule(*load_sample("moe"), Settings.of())
     better_bound = replace(
-        listed, makespan_ms=listed.makespan_ms + 1, bound_ms=listed.bound_ms + 5, bound_by="search"
+        listed,
+        makespan_ms=listed.makespan_ms + 1,
+        bound_ms=listed.bound_ms + 5,
+        bound_by="search",
+        classes=tuple(replace(one, bound_ms=one.bound_ms + 5) for one in listed.classes),
     )
     for results in ((listed, better_bound), (better_bound, listed)):
         kept, both = joined(*results), (listed.makespan_ms, listed.bound_ms + 5)

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
 from topox_core.model.durations import durations_ms
-from topox_core.model.passes import heads, tails, topological_order
+from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.bounds.unrounded import THRESHOLDS, Bound, Loads, device_loads, lower_bound
+from topox_core.schedule.kernels.chains import Ends, chain_heads
 from topox_core.schedule.kernels.largest_load import largest_load
 from topox_core.text.numbers import short
 
@@ -33,9 +34,7 @@ def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: boo
     sides = port_loads(graph, cluster, length)
     devices = [device_loads(graph, cluster)] if exclusive_devices else []
     best = lower_bound(graph, length, [*devices, *sides])
-    if cluster.reconfiguration_ms > 0 and sides:
-        best = _with_dark_time(graph, cluster, length, sides, best)
-    return best
+    return _with_set_ups(graph, cluster, length, devices, sides, best) if sides else best
 
 
 def port_loads(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> list[Loads]:
@@ -64,33 +63,62 @@ def _loads(
     )
 
 
-def _with_dark_time(
-    graph: TransferGraph, cluster: Cluster, length: FloatArray, sides: list[Loads], best: Bound
+def _with_set_ups(
+    graph: TransferGraph,
+    cluster: Cluster,
+    length: FloatArray,
+    devices: list[Loads],
+    sides: list[Loads],
+    best: Bound,
 ) -> Bound:
-    """Return the better of a bound and the port loads that count set-ups.
+    """Return the better of a bound and those that count what must change before a task, after it and at a port.
 
     For any set of transfers c ports spend at least work + (P - c) * delay between the first head
     and the last tail. One transfer of each pair carries its set-up, and the delay that c ports save
     is taken off at the end, so that head and tail thresholds cut the sum as they cut the work.
     """
-    delay = cluster.reconfiguration_ms
-    succ_ptr, succ_idx = graph.successors
-    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    head = heads(order, graph.pred_ptr, graph.pred_idx, length)
-    tail = tails(order, succ_ptr, succ_idx, length)
+    delay, ports = cluster.reconfiguration_ms, cluster.ports_per_server
+    head, tail = chain_heads_and_tails(graph, cluster, length)
+    through = head + length + tail
+    j = int(np.argmax(through))
+    if through[j] > best.ms * (1 + 1e-12):
+        name = graph.ids[j] or "a lowered transfer"
+        best = Bound(float(through[j]), f"what must run before and after {name}, set-ups included")
     first_of_pair = _first_of_pair(graph, cluster, length)
-    for side in sides:
-        work = side.work_ms + first_of_pair[side.node] * delay / cluster.ports_per_server
+    for load, saved in [*((one, 0.0) for one in devices), *((one, delay) for one in sides)]:
+        work = load.work_ms + first_of_pair[load.node] * saved / ports
         which, load_ms, first, last = largest_load(
-            side.ptr, head[side.node], work, tail[side.node], THRESHOLDS
+            load.ptr, head[load.node], work, tail[load.node], THRESHOLDS
         )
-        if which >= 0 and load_ms - delay > best.ms * (1 + 1e-12):
-            until = load_ms - delay - last
+        if which >= 0 and load_ms - saved > best.ms * (1 + 1e-12):
+            until = load_ms - saved - last
             best = Bound(
-                load_ms - delay,
-                f"{side.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
+                load_ms - saved,
+                f"{load.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
             )
     return best
+
+
+def chain_heads_and_tails(
+    graph: TransferGraph, cluster: Cluster, length: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return heads and tails in ms that count the work and the changes of direct predecessors, or successors, at one server."""
+    succ_ptr, succ_idx = graph.successors
+    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+    carried = (graph.kind == TRANSFER) & (length > 0)
+    source, peer = graph.source.astype(np.int64), graph.destination.astype(np.int64)
+    apart = 0 if cluster.duplex == "half" else cluster.servers
+    side = np.where(carried, np.stack([source, peer + apart]), -1)
+    # A circuit the other way is another circuit.
+    code = np.where(carried, source * cluster.servers + peer, -1)
+    known, circuit = np.unique(code, return_inverse=True)
+    circuits = np.stack([circuit, circuit]).astype(np.int32)
+    ends = Ends(side.astype(np.int32), circuits, len(known))
+    ports, delay = cluster.ports_per_server, cluster.reconfiguration_ms
+    head, tail = np.zeros(len(graph)), np.zeros(len(graph))
+    chain_heads(head, order, graph.pred_ptr, graph.pred_idx, length, ends, ports, delay)
+    chain_heads(tail, order[::-1].copy(), succ_ptr, succ_idx, length, ends, ports, delay)
+    return head, tail
 
 
 def _first_of_pair(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> NDArray[np.bool_]:

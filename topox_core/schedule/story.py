@@ -1,22 +1,93 @@
-"""The trace of a solve step by step: who found which schedule, who raised the bound, and the same as a sentence."""
+"""A result in words: what was found and how sure it is, by whom, and step by step how it came about."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topox_core.schedule.result import Family, TracePoint
-from topox_core.text.numbers import apart, seconds
+from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
+from topox_core.schedule.source import Family
+from topox_core.text.numbers import apart, percent, seconds, time
+from topox_core.text.sentences import enumeration
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
     "controllers": "the order in which circuits are provisioned",
+    "fixed": "circuits that stay fixed",
     "search": "local search",
     "neighbourhoods": "large neighbourhoods",
     "exact": "exact engine",
     "bounds": "bounds without search",
 }
+CONTROLLER_WORDS = {
+    "provisioned": FAMILY_WORDS["controllers"],
+    "provisioned order": FAMILY_WORDS["controllers"],
+    "provisioned, improved": f"{FAMILY_WORDS['controllers']}, improved",
+    "phase by phase": "the order phase by phase",
+}
+
+
+def finding(result: Result) -> str:
+    """Return the time of an iteration and how sure it is, in one sentence: against every way of using the circuits."""
+    if result.makespan_ms is None:
+        return "There is no schedule for this setting."
+    own, other = result.own_class, result.other_class
+    found, bound = apart((result.makespan_ms, result.bound_ms))
+    first = f"One iteration takes {found}"
+    if result.status == "optimal":
+        return f"{first}; {'nothing' if other else f'no {CLASS_WORDS[own.changes_circuits][1]}'} shorter exists."
+    if other is None:
+        return f"{first}; no {CLASS_WORDS[own.changes_circuits][1]} is shorter than {bound}."
+    if own.proved:
+        return (
+            f"{first}, proved best with {CLASS_WORDS[own.changes_circuits][0]}; "
+            f"{CLASS_WORDS[other.changes_circuits][0]} are not excluded from {bound} on."
+        )
+    return f"{first}; nothing is shorter than {bound}."
+
+
+# What an iteration spends time on, behind a share of it; shares below the least are not told.
+LIMITS = {
+    "compute": "computing",
+    "transfer": "transferring",
+    "port": "waiting for a port that another transfer holds",
+    "circuit": "waiting for a circuit to change",
+    "slot": "waiting for a slot",
+}
+LEAST_SHARE = 0.005
+# With what an iteration runs, and one of them, by whether circuits change.
+CLASS_WORDS = {
+    True: ("circuits that change", "plan that changes circuits"),
+    False: ("circuits that stay fixed", "iteration on fixed circuits"),
+}
+
+
+def class_words(one: ClassBound) -> tuple[str, str]:
+    """Return a class of schedules, and what is known of it: its best and whether that is proved."""
+    name, _ = CLASS_WORDS[one.changes_circuits]
+    if one.best_ms is None:
+        known = f"none found, not excluded from {time(one.bound_ms)} on"
+    elif one.proved:
+        known = f"{time(one.best_ms)}, proved best of its kind"
+    else:
+        best, bound = apart((one.best_ms, one.bound_ms))
+        known = f"{best} found, none shorter than {bound}"
+    return _capital(name), known
+
+
+def limits(shares: Mapping[str, float]) -> str:
+    """Return what an iteration spends its time on along its critical path, in words; shares as of ``CriticalPath.shares``."""
+    spent = [(share, LIMITS[what]) for what, share in shares.items() if share >= LEAST_SHARE]
+    return enumeration(
+        [f"{percent(share)} {words}" for share, words in sorted(spent, reverse=True)]
+    )
+
+
+def found_by(result: Result) -> str:
+    """Return who found this schedule, and after how long."""
+    step = last_better(events_of(result.trace))
+    return "" if step is None else f"{step.words}, {_after(step)}"
 
 
 @dataclass(frozen=True)
@@ -37,8 +108,10 @@ class Event:
 
     @property
     def words(self) -> str:
-        """Who made the step, as a sentence says it: exact engines and bounds by name, the rest by family."""
-        return self.source if self.family in ("exact", "bounds") else FAMILY_WORDS[self.family]
+        """Who made the step, as a sentence says it: rules and searches by family, the rest by name."""
+        if self.family in ("rules", "search", "neighbourhoods"):
+            return FAMILY_WORDS[self.family]
+        return CONTROLLER_WORDS.get(self.source, self.source)
 
 
 def events_of(trace: Sequence[TracePoint]) -> tuple[Event, ...]:
@@ -67,7 +140,12 @@ def events_of(trace: Sequence[TracePoint]) -> tuple[Event, ...]:
 def proof_of(events: Sequence[Event]) -> Event | None:
     """Return the step that closed the gap, if one did."""
     return next(
-        (e for e in events if e.incumbent_ms is not None and e.incumbent_ms <= e.bound_ms), None
+        (
+            e
+            for e in events
+            if e.incumbent_ms is not None and e.incumbent_ms <= e.bound_ms * (1 + MET)
+        ),
+        None,
     )
 
 
@@ -106,7 +184,7 @@ def summary_sentence(events: Sequence[Event]) -> str:
             f" after {_after(rises[-1])}" if rises[-1].elapsed_s > ways[0].elapsed_s else ""
         )
     else:
-        bounded = f"with these choices nothing is shorter than {number[bounds[0].value_ms]}"
+        bounded = f"nothing is shorter than {number[bounds[0].value_ms]}"
     end = "" if proof is None else " They meet: nothing shorter exists."
     return f"{schedules}; {bounded}.{end}"
 

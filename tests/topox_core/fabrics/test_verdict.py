@@ -1,0 +1,121 @@
+"""The verdict on a job: a case by hand, ends that enclose what planning finds, a sentence that says what the numbers say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+import topox_core
+from tests.conftest import some
+from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.verdict import MOST_MS, NEAR, RIVALS, Bracket, Verdict, verdict
+from topox_core.schedule.settings import Settings
+
+FOUR = cluster(4)
+PLANNED = Settings.of(engine="list", switching="planned", free=("rings", "algorithm"))
+
+
+def shifts():
+    """Return three phases in which each of four servers sends 10 ms to its next, next but one, next but two."""
+    tasks, before = [], ()
+    for shift in (1, 2, 3):
+        phase = [transfer(f"{shift}.{i}", i, (i + shift) % 4, 10, *before) for i in range(4)]
+        before = tuple(task.id for task in phase)
+        tasks += phase
+    return graph(*tasks)
+
+
+def bracket(found: Verdict, name: str) -> Bracket:
+    return next(one for one in found.brackets if one.name == name)
+
+
+def test_three_shifts_on_one_port_pay_until_two_changes_cost_what_a_ring_forwards():
+    found = verdict(shifts(), FOUR)
+    fixed, full = bracket(found, "fixed"), bracket(found, "fat_tree_full")
+    # A ring of circuits carries them in 10 + 20 + 30 ms; changing takes 30 ms and two delays.
+    assert fixed.iteration_ms == pytest.approx(60)
+    even_ms = (60 / (1 + EQUAL) - 30) / 2
+    assert even_ms / NEAR**2 < fixed.pays_up_to_ms <= even_ms
+    assert even_ms <= fixed.cannot_pay_from_ms < even_ms * NEAR**2
+    # Packets at full speed take 30 ms: even without a delay circuits are only as fast.
+    assert full.iteration_ms == pytest.approx(30)
+    assert (full.pays_up_to_ms, full.cannot_pay_from_ms) == (None, 0.0)
+    assert "It does not against a full fat-tree, at any delay (proved)." in found.sentence
+
+
+def test_the_delay_of_the_cluster_does_not_move_the_verdict():
+    here, there = (verdict(shifts(), FOUR.changed(reconfiguration_ms=ms)) for ms in (0.0, 50.0))
+    assert here.sentence == there.sentence
+    assert all(
+        (one.pays_up_to_ms, one.cannot_pay_from_ms) == (two.pays_up_to_ms, two.cannot_pay_from_ms)
+        for one, two in zip(here.brackets, there.brackets, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", some(range(12), quick=2))
+def test_no_plan_pays_where_none_can_and_more_effort_only_narrows(seed):
+    job, servers = random_graph(seed, tasks=16), cluster(4, ports_per_server=2, switches=2)
+    found, longer = verdict(job, servers), verdict(job, servers, effort="search")
+    for one in found.brackets:
+        two = bracket(longer, one.name)
+        assert (two.pays_up_to_ms or 0.0) >= (one.pays_up_to_ms or 0.0) / NEAR
+        if one.cannot_pay_from_ms is None:
+            continue
+        assert (one.pays_up_to_ms or 0.0) <= one.cannot_pay_from_ms * NEAR
+        assert two.cannot_pay_from_ms is not None
+        assert two.cannot_pay_from_ms <= one.cannot_pay_from_ms * NEAR
+        slow = servers.changed(reconfiguration_ms=max(1e-3, one.cannot_pay_from_ms))
+        planned_ms = schedule(job, slow, PLANNED).makespan_ms
+        assert planned_ms >= one.iteration_ms / (1 + EQUAL) * (1 - 1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["llama3-8b", "moe", "dlrm-16"])
+def test_brackets_of_samples_are_narrow_at_first_sight(name):
+    found = topox_core.verdict(*topox_core.load_sample(name))
+    for one in found.brackets:
+        if one.pays_up_to_ms is not None and not one.always:
+            assert one.cannot_pay_from_ms is not None
+            most = 7 if (name, one.name) == ("moe", "fat_tree_full") else 4
+            assert one.cannot_pay_from_ms <= most * one.pays_up_to_ms
+
+
+ENDS = (None, 0.0, 0.3, MOST_MS)
+
+
+@pytest.mark.parametrize(("pays", "cannot"), [*product(ENDS, (None, 0.0, 8.0))])
+def test_the_sentence_says_of_every_rival_what_its_bracket_says(pays, cannot):
+    one = Bracket("fixed", 10.0, "search", pays, cannot)
+    other = Bracket("fat_tree_full", 10.0, "", 2.0, 5.0)
+    for brackets in ((one,), (one, other)):
+        words = Verdict("list", brackets).sentence
+        assert RIVALS["fixed"] in words
+        assert ("at any delay" in words) == (pays is None)
+        assert ("at every delay up to" in words) == (pays == MOST_MS)
+        assert ("only without a delay" in words) == (pays == 0.0)
+        assert bool(re.search(r"up to (300|0\.3)", words)) == (pays == 0.3)
+        proved = pays is None and cannot == 0.0
+        assert ("(proved)" in words) == (
+            proved or (pays is not None and cannot is not None) or len(brackets) == 2
+        )
+
+
+@pytest.mark.long
+def test_who_loses_to_circuits_that_stay_fixed_is_said_to_whatever_the_delay():
+    """Sharded weights need no change on two ports: rings that stay beat a fat-tree of the same cost."""
+    found = topox_core.verdict(*topox_core.load_sample("fsdp"))
+    assert bracket(found, "fixed").laid_by == "a plan that changes none"
+    assert bracket(found, "fixed").pays_up_to_ms is None
+    assert bracket(found, "fat_tree_same_cost").always
+    assert "Circuits that stay fixed already beat a fat-tree of the same cost" in found.sentence
+
+
+def test_bad_effort_is_one_line():
+    with pytest.raises(InputError, match=r"effort: must be"):
+        verdict(shifts(), FOUR, replace(PLANNED), "much")

@@ -1,0 +1,89 @@
+"""Changes counted along chains: the rule in plain Python, the bound no lower, and never above what was found."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import topox_core
+from tests.conftest import some
+from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core.model.durations import durations_ms
+from topox_core.model.lowering import lower
+from topox_core.model.transfer_graph import TRANSFER, Lowering
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import solve
+
+
+def heads_by_rule(nodes, before, length, ends, ports, delay):
+    """Return heads in ms: of the transfers just before a task at one side, those from any head on, with their changes."""
+    head = {}
+    for i in nodes:
+        head[i] = max((head[p] + length[p] for p in before[i]), default=0.0)
+        sides = defaultdict(list)
+        for p in before[i]:
+            for side, peer in ends.get(p, ()):
+                sides[side].append((head[p], length[p], peer))
+        for entries in sides.values():
+            for h, _, _ in entries:
+                late = [(ms, peer) for first, ms, peer in entries if first >= h]
+                changes = max(0, len({peer for _, peer in late}) - ports)
+                head[i] = max(head[i], h + (sum(ms for ms, _ in late) + changes * delay) / ports)
+    return head
+
+
+def rule_ms(graph, servers):
+    """Return the longest way through the graph with heads and tails by the rule."""
+    length, n = durations_ms(graph, servers), len(graph)
+    before = [list(graph.pred_idx[graph.pred_ptr[i] : graph.pred_ptr[i + 1]]) for i in range(n)]
+    after = [[] for _ in range(n)]
+    for i, preds in enumerate(before):
+        for p in preds:
+            after[p].append(i)
+    ends = {}
+    for i in np.flatnonzero((graph.kind == TRANSFER) & (length > 0)):
+        s, d = int(graph.source[i]), int(graph.destination[i])
+        if servers.duplex == "half":
+            ends[i] = ((s, (s, d)), (d, (s, d)))
+        else:
+            ends[i] = ((("out", s), d), (("in", d), s))
+    order, left = [], [len(preds) for preds in before]
+    ready = [i for i in range(n) if not left[i]]
+    while ready:
+        i = ready.pop()
+        order.append(i)
+        for k in after[i]:
+            left[k] -= 1
+            if not left[k]:
+                ready.append(k)
+    given = ends, servers.ports_per_server, servers.reconfiguration_ms
+    head = heads_by_rule(order, before, length, *given)
+    tail = heads_by_rule(order[::-1], after, length, *given)
+    return max(head[i] + length[i] + tail[i] for i in range(n))
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("seed", some(range(40), quick=6))
+def test_the_bound_is_no_lower_than_the_rule_and_no_plan_is_shorter(seed, duplex):
+    servers = cluster(
+        4, ports_per_server=2, switches=2, duplex=duplex, reconfiguration_ms=seed % 4 * 2.5
+    )
+    job = random_graph(seed, tasks=40)
+    graph = lower(job, Lowering())
+    bound_ms = circuit_bound(graph, servers).ms
+    assert bound_ms >= rule_ms(graph, servers) * (1 - 1e-12)
+    found = solve(job, servers, Settings.of(engine="list"))
+    assert bound_ms <= found.makespan_ms * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("delay_ms", "least_ms"), [(1.0, 80.5), (8.0, 201.7), (100.0, 2041.7)])
+def test_a_mixture_of_experts_cannot_pay_where_every_layer_changes_every_circuit(
+    delay_ms, least_ms
+):
+    job, servers = topox_core.load_sample("moe")
+    slow = servers.changed(reconfiguration_ms=delay_ms)
+    direct = Lowering(algorithm=(("all_to_all", "direct"),))
+    assert circuit_bound(lower(job, direct), slow).ms >= least_ms

@@ -1,0 +1,83 @@
+"""``verdict``: up to which delay changing circuits pays for a job, and from which on no plan can."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import read_graph_and_cluster
+from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.options import JSON, Option, add_options
+from topox_core.cli.printing import as_json, figure, note, table
+
+if TYPE_CHECKING:
+    from topox_core.fabrics.verdict import Bracket, Verdict
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to the command line."""
+    command = given.add_command(
+        commands,
+        "verdict",
+        run,
+        "say up to which delay changing circuits pays for a job",
+        "Say up to which reconfiguration delay changing circuits pays for a job, against the best fixed circuits found, "
+        "a fat-tree of the same cost and a full one, and from which delay on no plan can.",
+    )
+    given.add_files(command)
+    add_options(
+        command,
+        Option(
+            "--effort list|search|prove",
+            str,
+            "a few plans by rules (default), as many as the bracket needs, or exact engines besides",
+            default="list",
+        ),
+        JSON,
+    )
+    given.add_lowering(command)
+    given.add_limits(command)
+    given.add_cluster_keys(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find the verdict and print it; 1 where no rival can run the job."""
+    from topox_core.fabrics.verdict import verdict
+
+    settings = given.settings(options)
+    graph, cluster = read_graph_and_cluster(
+        options.graph, options.cluster, given.cluster_overrides(options)
+    )
+    with ctrl_c_stops() as stop:
+        found = verdict(graph, cluster, settings, options.effort, stop=stop, on_step=_note_step)
+    if options.json:
+        as_json(found.as_record())
+    else:
+        print(found.sentence)
+        if found.brackets:
+            head = ("rival", "iteration", "pays up to", "cannot pay from", "cheaper up to")
+            table((*head, "laid by"), *map(_row, found.brackets))
+        for name, why in found.refused.items():
+            print(f"{name} cannot run: {why}")
+    return 0 if found.brackets else 1
+
+
+def _row(one: Bracket) -> tuple[str, ...]:
+    usd = one.cheaper_up_to_usd
+    return (
+        one.name,
+        figure(one.iteration_ms, "ms"),
+        "never" if one.pays_up_to_ms is None else figure(one.pays_up_to_ms, "ms"),
+        figure(one.cannot_pay_from_ms, "ms"),
+        "-" if usd is None else f"${usd:,.0f} a port" if usd >= 0 else "not even free",
+        one.laid_by or "-",
+    )
+
+
+def _note_step(found: Verdict) -> None:
+    ends = (
+        f"{one.name} {figure(one.pays_up_to_ms)} to {figure(one.cannot_pay_from_ms, 'ms')}"
+        for one in found.brackets
+    )
+    note("; ".join(ends))

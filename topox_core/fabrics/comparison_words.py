@@ -1,0 +1,247 @@
+"""One plain sentence: which fabric wins, by how much, and what the next one loses its time to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL, fastest, gap, undecided
+from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, SPOKEN
+from topox_core.fabrics.run import FabricRun
+from topox_core.model.rings import RING, RING_KINDS
+from topox_core.text.numbers import percent, time
+from topox_core.text.sentences import enumeration
+
+# The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
+YARDSTICK = "ideal"
+# A mean of hops above this is worth a word; below, nearly every byte goes direct.
+NOTABLE_TAX = 1.02
+# Fabrics whose names are a plural.
+CIRCUITS = (
+    *("static", "static_graph", "reevaluated", "regional"),
+    *("reactive", "provisioned", "scheduled"),
+)
+
+
+def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
+    """Return who wins and why, in one sentence.
+
+    Of the fabrics called equal to the fastest all are named. The reason is what grows most along
+    the critical path from the winner to the next: dark time, exposed transfers, waiting or
+    compute. ``labels`` name the fabrics.
+    """
+    contenders = {
+        name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK
+    } or dict(runs)
+    if not contenders:
+        return "No fabric was run."
+    first = fastest(contenders)
+    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
+    others = [run for name, run in contenders.items() if name not in first]
+    if others:
+        next_best = min(others, key=lambda run: run.iteration_ms)
+        verb = "are" if len(first) > 1 or first[0] in CIRCUITS else "is"
+        sentence = (
+            f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
+            f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
+            f"with {_reason(winner, next_best)}"
+        )
+    elif len(first) > 1:
+        sentence = f"It makes no difference: {_named(first, labels)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
+    else:
+        sentence = f"{labels[winner.fabric]}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
+    if undecided(contenders):
+        plan = contenders["scheduled"]
+        sentence += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
+    ideal = runs.get(YARDSTICK)
+    if ideal is not None and YARDSTICK not in contenders:
+        sentence += f"; {_against(ideal, winner)}"
+    return sentence + "."
+
+
+def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) -> str:
+    """Return whether changing circuits pays at the delay of these runs and by how much, as one would say it aloud.
+
+    Parameters
+    ----------
+    spoken
+        Names of the fabrics within a sentence.
+    """
+    contenders = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
+    first = fastest(contenders)
+    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
+    changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
+    stays = [name for name in first if not _switches(contenders[name])]
+    if stays and changing:
+        return (
+            f"Switching does not pay here. {_capital(spoken[stays[0]])} {_verb('need', stays[:1])} "
+            f"{time(winner.iteration_ms)}, {changing}."
+        )
+    names, reached = (
+        _capital(enumeration([spoken[name] for name in first])),
+        time(winner.iteration_ms),
+    )
+    others = [run for name, run in contenders.items() if name not in first]
+    if not others:
+        equal = len(first) > 1
+        return (
+            f"It makes no difference: {names[:1].lower()}{names[1:]} take {reached}."
+            if equal
+            else f"{names} {_verb('take', first)} {reached}."
+        )
+    other = min(others, key=lambda run: (run.fabric != "fat_tree", run.iteration_ms))
+    share = 1 - winner.iteration_ms / other.iteration_ms
+    less = "half the time of" if abs(share - 0.5) < 0.02 else f"{percent(share)} less time than"
+    verb = "is" if _verb("take", first) == "takes" else "are"
+    return f"{names} {verb} fastest: {reached}, {less} {spoken[other.fabric]}."
+
+
+def _switches(run: FabricRun) -> bool:
+    """Return whether circuits may change in a run; a plan may keep them fixed because that is faster."""
+    keeps = run.result is not None and run.result.switching == "fixed"
+    return run.fabric in PAYS_DELAY and not keeps
+
+
+def _best_that_switches(
+    runs: Mapping[str, FabricRun], spoken: Mapping[str, str], than_ms: float
+) -> str:
+    """Return which way of changing circuits comes closest, and its time, where none is as fast as ``than_ms``."""
+    times = {spoken[name]: run.iteration_ms for name, run in runs.items() if _switches(run)}
+    plan = runs.get("scheduled")
+    if plan is not None and plan.result is not None and plan.result.alternative is not None:
+        times["the best plan that changes circuits"] = plan.result.alternative.makespan_ms or 0.0
+    if not times:
+        return ""
+    name = min(times, key=lambda one: times[one])
+    return f"{name} {time(times[name])}" if times[name] > than_ms * (1 + EQUAL) else ""
+
+
+def _verb(plural: str, names: Sequence[str]) -> str:
+    """Return a verb in the number of what it is said of."""
+    return plural if len(names) > 1 or names[0] in CIRCUITS else f"{plural}s"
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _reason(winner: FabricRun, loser: FabricRun) -> str:
+    """Return what the loser spends more of along its critical path, the largest part of it."""
+    ours, theirs = winner.breakdown, loser.breakdown
+    more = {
+        "dark": theirs.dark_ms - ours.dark_ms,
+        "exposed": theirs.exposed_ms - ours.exposed_ms,
+        "waiting": theirs.waiting_ms - ours.waiting_ms,
+        "compute": theirs.compute_ms - ours.compute_ms,
+    }
+    what = max(more, key=lambda key: more[key])
+    longer = _ms(more[what])
+    if what == "dark":
+        return f"{longer} more dark time, in which ports change their circuits"
+    if what == "waiting":
+        return f"{longer} more waiting for a port, a device or a slot"
+    if what == "compute":
+        return f"{longer} more compute on the critical path, where the order of tasks is worse"
+    because = ""
+    if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
+        because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"
+    elif _slots_cost(loser):
+        assert loser.result is not None
+        because = f", every one being rounded up to slots of {loser.result.slot_ms:g} ms"
+    elif (
+        0
+        < (rings := _rings_on_circuits(loser))
+        < (ports := loser.execution.cluster.ports_per_server)
+    ):
+        because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
+    return f"{longer} more of exposed transfer{because}"
+
+
+def _slots_cost(run: FabricRun) -> bool:
+    """Return whether rounding to slots alone raises the bound by more than a twentieth."""
+    return run.result is not None and run.result.bound_ms > 1.05 * run.result.unrounded_bound_ms
+
+
+def _rings_on_circuits(run: FabricRun) -> int:
+    """Return the rings of ring collectives whose transfers have one circuit each; 0 if none."""
+    graph = run.execution.graph
+    if not len(run.execution.circuits) or not any(
+        kind in RING_KINDS for kind in set(graph.task_kind)
+    ):
+        return 0
+    if any(name != RING for name in graph.algorithm.values()):
+        return 0
+    return len(graph.lowering.strides) or graph.lowering.rings
+
+
+def _held_by(run: FabricRun) -> str:
+    """Return what binds, where the iteration meets its bound."""
+    return (
+        f", held by {run.bound_by}"
+        if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by
+        else ""
+    )
+
+
+def _against(ideal: FabricRun, winner: FabricRun) -> str:
+    """Return how far an ideal switch is ahead."""
+    if (
+        "ideal" in fastest({"ideal": ideal, winner.fabric: winner})
+        and winner.iteration_ms <= ideal.iteration_ms * 1.005
+    ):
+        return f"an ideal switch would be no faster ({_ms(ideal.iteration_ms)})"
+    if winner.iteration_ms < ideal.iteration_ms:
+        return f"an ideal switch without a plan takes {_ms(ideal.iteration_ms)}"
+    return f"an ideal switch would take {_ms(ideal.iteration_ms)}"
+
+
+def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
+    if winner.iteration_ms <= 0:
+        return "ahead of"
+    ratio = loser.iteration_ms / winner.iteration_ms
+    return (
+        f"{100 * (1 - 1 / ratio):.2g} % ahead of"
+        if ratio < 1.1
+        else f"{ratio:.3g} times as fast as"
+    )
+
+
+def _named(names: tuple[str, ...], labels: Mapping[str, str]) -> str:
+    return enumeration([labels[name] for name in names])
+
+
+def _ms(value: float) -> str:
+    return f"{value:.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
+
+
+def why_not(refused: Mapping[str, InputError], labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each reason why fabrics cannot run, with the fabrics that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        item = error.item.removeprefix(f"fabric {name}").removeprefix(", ")
+        problem = str(InputError(error.problem, file=error.file, item=item, field=error.field))
+        reasons.setdefault(problem, []).append(labels[name])
+    return tuple(f"{', '.join(names)} cannot run: {problem}" for problem, names in reasons.items())
+
+
+def time_rows(runs: Mapping[str, FabricRun], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the table of a comparison: where each iteration's time goes, its bound and its traffic."""
+    return [
+        {
+            "fabric": labels[name],
+            "iteration (ms)": run.iteration_ms,
+            "compute (ms)": run.breakdown.compute_ms,
+            "exposed transfer (ms)": run.breakdown.exposed_ms,
+            "dark (ms)": run.breakdown.dark_ms,
+            "waiting (ms)": run.breakdown.waiting_ms,
+            "bound (ms)": run.bound_ms,
+            "what binds": run.bound_by,
+            "circuit changes": run.circuits_changed,
+            "dark, all circuits (ms)": run.dark_ms,
+            "bandwidth tax": run.traffic.bandwidth_tax,
+            "mean hops": run.traffic.mean_hops,
+            "longest hops": run.traffic.longest_hops,
+        }
+        for name, run in runs.items()
+    ]

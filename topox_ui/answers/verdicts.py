@@ -1,0 +1,136 @@
+"""The verdict on a job as pages show it: worked out beside the page, once for all sessions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict
+from topox_core.runs.asked import AskedRun
+from topox_core.runs.cells import CellsResult
+from topox_core.runs.executor import LocalExecutor
+from topox_core.text.foreign import as_text
+from topox_core.text.numbers import plural, time
+from topox_ui.answers.case import Case, listing
+from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.shell.charts import frame
+from topox_ui.shell.page import button, emphasised, quiet, write_html
+from topox_ui.state.prices import cluster_catalogue
+
+# Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
+AUTOMATIC, MOST_TASKS = True, 20_000
+MOST_KEPT = 2_000  # a verdict is a dozen numbers
+POLL_S = 0.5
+VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
+# What a search may take, in words; measured by benchmarks/verdicts.py.
+SEARCH_WORDS = "a minute or so"
+
+
+@st.cache_resource(show_spinner=False)
+def _kept() -> Kept[Verdict]:
+    return Kept(MOST_KEPT)
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
+def _workers() -> LocalExecutor:
+    return LocalExecutor(1)
+
+
+def verdict_line(case: Case) -> None:
+    """Write the verdict on a job, or that it is on its way; nothing where circuits pay no delay by the rules chosen."""
+    if case.settings.circuits == "per-slot":
+        return
+    known = known_verdict(case)
+    if known is None:
+        _coming(case)
+        return
+    write_html(f'<p class="verdict">{emphasised(known.sentence)}</p>')
+    with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
+        _details(case, known)
+
+
+def known_verdict(case: Case) -> Verdict | None:
+    """Return the verdict of the most effort that some session had worked out."""
+    kept = _kept()
+    return kept.get(_key(case, "search")) or kept.get(_key(case, "list"))
+
+
+def _key(case: Case, effort: Effort) -> str:
+    """Digest of all that a verdict depends on: the delay of the cluster is not among it."""
+    now = case.at_delay(0.0).cluster.digest
+    choices = (case.settings.lowering, case.settings.free, case.settings.exclusive_devices)
+    return (
+        f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{cluster_catalogue().digest}|{effort}"
+    )
+
+
+@st.fragment(run_every=POLL_S)
+def _coming(case: Case) -> None:
+    """Have the verdict worked out, and the page drawn again when it is there."""
+    owner, key = run_owner(), _key(case, "list")
+    if owner.ended(VERDICT) or known_verdict(case) is not None:
+        st.rerun()
+    if owner.run(VERDICT, key) is not None:
+        quiet("Working out up to which delay changing circuits pays …")
+        return
+    run_note(VERDICT)
+    large = len(case.graph.tasks) > MOST_TASKS
+    if large or not AUTOMATIC or owner.note(VERDICT):
+        button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
+        if large:
+            quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
+        return
+    _start(case, "list")
+    quiet("Working out up to which delay changing circuits pays …")
+
+
+def _start(case: Case, effort: Effort) -> None:
+    key, settings = _key(case, effort), replace(listing(case.settings), threads=1)
+    future = _workers().submit(
+        verdict, case.graph, case.cluster, settings, effort, cluster_catalogue()
+    )
+    run_owner().start(
+        VERDICT, key, lambda _slots: AskedRun({key: future}, _kept().__setitem__), _lost
+    )
+
+
+def _lost(result: CellsResult[str, Verdict]) -> str:
+    """Return why a verdict could not be worked out, in words; empty where it was."""
+    return ". ".join([*map(str, result.failures.values()), *result.lost][:1])
+
+
+def _details(case: Case, known: Verdict) -> None:
+    """Draw what each rival takes and where its answer turns, and offer a longer search."""
+    frame(
+        {
+            "Rival": [RIVALS[one.name] for one in known.brackets],
+            "takes": [time(one.iteration_ms) for one in known.brackets],
+            "changing pays up to": [
+                "never" if one.pays_up_to_ms is None else time(one.pays_up_to_ms)
+                for one in known.brackets
+            ],
+            "cannot pay from": [
+                "–" if one.cannot_pay_from_ms is None else time(one.cannot_pay_from_ms)
+                for one in known.brackets
+            ],
+            "laid by": [one.laid_by or "–" for one in known.brackets],
+        }
+    )
+    for name, why in known.refused.items():
+        quiet(f"{RIVALS[name]} cannot run: {as_text(why, 'html')}")
+    if known.effort == "list":
+        if run_owner().run(VERDICT) is not None:
+            run_panel(VERDICT, "Looking for a narrower answer", lambda _run: None)
+            return
+        run_note(VERDICT)
+        button(
+            "Look for a narrower answer",
+            "search_verdict",
+            "search",
+            _start,
+            case,
+            "search",
+            help=f"Plans at more delays, and counts more for the bound: takes {SEARCH_WORDS}.",
+        )
