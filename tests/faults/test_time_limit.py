@@ -20,7 +20,7 @@ SLOW_S = 0.3
 
 def slow_before_the_engines(monkeypatch: pytest.MonkeyPatch, engines: str) -> list[float]:
     """Let what precedes the engines take long, and them nothing; return the list of limits that they get."""
-    fixed, run, given = scheduled._fixed, getattr(scheduled, engines), []
+    fixed, run, given = scheduled.fixed_beside, getattr(scheduled, engines), []
 
     def slow(*arguments: Any) -> Any:
         time.sleep(SLOW_S)
@@ -30,7 +30,7 @@ def slow_before_the_engines(monkeypatch: pytest.MonkeyPatch, engines: str) -> li
         given.append(settings.time_limit_s)
         return run(graph, cluster, replace(settings, time_limit_s=0.0), *rest)
 
-    monkeypatch.setattr(scheduled, "_fixed", slow)
+    monkeypatch.setattr(scheduled, "fixed_beside", slow)
     monkeypatch.setattr(scheduled, engines, recorded)
     return given
 

@@ -115,22 +115,16 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
     Where another fabric found something shorter all the same, what that one does is tried as well.
     """
     at_once = replace(request, cluster=request.cluster.changed(reconfiguration_ms=0.0), runs={})
-    layout = request.options.layout
-    made_by = "" if layout is None else layout.circuits.tobytes().hex()
-    options = replace(request.options, layout=None)
-    key = (
-        at_once.task_graph.digest,
-        at_once.cluster.digest,
-        repr(request.settings),
-        repr(options),
-        made_by,
-    )
-    run = _ideal_kept.get(key)
+    given = request.options.layout  # arrays, which a key would not tell apart
+    of = (at_once.task_graph.digest, at_once.cluster.digest)
+    key = (*of, repr(request.settings), repr(request.options))
+    run = _ideal_kept.get(key) if given is None else None
     if run is None:
         run = _ideal_of(at_once, stop)
         while len(_ideal_kept) >= MOST_KEPT:
             _ideal_kept.pop(next(iter(_ideal_kept)), None)
-        _ideal_kept[key] = run
+        if given is None:
+            _ideal_kept[key] = run
     if any(one.iteration_ms < run.iteration_ms * (1 - 1e-9) for one in request.runs.values()):
         run = min(run, _ideal_of(request, stop), key=lambda one: one.iteration_ms)
     return replace(run, execution=replace(run.execution, cluster=request.cluster))

@@ -30,7 +30,6 @@ from topox_core.model.passes import tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
-from topox_core.schedule.settings import Settings
 
 FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order of the plan"
 # Fabrics whose circuits are whole ports: their orders without delay are schedules of the switch.
@@ -39,8 +38,6 @@ ON_CIRCUITS: Mapping[str, Fabric] = {
     "provisioned": run_provisioned,
     "scheduled": run_scheduled,
 }
-MOST_KEPT = 8  # iterations without delay; one of 100,000 transfers has some 20 MB
-_kept: dict[tuple[str, str, str, Settings], Execution] = {}
 # Fabrics whose bytes share links, and others that are looked at where they were run anyway.
 SHARED: Mapping[str, Fabric] = {"static": run_static}
 ALSO_SHARED = ("static_graph", "reevaluated", "regional")
@@ -175,10 +172,7 @@ def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> It
         at_once = replace(at_once, settings=replace(order.settings, switching="planned"))
     for request in [order] if order.cluster == at_once.cluster else [order, at_once]:
         try:
-            if request is at_once:
-                execution = _without_delay(request, name, stop)
-            else:
-                execution = _switched(request.runs.get(name) or run(request, stop))
+            execution = _switched(request.runs.get(name) or run(request, stop))
         except InputError:  # ports that cannot be cabled evenly: no circuits at all
             return
         if name == "scheduled" and order.settings.circuits == "per-slot":
@@ -188,18 +182,6 @@ def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> It
                 yield replace(execution, circuits=Circuits.none())
             return
         yield replayed(execution, at_once.cluster, order.settings.exclusive_devices)
-
-
-def _without_delay(order: FabricRequest, name: str, stop: Stop) -> Execution:
-    """Return what a circuit fabric does where changes cost nothing; the last few are kept, for they serve every true delay."""
-    key = (name, order.graph.digest, order.cluster.digest, order.settings)
-    execution = _kept.get(key)
-    if execution is None:
-        execution = _switched(ON_CIRCUITS[name](order, stop))
-        while len(_kept) >= MOST_KEPT:
-            _kept.pop(next(iter(_kept)), None)
-        _kept[key] = execution
-    return execution
 
 
 def _switched(run: FabricRun) -> Execution:

@@ -13,6 +13,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.circuits import run_provisioned
+from topox_core.fabrics.fixed_beside import fixed_beside, may_stay_fixed, stays_fixed, with_fixed
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import (
     MAX_NODES,
@@ -22,10 +23,9 @@ from topox_core.fabrics.free_choices import (
     planned_lowering,
 )
 from topox_core.fabrics.in_collective import run_in_collective
-from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.phases import phased, run_phased
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.static import run_static, with_rates
+from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
@@ -39,7 +39,7 @@ from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.replay import Replay, replay
-from topox_core.schedule.result import MET, ClassBound, FixedCircuits, Result
+from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
 from topox_core.schedule.solve import prove as prove_with
@@ -47,22 +47,9 @@ from topox_core.schedule.source import TraceSource
 
 PROVISIONED = TraceSource("controllers", "provisioned")
 QUICK_PLANS = 4
-FIXED = {
-    "static": TraceSource("fixed", "TopologyFinder's circuits"),
-    "static_graph": TraceSource("fixed", "circuits searched for the task graph"),
-}
 PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_collective}
-# Which fixed circuits a plan keeps depends on what runs beside it; whoever reads its time is told.
-SEARCHED_BESIDE = (
-    "They are those of “Fixed by task graph”, which runs beside the plan. Without it the plan would keep "
-    "TopologyFinder's circuits, and could take longer."
-)
-TOPOLOGYFINDERS = (
-    "They are TopologyFinder's. Those of “Fixed by task graph” could be shorter: a plan keeps them only where both "
-    "run side by side, as on Compare."
-)
 MOST_PLANNED_BY_PHASES = 5_000  # nodes; the order itself is a candidate whatever the size
 
 
@@ -85,8 +72,8 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     controllers = Controllers(order)
     profile = controllers.profile  # before planning: refuses what all controllers refuse
     result = solve(order.graph, order.cluster, order.settings, stop, candidates=controllers)
-    fixed = _fixed(order, stop)
-    result = _fixed_beside(order, result, fixed)
+    fixed = fixed_beside(order, stop)
+    result = with_fixed(order, result, fixed)
     if fixed is not None and result.switching == "fixed":
         return replace(
             fixed.run,
@@ -94,7 +81,7 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
             bound_ms=result.bound_ms,
             bound_by=result.bound_by,
             result=result,
-            message=_stays_fixed(result, fixed.run),
+            message=stays_fixed(result, fixed.run),
         )
     run = planned_run(result)
     if not order.settings.on_slots:
@@ -133,27 +120,6 @@ def better_run(run: FabricRun, result: Result) -> FabricRun:
     return replace(better, bound_ms=max(run.bound_ms, result.bound_ms), bound_by=result.bound_by)
 
 
-def _stays_fixed(result: Result, fixed: FabricRun) -> str:
-    """Return why the circuits stay fixed, and which those are, in words."""
-    which = SEARCHED_BESIDE if fixed.fabric == "static_graph" else TOPOLOGYFINDERS
-    if result.alternative is None or _only_fixed(result.settings):
-        return f"The circuits stay fixed, as asked. {which}"
-    return (
-        "Switching does not pay here: the circuits stay fixed; "
-        f"the best plan that switches takes {result.alternative.makespan_ms:.6g} ms. {which}"
-    )
-
-
-def _may_stay_fixed(settings: Settings) -> bool:
-    """Return whether circuits that never change are a choice; slots have no place for them."""
-    return not settings.on_slots and settings.switching in ("auto", "fixed")
-
-
-def _only_fixed(settings: Settings) -> bool:
-    """Return whether only circuits that never change are allowed."""
-    return settings.switching == "fixed"
-
-
 def quick_ms(order: FabricRequest) -> float:
     """Return the shortest of a few plans on the cluster's slots, to tell which of several lowerings to plan for."""
     prepared, controllers = prepare(order.graph, order.cluster, order.settings), Controllers(order)
@@ -190,14 +156,14 @@ def schedule(
             return planned
         settings = replace(settings, lowering=_lowering(job, stop))
     order = _request(graph, cluster, settings)
-    fixed = _fixed(order, stop)
+    fixed = fixed_beside(order, stop)
     if settings.engine != "list":  # the limit is for all of it
         left_s = max(0.0, asked_s - (working_s() - began_working))
         settings = replace(settings, time_limit_s=left_s)
     if on_point is not None and fixed is not None:
         on_point = fixed.standing.heard_by(on_point)
     result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
-    result = _fixed_beside(order, result, fixed)
+    result = with_fixed(order, result, fixed)
     worked_s = working_s() - began_working  # before the wall's, so that it is never the longer one
     return replace(
         result,
@@ -205,94 +171,6 @@ def schedule(
         wall_s=time.monotonic() - began,
         working_s=worked_s,
     )
-
-
-@dataclass(frozen=True)
-class _Fixed:
-    """An iteration on circuits that never change, and what of it competes with plans."""
-
-    run: FabricRun
-    standing: FixedCircuits
-
-
-def _fixed(order: FabricRequest, stop: Stop) -> _Fixed | None:
-    """Return the iteration on circuits that never change; None where the settings or the graph rule it out.
-
-    Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
-    do not hold for them: theirs lets a server send and receive on all its ports at once.
-    """
-    began, settings = time.monotonic(), order.settings
-    if not _may_stay_fixed(settings):
-        return None
-    try:
-        fixed = order.runs.get("static") or run_static(order, stop)
-        searched = order.runs.get("static_graph")
-        if searched is not None and searched.iteration_ms < fixed.iteration_ms:
-            fixed = searched
-        layout, cluster = fixed.execution.layout, order.cluster
-        room = cluster.switches * cluster.ports_per_switch
-        if layout is not None and layout.circuits.sum() > room:
-            # A patch panel has a place for every port; these switches have not (eq. 7).
-            raise InputError(
-                f"must be at least {-(-int(layout.circuits.sum()) // cluster.switches)} for circuits "
-                f"that stay fixed (got {cluster.ports_per_switch})",
-                file="cluster",
-                field="ports_per_switch",
-            )
-    except InputError:
-        if settings.switching == "fixed":
-            raise
-        return None  # too few places, or two servers that talk are not connected: only switching serves them
-    except Stopped:
-        return None
-    bound, source, fixed_ms = ideal_bound(order), FIXED[fixed.fabric], fixed.iteration_ms
-    bound_ms, wall_s, alone = (
-        min(bound.ms, fixed_ms),
-        time.monotonic() - began,
-        _only_fixed(settings),
-    )
-    return _Fixed(fixed, FixedCircuits(fixed_ms, bound_ms, bound.text, wall_s, source, alone))
-
-
-def _fixed_beside(order: FabricRequest, result: Result, fixed: _Fixed | None) -> Result:
-    """Return the better of a schedule that switches and fixed circuits, as far as the settings allow both.
-
-    The bound of the result is the smaller one of what was allowed.
-    """
-    if fixed is None or result.makespan_ms is None:
-        return result
-    standing, alone = fixed.standing, fixed.standing.alone
-    keeps_fixed = alone or standing.makespan_ms < result.makespan_ms * (1 - MET)
-    makespan_ms = standing.makespan_ms if keeps_fixed else result.makespan_ms
-    weaker = alone or standing.bound_ms < result.bound_ms
-    bound_ms = min(makespan_ms, standing.bound_ms if weaker else result.bound_ms)
-    proved = makespan_ms <= bound_ms * (1 + MET)
-    was_proof = result.stopped_by == "proof"
-    beside = ClassBound(False, standing.makespan_ms, standing.bound_ms)
-    return replace(
-        result,
-        status="optimal" if proved else "feasible",
-        stopped_by="proof" if proved else "heuristic" if was_proof else result.stopped_by,
-        makespan_ms=makespan_ms,
-        bound_ms=bound_ms,
-        bound_by=standing.bound_by if weaker else result.bound_by,
-        unrounded_bound_ms=bound_ms,
-        execution=with_rates(fixed.run.execution, order.settings.exclusive_devices)
-        if keeps_fixed
-        else result.execution,
-        settings=_settings_of(result, fixed.run) if keeps_fixed else result.settings,
-        switching="fixed" if keeps_fixed else result.switching,
-        classes=(beside,) if alone else (*result.classes, beside),
-        alternative=result if keeps_fixed else None,
-        trace=standing.beside(result.trace),
-    )
-
-
-def _settings_of(result: Result, fixed: FabricRun) -> Settings:
-    """Return the settings of a result on fixed circuits, which may have chosen another lowering."""
-    if fixed.chosen is None:
-        return result.settings
-    return replace(result.settings, lowering=fixed.chosen.lowering)
 
 
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
@@ -303,13 +181,13 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
         lowering = _lowering(JobRequest(graph, cluster, settings), never)
         settings = replace(settings, lowering=lowering)
     order = _request(graph, cluster, settings)
-    fixed = _fixed(order, never)
+    fixed = fixed_beside(order, never)
     worked_s, waited_s = working_s() - began_working, time.monotonic() - began
     settings = replace(settings, time_limit_s=max(0.0, asked_s - worked_s))
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
 
     def beside(result: Result) -> Result:
-        result = _fixed_beside(order, result, fixed)
+        result = with_fixed(order, result, fixed)
         return replace(
             result,
             settings=replace(result.settings, time_limit_s=asked_s),
@@ -361,7 +239,7 @@ def _lowering(job: JobRequest, stop: Stop) -> Lowering:
 def _beside_fixed(job: JobRequest, stop: Stop) -> Case:
     """Return what the choice depends on, with fixed circuits that have made theirs where they may be kept."""
     case = Case("scheduled", job)
-    if case.free and "static" not in job.runs and _may_stay_fixed(job.settings):
+    if case.free and "static" not in job.runs and may_stay_fixed(job.settings):
         try:
             fixed = fastest_run(Case("static", job), partial(run_static, stop=stop))
             case = replace(case, job=replace(job, runs={**job.runs, "static": fixed}))

@@ -19,13 +19,13 @@ from topox_core.api import load_cluster, load_graph
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.exact_layout import exact_direct_layout
+from topox_core.fabrics.fixed_beside import SEARCHED_BESIDE, TOPOLOGYFINDERS
 from topox_core.fabrics.layout_descent import Descent, changed
 from topox_core.fabrics.layout_effort import Effort
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.layout_starts import matrix_starts
 from topox_core.fabrics.layout_times import LayoutTimes
 from topox_core.fabrics.run import FabricOptions, FabricRequest
-from topox_core.fabrics.scheduled import SEARCHED_BESIDE, TOPOLOGYFINDERS
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
