@@ -468,8 +468,8 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
     pays = [one for one in open_to if one.pays_up_to_ms is not None]
     never = [one for one in open_to if one.pays_up_to_ms is None]
     if pays:
-        ends = enumeration([_end(one) for one in pays])
-        yield f"Changing circuits pays for this job {ends}, a delay per change."
+        ends = enumeration([_end(pays[0], " per change"), *map(_end, pays[1:])])
+        yield f"Changing circuits pays for this job {ends}."
     if never:
         proved = all(one.cannot_pay_from_ms == 0 for one in never)
         known = "proved" if proved else "no plan was found that does"
@@ -488,10 +488,10 @@ def _named(brackets: Iterable[Bracket]) -> str:
     return enumeration([RIVALS[one.name] for one in brackets])
 
 
-def _end(one: Bracket) -> str:
+def _end(one: Bracket, unit: str = "") -> str:
     delay_ms = one.pays_up_to_ms or 0.0
     if one.always:
         return f"at every delay up to {delay_in_sentence(MOST_MS)} against {RIVALS[one.name]}"
     if delay_ms == 0:
         return f"only without a delay against {RIVALS[one.name]}"
-    return f"up to {delay_in_sentence(delay_ms)} against {RIVALS[one.name]}"
+    return f"up to {delay_in_sentence(delay_ms)}{unit} against {RIVALS[one.name]}"

