@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS, LETTERS
 from topox_core.fabrics.sweep import Axes, Point
-from topox_core.fabrics.winner import EQUAL, Winner
-from topox_core.text.numbers import delay_label, short
+from topox_core.fabrics.winner import Winner
+from topox_core.text.numbers import delay_label, percent, short, whole_percent
 from topox_core.text.sentences import enumeration
 
 OPEN = {"gap": "◐", "rounding": "≈"}
@@ -40,7 +41,7 @@ def cell_words(one: Winner) -> str:
     if not one.fabric:
         words = "=" if one.equals else "none"
     else:
-        lead = "=" if not one.lead else short(round(100 * one.lead))
+        lead = "=" if not one.lead else whole_percent(one.lead)
         words = f"{LETTERS[one.fabric]} {lead}"
     return f"{words} {OPEN[one.doubt]}" if one.doubt else words
 
@@ -56,7 +57,7 @@ def winner_words(one: Winner, labels: Mapping[str, str]) -> str:
         over = f" leads {labels[one.next]} by {100 * one.lead:.3g} %" if one.next else " runs alone"
         return f"{names[0]}{over}"
     over = f"; leads {labels[one.beyond]} by {100 * one.beyond_lead:.3g} %" if one.beyond else ""
-    return f"{names[0]}, as fast as {enumeration(names[1:])} within {100 * EQUAL:.0f} %{over}"
+    return f"{names[0]}, as fast as {enumeration(names[1:])} within {percent(EQUAL)}{over}"
 
 
 def outcome_words(name: str, point: Point, labels: Mapping[str, str]) -> str:
@@ -108,7 +109,7 @@ def map_rows(picture: MapPicture, value: float | None = None) -> list[dict[str, 
             "value": p.value,
             "delay (ms)": p.delay_ms,
             "winner": labels.get(one.fabric, "equal"),
-            "equal (within 2 %)": enumeration([labels[name] for name in one.equals])
+            f"equal (within {percent(EQUAL)})": enumeration([labels[name] for name in one.equals])
             if len(one.equals) > 1
             else "",
             "lead over the next": f"{100 * one.lead:.3g} %" if one.lead else "",

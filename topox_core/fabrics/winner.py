@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
+from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 
-# Two fabrics closer than this, as a share of the faster, are called equal on the map.
-EQUAL = 0.02
-
+Name = TypeVar("Name", bound=Hashable)
 Doubt = Literal["", "gap", "rounding"]
 
 
@@ -49,7 +48,7 @@ class Winner:
     fabric
         The winner; empty where fixed and changing circuits are equal, or nothing could run.
     equals
-        All fabrics within ``EQUAL`` of the fastest, the simplest controller first.
+        All fabrics that are as fast as the fastest, the simplest controller first.
     next
         The next-best fabric; empty if there is no other.
     lead
@@ -77,20 +76,25 @@ class Winner:
         return self.fabric, bool(self.equals)
 
 
+def ties(costs: Mapping[Name, float]) -> tuple[Name, ...]:
+    """Return what costs least with all that costs the same, in the order given: none of them is best alone."""
+    least = min(costs.values(), default=0.0)
+    return tuple(name for name, cost in costs.items() if same_time(cost, least))
+
+
 def winner(outcomes: Mapping[str, MapOutcome]) -> Winner:
     """Return who wins among the outcomes of a point.
 
-    Fabrics within ``EQUAL`` of the fastest are equal. If all of those change circuits, or none
-    does, the simplest of them wins; if some do and some do not, nobody wins. Planned circuits that
-    stay fixed are the static fabric itself: where that one is compared, the plan stands for its best
+    Fabrics as fast as the fastest are equal. If all of those change circuits, or none does, the
+    simplest of them wins; if some do and some do not, nobody wins. Planned circuits that stay fixed
+    are the static fabric itself: where that one is compared, the plan stands for its best
     schedule that switches.
     """
     times = {name: _time_ms(name, outcomes) for name in FABRICS if name in outcomes}
     if not times:
         return Winner()
     ranked = sorted(times, key=lambda name: times[name])
-    best_ms = times[ranked[0]]
-    equals = tuple(name for name in times if times[name] <= best_ms * (1 + EQUAL))
+    equals = ties(times)
     changing = {_changes(name, outcomes) for name in equals}
     fabric = equals[0] if len(changing) == 1 else ""
     next_best = next((name for name in ranked if name != fabric), "") if fabric else ""
@@ -135,6 +139,6 @@ def _doubt(times: Mapping[str, float], outcomes: Mapping[str, MapOutcome]) -> Do
 
 def _standing(time_ms: float, rival_ms: float) -> int:
     """Return -1, 0 or 1 for a time that is shorter than another one, equal to it, or longer."""
-    if abs(time_ms - rival_ms) <= EQUAL * min(time_ms, rival_ms):
+    if same_time(time_ms, rival_ms):
         return 0
     return -1 if time_ms < rival_ms else 1

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.map_words import (
     OPEN_WORDS,
     MapPicture,
@@ -18,7 +19,6 @@ from topox_core.fabrics.map_words import (
 )
 from topox_core.fabrics.registry import FABRICS, LETTERS, PAYS_DELAY
 from topox_core.fabrics.sweep import Point
-from topox_core.fabrics.winner import EQUAL
 from topox_core.figures.marks import (
     DOTS,
     box,
@@ -30,7 +30,7 @@ from topox_core.figures.marks import (
 )
 from topox_core.figures.palette import FABRIC_DASH, Theme
 from topox_core.figures.template import axis, frame, log_ticks, margins, named_axis
-from topox_core.text.numbers import delay_label, short
+from topox_core.text.numbers import delay_label, percent, short
 
 # A line that leaves the fastest this far behind leaves the picture.
 CUT_AT = 5.0
@@ -120,7 +120,7 @@ def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
         if any(one.fabric == name for one in winners)
     ]
     if any(not one.fabric for one in winners):
-        keys.append((theme.grid, f"= equal (within {100 * EQUAL:.0f} %)"))
+        keys.append((theme.grid, f"= equal (within {percent(EQUAL)})"))
     if any(one.fabric and not one.lead and one.next for one in shown):
         keys.append(("", "a letter with =: another one is as fast"))
     keys += [

@@ -29,7 +29,7 @@ COLOURS = {
 _WIDTHS = {"list": 8.0, "highs": 5.5, "cpsat": 3.5, "auto": 1.75}
 SYMBOLS = {"list": "circle", "highs": "square", "cpsat": "diamond", "auto": "star"}
 SAME_S, SAME_SHARE = 0.1, 0.2  # proofs this close in time count as equally fast
-EQUAL = 1e-9
+ROUNDING = 1e-9  # bounds and times closer than this are the same number
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def finding(runners: Sequence[Contestant]) -> str:
         )
     else:
         bound = max(r.bound_ms for r in found)
-        high = [r for r in found if r.bound_ms >= bound * (1 - EQUAL)]
+        high = [r for r in found if r.bound_ms >= bound * (1 - ROUNDING)]
         whose = (
             "the same for all"
             if len(high) == len(found) > 1
@@ -321,7 +321,7 @@ def _proofs(proved: Sequence[Contestant], word: str) -> list[str]:
 def _closest(found: Sequence[Contestant], best: float, word: str) -> list[str]:
     """Return who comes to the best schedule when nobody proves it, the fastest first, and how far the others are."""
     first = sorted(
-        (r for r in found if float(r.makespan_ms or 0.0) <= best * (1 + EQUAL)),
+        (r for r in found if float(r.makespan_ms or 0.0) <= best * (1 + ROUNDING)),
         key=lambda r: r.best_s or 0.0,
     )
     fastest = first[0]
@@ -340,7 +340,7 @@ def _behind(others: Sequence[Contestant], best: float, same: str, same_many: str
     by_distance: dict[str, list[str]] = {}
     for runner in sorted(others, key=lambda r: r.makespan_ms or 0.0):
         share = float(runner.makespan_ms or 0.0) / best - 1 if best > 0 else 0.0
-        by_distance.setdefault("" if share <= EQUAL else percent(share), []).append(runner.name)
+        by_distance.setdefault("" if share <= ROUNDING else percent(share), []).append(runner.name)
     parts = []
     for distance, names in by_distance.items():
         if distance:

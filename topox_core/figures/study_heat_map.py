@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.marks import box, image, line, note
 from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, is_logarithmic
@@ -19,7 +20,6 @@ from topox_core.text.numbers import percent
 
 # Cells with their number in them: more would not have the room.
 MOST_WRITTEN = 14
-EQUAL = 0.03  # closer to the middle than this is equal to it
 # Of a ratio, where a colour begins; on either side of one, in both directions.
 _RATIOS = (1 + EQUAL, 1.25, 1.6, 2.2)
 STEPS = len(_RATIOS)

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.marks import image, note
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import frame, margins, named_axis
 from topox_core.rivals.cells import Cell, Side
-from topox_core.text.numbers import delay_label, short
+from topox_core.text.numbers import delay_label, percent, whole_percent
 
 # A letter in each cell says what its colour says.
 LETTERS: Mapping[Side, str] = {"changing": "C", "fixed": "F", "even": "=", "": "·"}
@@ -65,13 +66,13 @@ def sides_legend(theme: Theme) -> list[tuple[str, str]]:
     return [
         (theme.fabric_colour("scheduled"), "C: changing circuits are faster, by so many %"),
         (theme.fabric_colour("static"), "F: a fixed network is faster, by so many %"),
-        (theme.grid, "= even (within 2 %)"),
+        (theme.grid, f"= even (within {percent(EQUAL)})"),
     ]
 
 
 def _cell(one: Cell) -> str:
     letter = LETTERS[one.side]
-    return f"{letter} {short(round(100 * one.lead))}" if one.side in _AS_FABRIC else letter
+    return f"{letter} {whole_percent(one.lead)}" if one.side in _AS_FABRIC else letter
 
 
 def _ink(side: Side, theme: Theme) -> str:

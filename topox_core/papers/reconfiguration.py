@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
@@ -36,7 +37,6 @@ SWITCHED = ("reactive", "provisioned")
 PRINTED_US, PRINTED = 1, 1.0
 JUDGED = ("forwarding", "reactive")
 RINGS = (1, 2, 4, 8)
-EQUAL = 0.05  # circuits that change and circuits that do not are called equal below this
 
 CHOICES = (
     Choice(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.papers.card import TREND, Row, Settings, Verdict, counted_verdicts, geometric_mean
 from topox_core.papers.table_iii_runs import SAME, Known
 
@@ -64,7 +65,7 @@ def finding(known: Sequence[Known]) -> str:
     near = sum(abs(one.topoopt_ms / one.printed.topoopt_ms - 1) <= TREND for one in known)
     off = max(known, key=lambda one: one.speed_up("off"))
     on = max(known, key=lambda one: one.speed_up("on"))
-    some = on.speed_up("on") > 1.005
+    some = on.speed_up("on") > 1 + EQUAL
     left = (
         f"{on.speed_up('on'):.2f}× remains (row {on.printed.number})"
         if some

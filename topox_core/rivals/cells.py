@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
-from topox_core.fabrics.winner import EQUAL
+from topox_core.fabrics.winner import ties
 from topox_core.studies.study_run import StudyResult
 
 Side = Literal["fixed", "changing", "even", ""]
@@ -40,22 +41,19 @@ class Cell:
     @property
     def fastest(self) -> str:
         """The fastest fabric; of equal ones the simplest controller. Empty where nothing ran."""
-        least = min(self.times_ms.values(), default=0.0)
-        equal = (n for n in FABRICS if self.times_ms.get(n, float("inf")) <= least * (1 + EQUAL))
-        return next(equal, "")
+        return next(iter(sorted(ties(self.times_ms), key=list(FABRICS).index)), "")
 
     @property
     def side(self) -> Side:
         """Which side is faster here: networks fixed for the whole iteration, or circuits that change in it.
 
-        Even within ``EQUAL``, and where no network changes a circuit; empty where nothing ran.
+        Even at the same time, and where no network changes a circuit; empty where nothing ran.
         """
         fixed, changing = self._least(changing=False), self._least(changing=True)
         if fixed is None:
             return ""
-        if changing is None:  # nobody gains by a change
-            return "even"
-        if abs(fixed - changing) <= EQUAL * min(fixed, changing):
+        # Where nothing changes a circuit, nobody gains by a change.
+        if changing is None or same_time(fixed, changing):
             return "even"
         return "fixed" if fixed < changing else "changing"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from topox_core.fabrics.winner import EQUAL
+from topox_core.fabrics.compare import EQUAL
 from topox_core.papers.card import Verdict
 from topox_core.rivals.cells import Cell
 from topox_core.rivals.jobs import JOBS
@@ -232,7 +232,7 @@ CLAIMS: tuple[Claim, ...] = (
         "graph-over-matrix",
         DELTA,
         "Fixed circuits chosen from the task graph are faster than those chosen from a traffic matrix.",
-        "networks in which circuits fixed from the task graph are shorter than TopologyFinder's by more than 2 %",
+        f"networks in which circuits fixed from the task graph are shorter than TopologyFinder's by more than {percent(EQUAL)}",
         SAVED,
         _without_delay(_shorter("static_graph", "static")),
         ("static_graph", "static"),
@@ -243,7 +243,8 @@ CLAIMS: tuple[Claim, ...] = (
         "planned-over-fixed",
         "TOPO-X, Table III (no delay)",
         "Circuits that change by a plan are faster than those that TopologyFinder fixed.",
-        "networks in which, at the shortest delay, planned circuits are shorter than fixed ones by more than 2 %",
+        "networks in which, at the shortest delay, planned circuits are shorter than fixed ones by more than "
+        f"{percent(EQUAL)}",
         SAVED,
         _without_delay(_shorter("scheduled", "static")),
         ("scheduled", "static"),
@@ -280,7 +281,7 @@ CLAIMS: tuple[Claim, ...] = (
         "phases-over-demand",
         SPECTRA,
         "Demand matrices taken apart and spread over parallel switches beat controllers that do not look ahead.",
-        "cells in which phase by phase is shorter than circuits on demand by more than 2 %",
+        f"cells in which phase by phase is shorter than circuits on demand by more than {percent(EQUAL)}",
         SAVED,
         _shorter("phased", "reactive"),
         ("phased", "reactive"),
@@ -291,7 +292,7 @@ CLAIMS: tuple[Claim, ...] = (
         "inside-collective",
         SWOT,
         "Changing circuits inside a collective, hidden behind its own transfers, beats fixed circuits.",
-        "cells in which switching inside collectives is shorter than fixed circuits by more than 2 %",
+        f"cells in which switching inside collectives is shorter than fixed circuits by more than {percent(EQUAL)}",
         SAVED,
         _shorter("in_collective", "static"),
         ("in_collective", "static"),

@@ -62,6 +62,11 @@ def percent(share: float) -> str:
     return f"{short(100 * share)}{NBSP}%"
 
 
+def whole_percent(share: float) -> str:
+    """Return a share in whole percent for a cell of a map, in tenths below one: 12, 0.5."""
+    return short(round(100 * share) or round(100 * share, 1))
+
+
 def count(value: int) -> str:
     """Return a count, whole, thousands separated by commas."""
     return f"{int(value):,}"

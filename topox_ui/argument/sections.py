@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.palette import Theme
 from topox_core.figures.who_is_right import sides_legend, sides_map
 from topox_core.papers.card import VERDICTS
@@ -99,8 +100,8 @@ def _how(cells: Sequence[Cell]) -> None:
     with st.expander("What is run, and how a claim is judged"):
         quiet(
             "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
-            "holds where it is true of at least 90 % of what is counted, holds in part from 50 %. Times closer than 2 % are "
-            "even. The side of changing circuits is every network that changes a circuit during the iteration."
+            f"holds where it is true of at least 90 % of what is counted, holds in part from 50 %. Times closer than {percent(EQUAL)} "
+            "are even. The side of changing circuits is every network that changes a circuit during the iteration."
         )
     with st.container(horizontal=True, key="argument_files"):
         download_menu(

@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.check.report import CheckReport
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.jobs import group_name, lasting, numbered, stage_name, timeline
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
@@ -45,7 +46,7 @@ from topox_ui.shell.charts import chart, checker_line, frame, kpis, show_error
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
-SAME = 0.0005  # differences below this share are none
+UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 
 
 def kicker(jobs: Jobs, title: str) -> str:
@@ -76,20 +77,20 @@ def finding(rounds: Rounds) -> str:
     if together.round_s <= 0:
         return f"<b>{jobs}</b> that neither compute nor communicate take <b>no time</b>."
     saves = rounds.saved
-    if ALGORITHMS[best.algorithm].family == "baseline" or saves < -SAME:
+    if ALGORITHMS[best.algorithm].family == "baseline" or saves < -EQUAL:
         how = (
             "as long as"
-            if abs(saves) <= SAME
+            if same_time(best.round_s, together.round_s)
             else f"{percent(abs(saves))} {'shorter' if saves > 0 else 'longer'} than"
         )
         return (
             f"{ALGORITHMS[best.algorithm].title}: a round of {jobs} takes <b>{lasting(best.round_s)}</b>, {how} with no time "
             f"division; hill climbing takes <b>{lasting(paper.round_s)}</b>."
         )
-    if saves <= SAME:
+    if saves <= EQUAL:
         return (
             f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
-            "of them at once, and nothing shorter was found."
+            f"of them at once, and nothing shorter by more than {percent(EQUAL)} was found."
         )
     shared = (
         f"Sharing by time division finishes a round of all {jobs} in <b>{lasting(best.round_s)}</b> instead of "
@@ -97,7 +98,7 @@ def finding(rounds: Rounds) -> str:
     )
     if best.gap <= 1e-6:
         return f"{shared}. No shorter round is possible."
-    if best.gap <= SAME:
+    if best.gap <= UNREADABLE:
         return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
 
@@ -138,7 +139,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
 def _bound(round_: Round) -> tuple[str, str, str]:
     """Return the bound as a key figure; what is left to gain where three digits cannot tell it from the round."""
     words = lasting(round_.bound_s)
-    if 1e-6 < round_.gap <= SAME:
+    if 1e-6 < round_.gap <= UNREADABLE:
         left = lasting(round_.round_s - round_.bound_s)
         return "Still to gain", f"at most {left}", f"◐ lower bound {words}"
     below = "proved" if round_.gap <= 1e-6 else f"◐ {percent(round_.gap)} below the round"
@@ -194,7 +195,7 @@ def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str
     if together is None:
         return "fits with time division" + more, "off", "off"
     share = round_.round_s / together.round_s - 1 if together.round_s else 0.0
-    if abs(share) <= SAME:
+    if abs(share) <= EQUAL:
         return "no gain" + more, "off", "off"
     return (
         (f"{percent(-share)} shorter{more}", "down", "normal")
@@ -209,7 +210,7 @@ def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
         return per_round, "off", "off"
     rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
     share = rate / before - 1 if before > 0 else 0.0
-    if abs(share) <= SAME:
+    if abs(share) <= EQUAL:
         return f"{per_round}, as with no time division", "off", "off"
     return (
         (f"{percent(share)} more; {per_round}", "up", "normal")
@@ -343,7 +344,7 @@ def _spent(wall_s: float) -> str:
 def _seal(round_: Round) -> tuple[str, str]:
     if round_.status == "optimal" or round_.gap <= 1e-6:
         return "✓ Proved shortest", "good"
-    if round_.status == "feasible" and round_.gap <= SAME:
+    if round_.status == "feasible" and round_.gap <= UNREADABLE:
         return f"◐ {lasting(round_.round_s - round_.bound_s)} above the bound", ""
     if round_.status == "feasible":
         return f"◐ Within {percent(round_.gap)} of the bound", ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.cost import money
 from topox_core.figures.study_words import key_words, lower, value_words
 from topox_core.library.comparison import ComparedValue, RunComparison
@@ -103,7 +103,7 @@ def _different_settings(compared: RunComparison) -> list[ComparedValue]:
 def _price(runs: Sequence[StoredRun], fast: int, slow: int) -> str:
     """Return what the faster network costs beside the slower one, if anything."""
     ours, theirs = (runs[k].record.measures.get("dollars") for k in (fast, slow))
-    if ours is None or theirs is None or abs(ours - theirs) < 0.005 * max(ours, theirs, 1.0):
+    if ours is None or theirs is None or same_time(ours, theirs):
         return ""
     words = "more" if ours > theirs else "less"
     return f" The network costs <b>{money(abs(ours - theirs))}</b> {words}."

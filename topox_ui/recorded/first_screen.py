@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
 from topox_core.text.foreign import as_text
@@ -19,8 +20,6 @@ from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import menu, number, slide, switch
 
-# Of a step: a shorter time than this share of it is none, as three digits would say.
-EQUAL = 5e-4
 STANDS_FOR_ALL = (
     "One rank stands for all. What it waited for others is counted as network time in the recorded figures, and is absent "
     "from the task graph."
@@ -103,8 +102,10 @@ def _kpis(found: Found, speed: float) -> None:
         ms = found.at_ms(speed)
         change = found.recorded_ms - ms
         less = "less than recorded" if change >= 0 else "more than recorded"
-        same = abs(change) < EQUAL * found.recorded_ms
-        at_speed = (time(ms), "as recorded" if same else f"{time(abs(change))} {less}")
+        at_speed = (
+            time(ms),
+            "as recorded" if same_time(ms, found.recorded_ms) else f"{time(abs(change))} {less}",
+        )
     kpis(
         ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
         ("Without a network", time(found.free_ms), "no network can be faster"),

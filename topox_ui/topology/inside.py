@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.fabrics.one_collective import (
     PERMUTATIONS,
     OneCollective,
@@ -14,7 +15,7 @@ from topox_core.figures.collective_steps import steps_on_ports
 from topox_core.figures.palette import Theme
 from topox_core.model.durations import transfer_ms
 from topox_core.text.choices import kind_words
-from topox_core.text.numbers import delay_label, plural, short, size, time
+from topox_core.text.numbers import delay_label, percent, plural, short, size, time
 from topox_ui.answers.case import Case
 from topox_ui.answers.state import DELAYS_MS
 from topox_ui.shell.charts import chart, kpis, show_input_errors
@@ -112,11 +113,11 @@ def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
     at = f"{plural(one.ports, 'port')} each, {delay_label(one.delay_ms)} delay"
     if rings_ms is not None and rings_ms <= split_ms * (1 + 1e-9):
         words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."
-    elif split_ms < other_ms * (1 - 1e-3):
+    elif split_ms < other_ms and not same_time(split_ms, other_ms):
         less = short(100 * (1 - split_ms / other_ms))
         words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
     else:
-        words = f"No uneven split is better here: <b>{time(other_ms)}</b>."
+        words = f"No uneven split is better here by more than {percent(EQUAL)}: <b>{time(other_ms)}</b>."
     st.html(f'<p class="quiet">{words} {escape(at)}.</p>')
     kpis(
         ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),

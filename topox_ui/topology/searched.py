@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
+from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
@@ -27,7 +28,6 @@ from topox_ui.state.store import state_of
 from topox_ui.topology.laying import degree_of
 from topox_ui.topology.state import TopologyState
 
-EQUAL = 0.0005
 MOST_ROWS = 5_000
 
 
@@ -101,7 +101,7 @@ def _against(found: SearchedTopology) -> str:
     if found.topoopt_ms is None:
         return ""
     share = 1 - found.answer.best.time_ms / found.topoopt_ms
-    if abs(share) < EQUAL:
+    if same_time(found.answer.best.time_ms, found.topoopt_ms):
         return ", as long as TopologyFinder's"
     less = "less" if share > 0 else "more"
     return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(found.topoopt_ms)})"

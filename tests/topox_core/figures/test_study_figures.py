@@ -64,7 +64,7 @@ def colours_of(picture: HeatMap) -> list[list[str]]:
 
 
 def test_a_ratio_is_pale_at_one_and_deeper_the_further_it_is_from_it_on_either_side() -> None:
-    picture = ratios((0.3, 0.85), (0.98, 1.02), (1.3, 9.0))
+    picture = ratios((0.3, 0.85), (0.996, 1.004), (1.3, 9.0))
     (deep, less), (pale, same), (worse, worst) = colours_of(picture)
     assert pale == same and len({deep, less, pale, worse, worst}) == 5
     turned = HeatMap(

@@ -12,7 +12,7 @@ from math import ceil
 
 from topox_core.economics.clusters import cost_equivalent_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.compare import compare, same_time
 from topox_core.fabrics.run import FabricOptions
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.draws import Draws, first_that
@@ -25,7 +25,6 @@ from topox_core.topology.coin_change import coin_sequences
 PORT_GBPS = 100.0
 MS_PER_MB = 8.0 / PORT_GBPS
 STRIDES = (1, 3)
-EQUAL = 0.01
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class Mix:
     def faster(self) -> str:
         """Who is faster where the all-to-all is as large as the all-reduce."""
         static_ms, fat_tree_ms = self.times_ms(self.sum_mb)
-        if abs(static_ms - fat_tree_ms) <= EQUAL * min(static_ms, fat_tree_ms):
+        if same_time(static_ms, fat_tree_ms):
             return "equal"
         return "static" if static_ms < fat_tree_ms else "fat_tree"
 
