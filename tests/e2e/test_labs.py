@@ -295,31 +295,3 @@ def test_a_screen_opens_at_its_top_whatever_was_scrolled_to(
         expect(tab.headline).to_be_focused()
         tab.still()
         assert main.evaluate(scrolled)[0] == 0
-
-
-# Of a class room's network, when a screen has been opened before (docs/labs.md).
-MOST_OF_A_SCREEN = 300_000
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
-def test_a_screen_is_light_on_a_class_room_s_network(
-    new_tab: NewTab, tmp_path: Path, lab: Lab
-) -> None:
-    """Everything that the server sends from one screen to the next, but for what a browser keeps of the app itself."""
-    tab, sent = new_tab(), [0]
-
-    def count(data: bytes | str) -> None:
-        sent[0] += len(data)
-
-    tab.page.on("websocket", lambda socket: socket.on("framereceived", count))
-    go_on_from(tab, lab, 7_007, len(lab.screens), tmp_path)
-    sizes = {}
-    for at in range(2, len(lab.screens) + 1):
-        before = sent[0]
-        tab.page.locator(".st-key-lab_next button").click()
-        expect(tab.kicker).to_contain_text(f"screen {at} of")
-        tab.still()
-        sizes[at] = sent[0] - before
-    assert min(sizes.values()) > 1_000, "nothing was heard"
-    assert {at: size for at, size in sizes.items() if size > MOST_OF_A_SCREEN} == {}
