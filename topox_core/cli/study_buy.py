@@ -53,7 +53,7 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
     bought = command.add_argument_group("what is compared")
     add_options(
         bought,
-        Option("--ports LIST", _numbers, "ports a server, such as 2,4 (default: the cluster's)"),
+        Option("--ports LIST", _numbers, "ports per server, such as 2,4 (default: the cluster's)"),
         Option("--offers FILE", str, "switches of your own: .offers.json"),
         Option("--only LIST", _list, "some of the switches, such as mems,piezo"),
         Option("--rivals LIST", _list, "networks without one: some of fixed,fat_tree,same_cost"),
@@ -66,7 +66,7 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
         Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
         Option("--years X", number, "the network is written off over (default 4)", 4.0),
-        Option("--gpus-per-server N", positive, "GPUs a server (default: the cluster's)"),
+        Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
     )
     written = command.add_argument_group("running and writing")
     add_options(
@@ -202,7 +202,6 @@ def _read(text: str) -> object:
 
 def _print(options: argparse.Namespace, answer: Answer) -> None:
     from topox_core.studies.buying_words import (
-        also_as_good,
         as_record,
         caveats,
         finding,
@@ -217,21 +216,26 @@ def _print(options: argparse.Namespace, answer: Answer) -> None:
         as_json(as_record(answer))
         return
     print(plain(finding(answer)))
-    if also := also_as_good(answer):
-        print(also)
     print()
     rows = network_rows(answer)
-    head = ("network", "ports a server", "iteration (ms)", "network ($)", "network (W)")
+    head = (
+        "network",
+        "ports per server",
+        "iteration (ms)",
+        "price per port",
+        "network ($)",
+        "network (W)",
+    )
     shown = [
         (
             *(_cell(row[name]) for name in head),
-            _cell(row["dollars an iteration"]),
+            _cell(row["dollars per iteration"]),
             percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
             row["nothing beats it"],
         )
         for row in rows
     ]
-    table((*head, "$ an iteration", "saves", "on the front"), *shown)
+    table((*head, "$ per iteration", "saves", "on the front"), *shown)
     for asked, answered in questions_turned(answer):
         print(f"\n{asked}\n  {plain(answered)}")
     swings = swing_rows(answer)

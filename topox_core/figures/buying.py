@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Any
@@ -50,10 +50,10 @@ def buying_figure(
     price: MeasureWords,
     time: MeasureWords,
     theme: Theme,
-    best: int | None = None,
+    best: Collection[int] = (),
     steps: Sequence[int] = (),
 ) -> go.Figure:
-    """Return the networks with their whiskers, the front as a step line, and the best one ringed and in bold.
+    """Return the networks with their whiskers, the front as a step line, and the best ones ringed and in bold.
 
     Parameters
     ----------
@@ -79,11 +79,10 @@ def buying_figure(
         (True, "no switch", "diamond", theme.ink),
     ):
         figure.add_trace(_points(networks, rival, name, symbol, colour, best, (price, time), theme))
-    if best is not None:
-        one = networks[best]
+    if best:
         figure.add_scatter(
-            x=[one.price[1]],
-            y=[one.time[1]],
+            x=[networks[k].price[1] for k in best],
+            y=[networks[k].time[1] for k in best],
             mode="markers",
             name="to buy",
             showlegend=True,
@@ -114,7 +113,7 @@ def _points(
     name: str,
     symbol: str,
     colour: str,
-    best: int | None,
+    best: Collection[int],
     measures: tuple[MeasureWords, MeasureWords],
     theme: Theme,
 ) -> go.Scatter:
@@ -144,7 +143,7 @@ def _points(
         name=name,
         showlegend=bool(rows),
         marker=opaque(
-            [(10 if networks[k].on_front or k == best else 7) * theme.scale for k in rows],
+            [(10 if networks[k].on_front or k in best else 7) * theme.scale for k in rows],
             colour,
             symbol=symbol,
             line=line(theme.page, 1),
@@ -166,16 +165,16 @@ def _points(
 
 def _labels(
     networks: Sequence[Drawn],
-    best: int | None,
+    best: Collection[int],
     x_axis: dict[str, Any],
     y_axis: dict[str, Any],
     theme: Theme,
 ) -> list[dict[str, Any]]:
-    """Return a label for each place where points lie, the best one's in bold."""
+    """Return a label for each place where points lie, the best ones' in bold."""
     width = x_axis["range"][1] - x_axis["range"][0]
     height = y_axis["range"][1] - y_axis["range"][0]
     places: list[tuple[float, float, list[int]]] = []
-    order = sorted(range(len(networks)), key=lambda k: (k != best, not networks[k].on_front))
+    order = sorted(range(len(networks)), key=lambda k: (k not in best, not networks[k].on_front))
     for k in order:
         x = _place(networks[k].price[1], x_axis)
         y = _place(networks[k].time[1], y_axis)
@@ -189,7 +188,7 @@ def _labels(
     taken: list[tuple[float, float, float, float]] = []
     for x, y, group in places:
         names = [
-            f"<b>{networks[k].name}</b>" if k == best else networks[k].name
+            f"<b>{networks[k].name}</b>" if k in best else networks[k].name
             for k in group[:MOST_IN_LABEL]
         ]
         more = f" and {len(group) - MOST_IN_LABEL} more" if len(group) > MOST_IN_LABEL else ""

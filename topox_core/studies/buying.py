@@ -32,7 +32,7 @@ RIVALS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
 }
 # What is least for the winner, and its unit.
 CRITERIA = {
-    "dollars": ("Dollars an iteration", "$"),
+    "dollars": ("Dollars per iteration", "$"),
     "time": ("Iteration time", "ms"),
     "price": ("Price of the network", "$"),
 }
@@ -122,7 +122,7 @@ class Choice:
     @property
     def title(self) -> str:
         """Its name with its ports."""
-        return f"{self.name}, {self.degree} port{'s' * (self.degree != 1)} a server"
+        return f"{self.name}, {self.degree} port{'s' * (self.degree != 1)} per server"
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.winner import ties
 from topox_core.studies.buying import Question, Row
 from topox_core.studies.pareto import Front, front_of
-
-# Offers whose cost differs by less are called as good.
-AS_GOOD = 0.01
-# Costs that differ by less are equal: neither wins.
-EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -21,39 +18,49 @@ class Verdict:
 
     Attributes
     ----------
-    winner
-        The network that costs least by the question's criterion.
-    offer, rival
-        The best switch on offer, and the best network without one; None where none could be run.
+    offers, rivals
+        The best switches on offer, and the best networks without one: the one that costs least by
+        the question's criterion, then all that cost the same. Empty where none could be run.
     lead
-        The share of the rival's cost that the offer saves; negative where it costs more.
+        The share of the rival's cost that the first offer saves; negative where it costs more.
     least_lead, most_lead
         The same with all figures of the offer at their worst, and at their best.
-    as_good
-        Other offers, with as many ports as they need, within 1 % of the best one.
     possible
         Another offer that would win with its figures at their best, where a rival wins.
     """
 
-    winner: Row
-    offer: Row | None
-    rival: Row | None
+    offers: tuple[Row, ...]
+    rivals: tuple[Row, ...]
     lead: float = 0.0
     least_lead: float | None = None
     most_lead: float | None = None
-    as_good: tuple[Row, ...] = ()
     possible: Row | None = None
+
+    @property
+    def offer(self) -> Row | None:
+        """The switch on offer that costs least."""
+        return next(iter(self.offers), None)
+
+    @property
+    def rival(self) -> Row | None:
+        """The network without one that costs least."""
+        return next(iter(self.rivals), None)
 
     @property
     def wins(self) -> bool:
         """Whether a switch on offer is worth buying."""
-        return self.offer is not None and self.winner is self.offer
+        return bool(self.offers) and (not self.rivals or beats(self.lead))
+
+    @property
+    def best(self) -> tuple[Row, ...]:
+        """All networks that cost least."""
+        return self.offers if self.wins else self.rivals
 
     @property
     def turns(self) -> bool:
         """Whether the ranges of its figures could turn the answer."""
         ends = [one for one in (self.least_lead, self.most_lead) if one is not None]
-        return any((end > EQUAL) != self.wins for end in ends) or self.possible is not None
+        return any(beats(end) != self.wins for end in ends) or self.possible is not None
 
 
 def verdict(question: Question, rows: Sequence[Row]) -> Verdict | None:
@@ -62,44 +69,41 @@ def verdict(question: Question, rows: Sequence[Row]) -> Verdict | None:
     usual = [row for row in known if row.choice.level == "usual"]
     if not usual:
         return None
-    offers = [row for row in usual if not row.choice.rival]
-    rivals = [row for row in usual if row.choice.rival]
-    offer = min(offers, key=question.cost, default=None)
-    rival = min(rivals, key=question.cost, default=None)
-    if offer is None or rival is None:
-        found = offer or rival
-        assert found is not None
-        return Verdict(found, offer, rival)
-    wins = lead(question, offer, rival) > EQUAL
+    offers = _least(question, [row for row in usual if not row.choice.rival])
+    rivals = _least(question, [row for row in usual if row.choice.rival])
+    if not offers or not rivals:
+        return Verdict(offers, rivals)
+    offer, rival = offers[0], rivals[0]
+    gain = lead(question, offer, rival)
     at_ends = {
         row.choice.level: lead(question, row, rival)
         for row in known
         if (row.choice.key, row.choice.degree) == (offer.choice.key, offer.choice.degree)
         and row.choice.level != "usual"
     }
-    near = question.cost(offer) * (1.0 + AS_GOOD)
-    as_good = [row for row in offers if row is not offer and question.cost(row) <= near]
     others = [row for row in known if not row.choice.rival and row.choice.level == "low"]
     hopeful = max(others, key=lambda row: lead(question, row, rival), default=None)
-    possible = None
-    if not wins and hopeful is not None and lead(question, hopeful, rival) > EQUAL:
-        possible = hopeful
+    could = hopeful is not None and not beats(gain) and beats(lead(question, hopeful, rival))
     return Verdict(
-        offer if wins else rival,
-        offer,
-        rival,
-        lead(question, offer, rival),
-        at_ends.get("high"),
-        at_ends.get("low"),
-        tuple(as_good),
-        possible,
+        offers, rivals, gain, at_ends.get("high"), at_ends.get("low"), hopeful if could else None
     )
+
+
+def _least(question: Question, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the row that costs least, then all that cost the same."""
+    costs = dict(enumerate(map(question.cost, rows)))
+    return tuple(rows[k] for k in sorted(ties(costs), key=costs.__getitem__))
 
 
 def lead(question: Question, row: Row, rival: Row) -> float:
     """Return the share of the rival's cost that a network saves."""
     theirs = question.cost(rival)
     return 1.0 - question.cost(row) / theirs if 0 < theirs < inf else 0.0
+
+
+def beats(lead: float) -> bool:
+    """Return whether a share saved is more than what is called equal."""
+    return (1.0 - lead) * (1.0 + EQUAL) < 1.0
 
 
 def front_of_rows(rows: Sequence[Row]) -> Front:

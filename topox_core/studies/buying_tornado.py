@@ -72,7 +72,7 @@ def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple
         figures.append(Uncertain(words, f"prices.{part}.price_usd", usd / 2, usd * 2, "$"))
     for name, key, figure, unit in (
         ("Hour of a GPU", GPU_HOUR, assumed.usd_per_gpu_hour, "$"),
-        ("Electricity, a kWh", "running.usd_per_kwh", assumed.usd_per_kwh, "$"),
+        ("Electricity, per kWh", "running.usd_per_kwh", assumed.usd_per_kwh, "$"),
         ("Written off over", "running.years", assumed.years, "years"),
     ):
         figures.append(Uncertain(name, key, figure.low, figure.high, unit))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row
-from topox_core.studies.buying_answer import EQUAL, lead
+from topox_core.studies.buying_answer import beats, lead
 
 # Between these delays is searched for the slowest; a switch slower than the last changes nothing in a job.
 FASTEST_MS, SLOWEST_MS = 1e-3, 1e5
@@ -45,7 +45,7 @@ def slowest_of(question: Question, rows: Sequence[Row], rival: Row) -> Slowest:
     wins: float | None = None
     for row in sorted(rows, key=lambda one: float(one.choice.values[DELAY])):
         delay_ms = float(row.choice.values[DELAY])
-        if lead(question, row, rival) <= EQUAL:
+        if not beats(lead(question, row, rival)):
             return Slowest(wins, delay_ms)
         wins = delay_ms
     return Slowest(wins, None)
@@ -79,7 +79,7 @@ def fewer_ports(question: Question, degree: int) -> tuple[int, ...]:
 
 def fewest_of(question: Question, rows: Sequence[Row], rival: Row) -> int | None:
     """Return the fewest ports a server at which rows of one switch win over the rival; None if at none."""
-    winning = [row.choice.degree for row in rows if lead(question, row, rival) > EQUAL]
+    winning = [row.choice.degree for row in rows if beats(lead(question, row, rival))]
     return min(winning, default=None)
 
 

@@ -8,23 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, Unfit
-from topox_core.studies.buying_answer import AS_GOOD, Verdict, front_of_rows, lead
+from topox_core.studies.buying_answer import Verdict, front_of_rows, lead
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.buying_turned import FASTEST_MS, SLOWEST_MS, Slowest
 from topox_core.studies.offers import FIGURES, Offer, offer_of
 from topox_core.text.numbers import apart, delay_in_sentence, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 
+ASSUMED = " (assumed)"
 Lines = tuple[tuple[str, str], ...]
 
 
 def finding(answer: Answer) -> str:
-    """Return what to buy, by how much it beats the best rival, and whether the ranges could turn that."""
+    """Return what to buy, by how much it beats the best rival, what tells apart what ties, and whether the ranges could turn it."""
     found, question = answer.verdict, answer.question
     if found is None:
         return "No network could be computed for this job."
-    if found.offer is None:
+    if not found.offers:
         unfits = question.unfits
         why = (
             f": it takes a switch of {unfits[0].needed:,} ports, or several that are joined"
@@ -32,31 +34,53 @@ def finding(answer: Answer) -> str:
             else ""
         )
         return f"**No switch on offer can be used** for this job{why}."
-    if found.rival is None:
-        return f"Of the switches, **{_named(found.offer)}** is best; no network without switches could be computed."
-    words = _won(question, found) if found.wins else _lost(question, found)
-    if not answer.complete and answer.swings is None and answer.turned is None:
+    if not found.rivals:
+        words = f"of the switches, **{_either(found.offers)}** is best; no network without switches could be computed."
+    else:
+        words = _won(question, found) if found.wins else _lost(question, found)
+    words = f"{_assumed_price(question, found)}{words}{_told_apart(question, found)}"
+    words = words[0].upper() + words[1:] if words[0] != "*" else f"**{words[2].upper()}{words[3:]}"
+    if not found.rivals or (
+        not answer.complete and answer.swings is None and answer.turned is None
+    ):
         return words
     return f"{words} {_ranges(question, found)}"
+
+
+def _assumed_price(question: Question, found: Verdict) -> str:
+    """Return the prices that the verdict hangs on where all of them are assumed, else nothing."""
+    prices = [port_price(question, row.choice) for row in found.offers]
+    if question.by == "time" or not all(ASSUMED in one for one in prices):
+        return ""
+    words = [one.removesuffix(ASSUMED) for one in dict.fromkeys(prices)]
+    return f"At the assumed price{'s' * (len(words) > 1)} of {enumeration(words)} per port, "
+
+
+def port_price(question: Question, choice: Choice) -> str:
+    """Return the price of a port of a switch on offer, and that it is assumed where it is: $520 (assumed)."""
+    if choice.rival:
+        return ""
+    assumed = offer_of(question.offers, choice.key).port_usd.provenance == "assumed"
+    return f"${float(choice.values[PRICE]):,.6g}{ASSUMED * assumed}"
 
 
 def _won(question: Question, found: Verdict) -> str:
     assert found.offer is not None
     assert found.rival is not None
     mine, theirs = _times(found.offer, found.rival)
-    rival = _within(found.rival.choice, found.offer.choice)
-    words = f"Buy **{_named(found.offer)}**: "
+    rivals = _within(found.rivals, found.offer.choice)
+    words = f"buy **{_either(found.offers)}**: "
     if question.by == "time":
         return (
-            f"{words}an iteration takes **{mine}** instead of {theirs} on {rival}, the fastest network without "
+            f"{words}an iteration takes **{mine}** instead of {theirs} on {rivals}, the fastest network without "
             "optical switches."
         )
     what = "an iteration costs" if question.by == "dollars" else "the network costs"
     return (
-        f"{words}{what} **{percent(found.lead)} less** than on {rival}, the best network without optical switches, and "
+        f"{words}{what} **{percent(found.lead)} less** than on {rivals}, the best network without optical switches, and "
         f"takes {mine} instead of {theirs}."
         if question.by == "dollars"
-        else f"{words}{what} **{percent(found.lead)} less** than {rival}, the cheapest without optical switches. An "
+        else f"{words}{what} **{percent(found.lead)} less** than {rivals}, the cheapest without optical switches. An "
         f"iteration takes {mine} instead of {theirs}."
     )
 
@@ -70,37 +94,49 @@ def _lost(question: Question, found: Verdict) -> str:
         "time": ("an iteration takes", "longer"),
         "price": ("the network costs", "more"),
     }[question.by]
-    by_how_much = "just as much" if abs(found.lead) < 1e-9 else f"**{percent(-found.lead)} {more}**"
-    rival = _within(found.rival.choice, found.offer.choice)
+    same = same_time(question.cost(found.offer), question.cost(found.rival))
+    by_how_much = (
+        f"as much within {percent(EQUAL)}" if same else f"**{percent(-found.lead)} {more}**"
+    )
     return (
-        f"**No optical switch is worth buying**: take {rival}, {theirs} an iteration. With the best switch, "
-        f"{_named(found.offer)}, {what} {by_how_much} ({mine} an iteration)."
+        f"**no optical switch is worth buying**: take {_within(found.rivals, found.offer.choice)}, {theirs} per iteration. "
+        f"With the best switch, {_either(found.offers)}, {what} {by_how_much} ({mine} per iteration)."
+    )
+
+
+def _told_apart(question: Question, found: Verdict) -> str:
+    """Return what differs between the networks that tie, in a sentence after a space; nothing where one is best alone."""
+    rows = found.offers if found.wins or len(found.rivals) == 1 else found.rivals
+    if len(rows) == 1:
+        return ""
+    told = {
+        "price": [short_usd(row.network_usd or 0.0) for row in rows],
+        "power": [f"{row.network_w or 0.0:,.1f} W" for row in rows],
+    }
+    if not rows[0].choice.rival:
+        offers = [offer_of(question.offers, row.choice.key) for row in rows]
+        told |= {
+            "delay": [delay_words(row) for row in rows],
+            "ports per switch": [f"{one.ports.usual:,.0f}" for one in offers],
+            "price per port": [port_price(question, row.choice) for row in rows],
+        }
+    differ = [f"{what} ({', '.join(of)})" for what, of in told.items() if len(set(of)) > 1]
+    same = "take as long" if question.by == "time" else "cost the same"
+    words = f" They {same} within {percent(EQUAL)}"
+    return (
+        f"{words}; in this order they differ in {enumeration(differ)}." if differ else f"{words}."
     )
 
 
 def _ranges(question: Question, found: Verdict) -> str:
     if not found.turns:
         return "No delay, price or power within its range turns that."
-    if found.wins:
-        return "Within the ranges of its delay, price and power that **could turn**."
     best = found.possible
-    if best is None:
+    if found.wins or best is None:
         return "Within the ranges of its delay, price and power that **could turn**."
     assert found.rival is not None
     gain = percent(lead(question, best, found.rival))
-    return (
-        f"That **could turn**: at the best end of all its ranges {_named(best)} would save {gain}."
-    )
-
-
-def also_as_good(answer: Answer) -> str:
-    """Return which other offers are as good as the one to buy, in a sentence; empty if none is."""
-    found = answer.verdict
-    if found is None or not found.wins or not found.as_good:
-        return ""
-    names = [_named(row) for row in found.as_good]
-    verb = "is" if len(names) == 1 else "are"
-    return f"{enumeration(names)} {verb} as good within {100 * AS_GOOD:g} %."
+    return f"That **could turn**: at the best end of all its ranges {best.choice.title} would save {gain}."
 
 
 def _times(mine: Row, theirs: Row) -> tuple[str, str]:
@@ -110,15 +146,22 @@ def _times(mine: Row, theirs: Row) -> tuple[str, str]:
     return first, second
 
 
-def _named(row: Row) -> str:
-    return row.choice.title
+def _either(rows: Sequence[Row]) -> str:
+    """Return the networks that tie: A, 2 ports per server; A, B or C, 2 ports per server."""
+    if len({row.choice.degree for row in rows}) > 1:
+        return enumeration([row.choice.title for row in rows], "or")
+    *first, last = rows
+    return enumeration([*(row.choice.name for row in first), last.choice.title], "or")
 
 
-def _within(choice: Choice, beside: Choice) -> str:
-    """Return a rival within a sentence, its ports only where they are not those of the network beside it."""
-    article = "" if choice.key == "fixed" else "a "
-    words = choice.name if choice.degree == beside.degree else choice.title
-    return f"{article}{words[0].lower()}{words[1:]}"
+def _within(rows: Sequence[Row], beside: Choice) -> str:
+    """Return rivals within a sentence, their ports only where they are not those of the network beside them."""
+    words = []
+    for choice in (row.choice for row in rows):
+        article = "" if choice.key == "fixed" else "a "
+        name = choice.name if choice.degree == beside.degree else choice.title
+        words.append(f"{article}{name[0].lower()}{name[1:]}")
+    return enumeration(words, "or")
 
 
 def questions_turned(answer: Answer) -> Lines:
@@ -126,7 +169,7 @@ def questions_turned(answer: Answer) -> Lines:
     turned, found = answer.turned, answer.verdict
     if turned is None or found is None or found.offer is None or found.rival is None:
         return ()
-    choice, rival = found.offer.choice, _within(found.rival.choice, found.offer.choice)
+    choice, rival = found.offer.choice, _within((found.rival,), found.offer.choice)
     lines = []
     if turned.slowest is not None:
         lines.append(
@@ -138,18 +181,17 @@ def questions_turned(answer: Answer) -> Lines:
     fewest = (
         "None of the numbers of ports that were tried wins."
         if turned.fewest_ports is None
-        else f"**{plural(turned.fewest_ports, 'port')} a server**"
+        else f"**{plural(turned.fewest_ports, 'port')} per server**"
         + (", and no fewer can be." if turned.fewest_ports == 1 else "; with fewer it loses.")
     )
-    lines.append((f"With how few ports a server does {choice.name} still win?", fewest))
+    lines.append((f"With how few ports per server does {choice.name} still win?", fewest))
     if turned.highest_usd is not None:
-        now = float(choice.values[PRICE])
         highest = (
-            "Not even free ports would make it win."
+            "Not even free ports would make it as cheap."
             if turned.highest_usd < 0
-            else f"Up to **${turned.highest_usd:,.0f} a port** (counted with: ${now:,.6g})."
+            else f"Up to **${turned.highest_usd:,.0f} per port** (counted with: {port_price(answer.question, choice)})."
         )
-        lines.append((f"Up to which price of a port does {choice.name} win?", highest))
+        lines.append((f"Up to which price per port does {choice.name} cost no more?", highest))
     return tuple(lines)
 
 
@@ -183,14 +225,15 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
         rows.append(
             {
                 "network": row.choice.name,
-                "ports a server": row.choice.degree,
+                "ports per server": row.choice.degree,
                 "delay (ms)": row.choice.values.get(DELAY),
                 "iteration (ms)": row.iteration_ms,
                 "at best (ms)": low.iteration_ms,
                 "at worst (ms)": high.iteration_ms,
+                "price per port": port_price(question, row.choice),
                 "network ($)": row.network_usd,
                 "network (W)": row.network_w,
-                "dollars an iteration": None
+                "dollars per iteration": None
                 if not row.known
                 else question.usd_per_iteration(
                     row.iteration_ms or 0.0, row.network_usd or 0.0, row.network_w or 0.0
@@ -225,7 +268,7 @@ def caveats(question: Question) -> tuple[str, ...]:
     assumed, gpus = question.assumed, question.gpus
     return (
         f"An hour of a GPU is counted with ${assumed.usd_per_gpu_hour.usual:g} (assumed), {plural(gpus, 'GPU')} in all; "
-        f"the network with its price over {assumed.years.usual:g} years and ${assumed.usd_per_kwh.usual:g} a kWh times "
+        f"the network with its price over {assumed.years.usual:g} years and ${assumed.usd_per_kwh.usual:g} per kWh times "
         f"{assumed.pue:g} (assumed).",
         "Of a switch only the ports in use are paid for, not whole switches; the table says how many switches there are.",
         "The fat-tree of the same cost costs what circuits cost at the price set's own port price.",
@@ -263,8 +306,9 @@ def as_record(answer: Answer) -> dict[str, Any]:
     }
     if found is not None and found.offer is not None and found.rival is not None:
         record |= {
-            "buy": found.winner.choice.key,
-            "ports": found.winner.choice.degree,
+            "buy": found.best[0].choice.key,
+            "ports": found.best[0].choice.degree,
+            "as_good": [row.choice.key for row in found.best[1:]],
             "best_switch": found.offer.choice.key,
             "best_rival": found.rival.choice.key,
             "saves": found.lead,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def enumeration(words: Sequence[object]) -> str:
+def enumeration(words: Sequence[object], joint: str = "and") -> str:
     """Return words as a sentence lists them: a; a and b; a, b and c."""
     *first, last = map(str, words)
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} {joint} {last}" if first else last
 
 
 def and_more(count: int, listed: int) -> str:

@@ -29,7 +29,7 @@ def controls(cluster: Cluster) -> None:
             BuyingState,
             "by",
             BY,
-            help="Dollars an iteration: network and GPUs by the hour, times its duration. Or its time alone, or the price "
+            help="Dollars per iteration: network and GPUs by the hour, times its duration. Or its time alone, or the price "
             "of the network alone.",
         )
         _ports(cluster)
@@ -55,7 +55,7 @@ def controls(cluster: Cluster) -> None:
             help="With its server, power and building.",
         )
         number(
-            "GPUs a server",
+            "GPUs per server",
             BuyingState,
             "gpus_per_server",
             1,
@@ -65,7 +65,7 @@ def controls(cluster: Cluster) -> None:
             help="They wait while the network carries; the job's own unless you say another number.",
         )
         with st.expander("A year of the network", key="buying_year", type="compact"):
-            number("Electricity, a kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)
+            number("Electricity, per kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)
             number("Written off over (years)", BuyingState, "years", 0.1, 100.0, step=0.5)
         st.caption(
             "Port speed, collectives and prices of other parts: Schedule and Cost; they hold here too."
@@ -83,7 +83,7 @@ def _ports(cluster: Cluster) -> None:
 
     control(
         "pills",
-        "Ports a server",
+        "Ports per server",
         BuyingState,
         "ports",
         value=now or (own,),

@@ -13,7 +13,6 @@ from topox_core.studies.buying import Question, Row
 from topox_core.studies.buying_answer import steps_of_rows
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.buying_words import (
-    also_as_good,
     finding,
     network_rows,
     short_usd,
@@ -50,8 +49,6 @@ def buying_headline(answer: Answer) -> None:
     elif not answer.complete:
         words = SO_FAR + words
     headline(kicker, bold(words))
-    if also := also_as_good(answer):
-        quiet(bold(also))
 
 
 def networks(answer: Answer, theme: Theme) -> None:
@@ -64,9 +61,8 @@ def networks(answer: Answer, theme: Theme) -> None:
         "each network at its usual figures, with the ends of their ranges; step line: nothing beats these in time and price",
     )
     found = answer.verdict
-    best = next(
-        (k for k, row in enumerate(usual) if found and row.choice == found.winner.choice), None
-    )
+    choices = [row.choice for row in found.best] if found else []
+    best = [k for k, row in enumerate(usual) if row.choice in choices]
     drawn = [_drawn(answer.question, row, answer.rows) for row in usual]
     steps = steps_of_rows(usual)
     drawn = [
@@ -107,5 +103,5 @@ def _drawn(question: Question, row: Row, rows: tuple[Row, ...]) -> Drawn:
         (min(prices), usd, max(prices)),
         (min(times), ms, max(times)),
         row.choice.rival,
-        words=f"{escape(vendor)}{short_usd(spent)} an iteration, {short(watts)} W",
+        words=f"{escape(vendor)}{short_usd(spent)} per iteration, {short(watts)} W",
     )

@@ -217,7 +217,7 @@ def ends_of(execution: Execution) -> list[float]:
 # How each is drawn, and the numbers that the table beside it has.
 EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequence[float]]]] = {
     buying.buying_figure: lambda look: (
-        buying.buying_figure(NETWORKS, MS, MS, look, 1, (0, 1)),
+        buying.buying_figure(NETWORKS, MS, MS, look, (1,), (0, 1)),
         [number for one in NETWORKS for number in (*one.price, *one.time)],
     ),
     circuit_matrix.matrix: lambda look: (

@@ -16,8 +16,8 @@ from topox_core.studies.buying import (
     buying_study,
     with_slower_plans,
 )
-from topox_core.studies.buying_answer import front_of_rows, lead, verdict
-from topox_core.studies.buying_run import Answer, BuyingRun, base_lead
+from topox_core.studies.buying_answer import beats, front_of_rows, lead, verdict
+from topox_core.studies.buying_run import Answer, BuyingRun, Turned, base_lead
 from topox_core.studies.buying_turned import (
     Slowest,
     at_price,
@@ -26,7 +26,7 @@ from topox_core.studies.buying_turned import (
     fewest_of,
     slowest_of,
 )
-from topox_core.studies.buying_words import finding
+from topox_core.studies.buying_words import finding, network_rows, questions_turned
 from topox_core.studies.offers import OFFERS, Figure, offer_of, with_edit
 from topox_core.studies.study_file import dump_study, load_study
 from topox_core.studies.study_run import PointRow
@@ -91,14 +91,14 @@ def test_the_verdict_by_hand(question: Question) -> None:
         row(question, "fixed", 400_000.0, 0.0),  # $8 an hour: 8/9
         row(question, "fat_tree", 400_000.0, DOLLAR_AN_HOUR),  # 1
         row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR),  # $12 an hour: 2/3
-        row(question, "rotornet", 201_000.0, 4 * DOLLAR_AN_HOUR),  # half a percent more
+        row(question, "rotornet", 200_900.0, 4 * DOLLAR_AN_HOUR),  # 0.45 % more
         row(question, "mems", 300_000.0, 4 * DOLLAR_AN_HOUR),  # 1
         row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR, "low"),
         row(question, "sip", 300_000.0, 8 * DOLLAR_AN_HOUR, "high"),  # $16 an hour: 4/3
     ]
     found = verdict(question, rows)
-    keys = [one.choice.key for one in (found.winner, found.rival, *found.as_good)]
-    assert keys == ["sip", "fixed", "rotornet"]
+    keys = [[one.choice.key for one in some] for some in (found.best, found.rivals)]
+    assert keys == [["sip", "rotornet"], ["fixed"]]
     assert found.lead == pytest.approx(1 - (2 / 3) / (8 / 9))
     assert found.least_lead == pytest.approx(1 - (4 / 3) / (8 / 9))
     assert found.wins and found.turns and not verdict(question, rows[:6]).turns
@@ -115,8 +115,57 @@ def test_by_time_and_by_price_others_win(race: Resolved, by: str, winner: str) -
         row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR),
         row(question, "mems", 300_000.0, 4 * DOLLAR_AN_HOUR),
     ]
-    assert verdict(question, rows).winner.choice.key == winner
+    assert [one.choice.key for one in verdict(question, rows).best] == [winner]
     assert front_of_rows(rows).on.tolist() == [True, True, True, False]
+
+
+def words_of(question: Question, *rows: Row) -> str:
+    return finding(Answer(question, rows, verdict=verdict(question, rows))).replace("\u00a0", " ")
+
+
+def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None:
+    fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
+    mems, piezo = (
+        replace(row(question, key, 200_000.0, 0.0), network_w=watts)
+        for key, watts in (("mems", 4.8), ("piezo", 0.0))
+    )
+    assert words_of(question, fixed, mems, piezo).startswith(
+        "Buy **Piezo (Polatis) or 3D MEMS (Calient), 1 port per server**: an iteration costs **50 % less**"
+    )
+    told = words_of(question, fixed, mems, piezo).split(". ")[1]
+    assert told.startswith(
+        "They cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
+    )
+    assert "price per port ($520, $520 (assumed))" in told and "They" not in words_of(
+        question, fixed, sip
+    )
+    panel, tree = row(question, "fixed", 100.0, 0.0), row(question, "fat_tree", 100.4, 0.0)
+    lost = words_of(question, panel, tree, row(question, "piezo", 100.2, 0.0))
+    assert "take fixed circuits on a patch panel or a full fat-tree" in lost
+    assert "as much within 0.5 %" in lost and lost.startswith(
+        "**No optical switch is worth buying**"
+    )
+
+
+def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question: Question) -> None:
+    fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
+    begins = "At the assumed price of $520 per port, buy **Silicon"
+    assert words_of(question, fixed, sip).startswith(begins)
+    assert words_of(question, sip).startswith(
+        "At the assumed price of $520 per port, of the switches"
+    )
+    assert words_of(replace(question, by="time"), fixed, sip).startswith("Buy **Silicon")
+    dear = row(question, "sip", 900_000.0, 0.0)
+    assert words_of(question, fixed, dear).startswith(
+        "At the assumed price of $520 per port, **no opt"
+    )
+    answer = Answer(question, (fixed, sip), verdict=verdict(question, (fixed, sip)))
+    assert [one["price per port"] for one in network_rows(answer)] == ["", "$520 (assumed)"]
+    turned = replace(answer, turned=Turned(None, 1, 42_998.0))
+    assert (
+        questions_turned(turned)[-1][1]
+        == "Up to **$42,998 per port** (counted with: $520 (assumed))."
+    )
 
 
 def test_where_a_rival_wins_the_offer_that_could_win_is_named(question: Question) -> None:
@@ -130,7 +179,7 @@ def test_where_a_rival_wins_the_offer_that_could_win_is_named(question: Question
     found = verdict(question, rows)
     assert (found.wins, found.turns, found.possible.choice.key) == (False, True, "mems")
     words = finding(Answer(question, tuple(rows), verdict=found, complete=True))
-    assert "No optical switch is worth buying" in words and "would save 10" in words
+    assert "**no optical switch is worth buying**" in words and "would save 10" in words
 
 
 def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
@@ -153,7 +202,7 @@ def test_the_study_of_a_question_is_a_file(race: Resolved) -> None:
     assert len(study.points) == len(question.choices) == 2 * (3 + 3 * len(OFFERS))
     assert load_study(dump_study(study), "buy.study.json").digest == study.digest
     last = study.values(study.points[-1])
-    assert last["label"] == "Robotic (Telescent), 2 ports a server, high"
+    assert last["label"] == "Robotic (Telescent), 2 ports per server, high"
     assert (last["fabric"], last["cluster.degree"], last[DELAY]) == ("scheduled", 2, 240_000.0)
 
 
@@ -189,7 +238,7 @@ def test_the_break_even_delay_wins_below_and_loses_above(answered: Answer) -> No
     slow = [one for one in answered.searched if one.choice.degree == 1]
     assert len(slow) > 9
     for one in slow:
-        won = lead(answered.question, one, answered.verdict.rival) > 0
+        won = beats(lead(answered.question, one, answered.verdict.rival))
         assert won == (float(one.choice.values[DELAY]) <= wins_ms)
 
 
