@@ -73,24 +73,25 @@ def run(options: argparse.Namespace) -> int:
     for line in dict.fromkeys(line for result in results.values() for line in result.lost):
         note(line)
     cells = cells_of(results)
+    complete = all(result.complete for result in results.values())
     if options.csv:
         from topox_core.io.tables import table_bytes
 
         rows = cell_rows(cells)
         write(options.csv, table_bytes(tuple(rows[0]) if rows else (), rows))
     if options.json:
-        as_json(as_record(cells))
+        as_json(as_record(cells, complete))
     else:
-        _print(cells)
-    return 0 if all(result.complete for result in results.values()) else 1
+        _print(cells, complete)
+    return 0 if complete else 1
 
 
-def _print(cells: Sequence[Cell]) -> None:
+def _print(cells: Sequence[Cell], complete: bool) -> None:
     from topox_core.rivals.claims import CLAIMS, argument, tried
     from topox_core.rivals.jobs import JOBS
     from topox_core.rivals.report import crossing_words, measured_words, verdict_words
 
-    print(argument(cells))
+    print(argument(cells, complete))
     for claim in CLAIMS:
         one = tried(claim, cells)
         print(f"\n{claim.says}\n  {claim.source}{', from the abstract alone' * claim.abstract}")

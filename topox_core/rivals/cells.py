@@ -28,6 +28,8 @@ class Cell:
         By fabric: the iteration, and the price of its network.
     unchanged
         The fabrics that could change circuits here and did not, because that is faster.
+    complete
+        Whether every fabric of the study has come: before that, nobody is ahead.
     """
 
     job: str
@@ -37,6 +39,7 @@ class Cell:
     times_ms: Mapping[str, float]
     dollars: Mapping[str, float]
     unchanged: frozenset[str] = frozenset()
+    complete: bool = True
 
     @property
     def fastest(self) -> str:
@@ -47,10 +50,10 @@ class Cell:
     def side(self) -> Side:
         """Which side is faster here: networks fixed for the whole iteration, or circuits that change in it.
 
-        Even at the same time, and where no network changes a circuit; empty where nothing ran.
+        Even at the same time, and where no network changes a circuit; empty where not all ran.
         """
         fixed, changing = self._least(changing=False), self._least(changing=True)
-        if fixed is None:
+        if fixed is None or not self.complete:
             return ""
         # Where nothing changes a circuit, nobody gains by a change.
         if changing is None or same_time(fixed, changing):
@@ -86,12 +89,15 @@ def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
     times: dict[Place, dict[str, float]] = {}
     dollars: dict[Place, dict[str, float]] = {}
     unchanged: dict[Place, set[str]] = {}
+    to_come: set[Place] = set()
     for job, result in results.items():
         for row in result.rows:
-            if row.measures is None or row.failed:
-                continue
             value = result.values(row)
             place = _place(job, value)
+            if row.measures is None:
+                to_come.add(place)
+            if row.measures is None or row.failed:
+                continue
             iteration_ms, price = (row.measures.get(name) for name in ("iteration_ms", "dollars"))
             if iteration_ms is not None:
                 times.setdefault(place, {})[str(value["fabric"])] = iteration_ms
@@ -100,7 +106,13 @@ def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
             if row.measures.get("changes") == 0:
                 unchanged.setdefault(place, set()).add(str(value["fabric"]))
     found = [
-        Cell(*place, times[place], dollars.get(place, {}), frozenset(unchanged.get(place, ())))
+        Cell(
+            *place,
+            times[place],
+            dollars.get(place, {}),
+            frozenset(unchanged.get(place, ())),
+            place not in to_come,
+        )
         for place in sorted(times)
     ]
     ordered = sorted(found, key=lambda one: list(results).index(one.job))

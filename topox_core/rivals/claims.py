@@ -9,7 +9,8 @@ from topox_core.fabrics.compare import EQUAL
 from topox_core.papers.card import Verdict
 from topox_core.rivals.cells import Cell
 from topox_core.rivals.jobs import JOBS
-from topox_core.text.numbers import delay_label, percent
+from topox_core.text.numbers import delay_label, percent, plural
+from topox_core.text.sentences import is_or_are
 
 # A claim holds where it is true of so many cells, and in part where it is of so many.
 HOLDS, IN_PART = 0.9, 0.5
@@ -97,8 +98,10 @@ class Tried:
 
 
 def tried(claim: Claim, cells: Sequence[Cell]) -> Tried:
-    """Return what comes of a claim on the cells that are there."""
-    usable = [one for one in cells if all(name in one.times_ms for name in claim.needs)]
+    """Return what comes of a claim on the cells that are complete."""
+    usable = [
+        one for one in cells if one.complete and all(name in one.times_ms for name in claim.needs)
+    ]
     trials = list(claim.trials(usable))
     by_job = {
         job: (sum(one.true for one in trials if one.job == job), count)
@@ -329,18 +332,22 @@ def crossings(cells: Sequence[Cell], job: str) -> tuple[tuple[int, float, float 
     return tuple((*network, delay) for network, delay in sorted(found.items()))
 
 
-def argument(cells: Sequence[Cell]) -> str:
-    """Return who is right in a sentence, as text: where changing circuits win, and up to which delay."""
+def argument(cells: Sequence[Cell], complete: bool = True) -> str:
+    """Return who is right in a sentence, as text: where changing circuits win, up to which delay, and how many cells are even.
+
+    Cells of which fabrics are still to come do not count; unless ``complete``, the sentence says "so far".
+    """
     judged = [one for one in cells if one.side]
     if not judged:
         return "Nothing is computed yet."
     changing = [one for one in judged if one.side == "changing"]
-    fixed = [one for one in judged if one.side == "fixed"]
-    if not changing:
-        return f"Fixed networks are as fast or faster in all {len(judged)} cells."
-    longest = max(one.delay_ms for one in changing)
-    half = sorted(one.lead for one in changing)[len(changing) // 2]
-    return (
-        f"Changing circuits inside an iteration is faster in {len(changing)} of {len(judged)} cells, by {percent(half)} at the "
-        f"median, up to a delay of {delay_label(longest)}; fixed networks are faster in {len(fixed)}, the rest is even."
+    fixed, even = (sum(one.side == side for one in judged) for side in ("fixed", "even"))
+    words = (
+        f"Changing circuits inside an iteration is faster in {len(changing) or 'none'} of {plural(len(judged), 'cell')}"
+        f"{'' if complete else ' so far'}"
     )
+    if changing:
+        half = sorted(one.lead for one in changing)[len(changing) // 2]
+        longest = max(one.delay_ms for one in changing)
+        words += f", by {percent(half)} at the median, up to a delay of {delay_label(longest)}"
+    return f"{words}; fixed networks are faster in {fixed or 'none'}; {even or 'none'} {is_or_are(even)} even."

@@ -64,10 +64,10 @@ def crossing_words(cells: Sequence[Cell], job: str) -> str:
     )
 
 
-def as_record(cells: Sequence[Cell]) -> dict[str, Any]:
+def as_record(cells: Sequence[Cell], complete: bool = True) -> dict[str, Any]:
     """Return the whole answer as JSON has it."""
     return {
-        "finding": argument(cells),
+        "finding": argument(cells, complete),
         "claims": [
             {
                 "claim": one.claim.name,
@@ -93,6 +93,7 @@ def as_record(cells: Sequence[Cell]) -> dict[str, Any]:
                 "port_gbps": one.port_gbps,
                 "delay_ms": one.delay_ms,
                 "side": one.side,
+                "complete": one.complete,
                 "lead": one.lead,
                 "fastest": one.fastest,
                 "times_ms": dict(one.times_ms),

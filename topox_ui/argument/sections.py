@@ -44,10 +44,10 @@ def show(results: Mapping[str, StudyResult], theme: Theme) -> None:
     if not any(one.side for one in cells):
         headline(KICKER, NOT_YET)
     else:
-        headline(KICKER, ("" if complete else "So far: ") + escape(argument(cells)))
+        headline(KICKER, escape(argument(cells, complete)))
         _map(cells, theme)
     _claims([tried(claim, cells) for claim in CLAIMS])
-    _how(cells)
+    _how(cells, complete)
 
 
 def _map(cells: Sequence[Cell], theme: Theme) -> None:
@@ -96,7 +96,7 @@ def _claims(claims: Sequence[Tried]) -> None:
                 )
 
 
-def _how(cells: Sequence[Cell]) -> None:
+def _how(cells: Sequence[Cell], complete: bool) -> None:
     with st.expander("What is run, and how a claim is judged"):
         quiet(
             "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
@@ -111,7 +111,7 @@ def _how(cells: Sequence[Cell]) -> None:
                 (
                     "Cells and verdicts (JSON)",
                     ".json",
-                    lambda: (json.dumps(as_record(cells), indent=1) + "\n").encode(),
+                    lambda: (json.dumps(as_record(cells, complete), indent=1) + "\n").encode(),
                 ),
                 *(
                     (f"Study: {title}", f".{job}.study.json", file_of(job).read_bytes)
