@@ -15,7 +15,9 @@ from itertools import product
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES, with_fastest_algorithms
 from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
-from topox_core.model.lowering import transfers_of
+from topox_core.model.durations import shortest_ms
+from topox_core.model.facts import longest_chain
+from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.rings import RING_KINDS, distinct_rings
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
@@ -78,16 +80,39 @@ def fastest_run(
     InputError
         If the fabric cannot run the settings' own lowering.
     """
-    own = case.settings.lowering
-    if not case.free or case.nodes > MAX_NODES:
-        return _run(case, own, run)
-    if case.fabric != "scheduled":
-        return _fastest(case, (own, *choices(case)), run)
+    if case.fabric != "scheduled" or not case.free or case.nodes > MAX_NODES:
+        return _fastest(case, tried(case), run)
     assert provisioned is not None
     assert quick_ms is not None
     if case.settings.engine == "list":
         return _fastest_plan(case, run, provisioned, quick_ms)
     return _run(case, planned_lowering(case, run, provisioned, quick_ms), run)
+
+
+def tried(case: Case) -> Iterator[Lowering]:
+    """Yield the settings' own lowering, then all that are tried besides."""
+    yield case.settings.lowering
+    if case.free and case.nodes <= MAX_NODES:
+        yield from choices(case)
+
+
+def shortest_chain(job: JobRequest) -> tuple[float, tuple[str, ...]]:
+    """Return the critical path of a job, its length in ms and its ids: no schedule is shorter.
+
+    Of all lowerings that plans and fixed circuits may choose it is the one that is least, each
+    transfer on all ports of a server.
+    """
+    lowerings = {one: None for name in ("scheduled", "static") for one in tried(Case(name, job))}
+    chains = []
+    for one in lowerings:
+        try:
+            graph = lower(job.task_graph, one)
+        except InputError:
+            if not chains:
+                raise
+            continue  # too many transfers
+        chains.append(longest_chain(graph, shortest_ms(graph, job.cluster)))
+    return min(chains)
 
 
 def planned_lowering(

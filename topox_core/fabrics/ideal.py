@@ -24,10 +24,10 @@ from topox_core.fabrics.scheduled import run_scheduled
 from topox_core.fabrics.static import run_static
 from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import pointer_of
-from topox_core.model.durations import bytes_per_ms, latency_ms, work_bytes
+from topox_core.model.durations import bytes_per_ms, shortest_ms, work_bytes
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.passes import tails, topological_order
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
 
@@ -194,10 +194,7 @@ def _switched(run: FabricRun) -> Execution:
 
 def _urgency(order: FabricRequest) -> NDArray[np.intp]:
     """Return the nodes by the longest path from their start to the end at the full speed of a server."""
-    graph, cluster = order.graph, order.cluster
-    speed = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
-    sending = work_bytes(graph, cluster) / speed + latency_ms(graph, cluster)
-    length = np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), sending)
+    graph, length = order.graph, shortest_ms(order.graph, order.cluster)
     succ_ptr, succ_idx = graph.successors
     tail = tails(topological_order(graph.pred_ptr, succ_ptr, succ_idx), succ_ptr, succ_idx, length)
     return np.lexsort((np.arange(len(graph)), -(tail + length)))

@@ -39,6 +39,13 @@ def durations_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
     return np.where((graph.kind == COMPUTE) | (graph.kind == TRANSFER), duration, 0.0)
 
 
+def shortest_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return every node's running time in ms with each transfer on all ports of a server: no fabric is faster."""
+    speed = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+    sending = work_bytes(graph, cluster) / speed + latency_ms(graph, cluster)
+    return np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), sending)
+
+
 def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
     """Return the bytes of each transfer; a given duration counts as what a port moves in it."""
     given = np.nan_to_num(graph.duration_ms) * bytes_per_ms(cluster.port_gbps)

@@ -46,10 +46,6 @@ class Facts:
     critical_path_ms, critical_path
         Longest chain, every transfer alone at the speed of one circuit and nothing rounded, and the
         ids of its compute tasks and transfers in order.
-    depth
-        Most compute tasks and transfers on one chain.
-    parallelism
-        Average parallelism: all running times added up, over the critical path.
     """
 
     tasks: int
@@ -68,8 +64,6 @@ class Facts:
     busiest_out_bytes: float
     critical_path_ms: float
     critical_path: tuple[str, ...]
-    depth: int
-    parallelism: float
 
 
 def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) -> Facts:
@@ -81,8 +75,7 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
         If the graph cannot be lowered as asked.
     """
     lowered = lower(graph, lowering)
-    duration = durations_ms(lowered, cluster)
-    path_ms, path, depth = _critical_path(lowered, duration)
+    path_ms, path = longest_chain(lowered, durations_ms(lowered, cluster))
     counts = Counter(task.kind for task in graph.tasks)
     is_transfer = lowered.kind == TRANSFER
     size = np.nan_to_num(lowered.size_bytes[is_transfer], nan=0.0)
@@ -105,8 +98,6 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
         busiest_out_bytes=float(out.max(initial=0.0)),
         critical_path_ms=path_ms,
         critical_path=path,
-        depth=depth,
-        parallelism=float(duration.sum()) / path_ms if path_ms > 0 else 0.0,
     )
 
 
@@ -133,22 +124,18 @@ def _device_loads(lowered: TransferGraph) -> FloatArray:
     return np.bincount(index, weights=lowered.duration_ms[compute]).astype(np.float64)
 
 
-def _critical_path(
-    lowered: TransferGraph, duration: FloatArray
-) -> tuple[float, tuple[str, ...], int]:
-    """Return the length and the ids of the longest chain, and the most nodes on any chain; barriers do not count."""
+def longest_chain(lowered: TransferGraph, duration_ms: FloatArray) -> tuple[float, tuple[str, ...]]:
+    """Return the length of the longest chain in ms and the ids on it; barriers are left out."""
     if not len(lowered):
-        return 0.0, (), 0
+        return 0.0, ()
     pred_ptr, pred_idx = lowered.pred_ptr, lowered.pred_idx
     order = topological_order(pred_ptr, *lowered.successors)
-    counts = (lowered.kind != BARRIER).astype(np.int64)
-    depth = heads(order, pred_ptr, pred_idx, counts) + counts
-    head = heads(order, pred_ptr, pred_idx, duration)
-    end = head + duration
+    head = heads(order, pred_ptr, pred_idx, duration_ms)
+    end = head + duration_ms
     path, at = [], int(end.argmax()) if end.any() else -1
     while at >= 0:
-        if counts[at]:
+        if lowered.kind[at] != BARRIER:
             path.append(lowered.ids[at])
         before = pred_idx[pred_ptr[at] : pred_ptr[at + 1]]
         at = int(before[end[before].argmax()]) if head[at] > 0 else -1
-    return float(end.max()), tuple(reversed(path)), int(depth.max())
+    return float(end.max()), tuple(reversed(path))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.fabrics.free_choices import shortest_chain
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.facts import KIND_COLOURS, bytes_by_parallelism, tasks_by_kind, time_by_kind
 from topox_core.figures.palette import Theme, parallelism_colour, parallelism_word
 from topox_core.figures.pieces import pieces_bars
@@ -15,7 +17,7 @@ from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration
 from topox_core.training.job_file import dump_job
 from topox_core.training.pieces import pieces
-from topox_ui.answers.case import case_of
+from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
@@ -24,6 +26,9 @@ from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import chart_title, quiet
 from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
+
+# Length in ms and ids of the critical path.
+Path = tuple[float, tuple[str, ...]]
 
 
 def job_section(theme: Theme) -> None:
@@ -40,10 +45,12 @@ def job_section(theme: Theme) -> None:
                 page_link("Schedule", "**See the schedule**")
             take_away(opened)
         with show_input_errors():
-            verdict_line(case_of(opened, scenario()))
-        summary(opened)
-        _pieces(theme)
-        fact_charts(opened, theme)
+            case = case_of(opened, scenario())
+            verdict_line(case)
+            path = _critical_path(case.key, case)
+            summary(opened, case, path)
+            _pieces(theme)
+            fact_charts(opened, path, theme)
 
 
 def _pieces(theme: Theme) -> None:
@@ -79,13 +86,18 @@ def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what
     return facts(_loaded.graph, _loaded.cluster)
 
 
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _critical_path(key: str, _case: Case) -> Path:  # noqa: ARG001 (the key is what the cache goes by)
+    return shortest_chain(JobRequest(_case.graph, _case.cluster, listing(_case.settings)))
+
+
 def facts_of(loaded: Loaded) -> Facts:
     """Return the facts of what is loaded, computed once."""
     names = (loaded.graph.name, loaded.cluster.name)
     return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}|{names!r}", loaded)
 
 
-def summary(loaded: Loaded) -> None:
+def summary(loaded: Loaded, case: Case, path: Path) -> None:
     """Draw what was loaded and checked as KPIs."""
     facts = facts_of(loaded)
     collectives = facts.tasks - sum(
@@ -107,8 +119,8 @@ def summary(loaded: Loaded) -> None:
         ),
         (
             "Critical path",
-            time(facts.critical_path_ms),
-            f"{plural(len(facts.critical_path), 'task')} in line",
+            time(path[0]),
+            f"{plural(len(path[1]), 'task')} in line, transfers on all {plural(case.cluster.ports_per_server, 'port')}",
         ),
         (
             "Busiest device",
@@ -118,7 +130,7 @@ def summary(loaded: Loaded) -> None:
     )
 
 
-def fact_charts(loaded: Loaded, theme: Theme) -> None:
+def fact_charts(loaded: Loaded, path: Path, theme: Theme) -> None:
     """Draw what the graph is made of."""
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
@@ -149,25 +161,25 @@ def fact_charts(loaded: Loaded, theme: Theme) -> None:
         else:
             quiet("No transfer is given by its size.")
     with right:
-        chart_title("Critical path", f"where its {time(facts.critical_path_ms)} go")
-        spent = path_times(loaded, facts, theme)
+        chart_title("Critical path", f"no schedule is shorter: where its {time(path[0])} go")
+        spent = path_times(loaded, path, theme)
         if spent:
             chart(
                 time_by_kind(spent, theme),
                 "path",
                 f"Critical path by kind of work: {spent}",
-                lambda: {"task": list(facts.critical_path)},
+                lambda: {"task": list(path[1])},
                 "Tasks on the path",
             )
 
 
-def path_times(loaded: Loaded, facts: Facts, theme: Theme) -> dict[str, tuple[float, str]]:
+def path_times(loaded: Loaded, path: Path, theme: Theme) -> dict[str, tuple[float, str]]:
     """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
     tasks, position = loaded.graph.tasks, loaded.graph.position
     spent: dict[str, tuple[float, str]] = {}
-    rest = facts.critical_path_ms
+    rest, names = path
     uses: list[str] = []
-    for name in facts.critical_path:
+    for name in names:
         # A transfer that a collective was lowered to is named after it: ring/r0/3.
         while name not in position and "/" in name:
             name = name.rpartition("/")[0]

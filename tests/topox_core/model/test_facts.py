@@ -14,7 +14,7 @@ from topox_core.model.durations import durations_ms, latency_ms, work_bytes
 from topox_core.model.facts import facts
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import BARRIER, Lowering
+from topox_core.model.transfer_graph import Lowering
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 
@@ -29,7 +29,6 @@ def test_the_blackboard_sample_by_hand() -> None:
     assert found.bytes_by_parallelism == {"pp": found.bytes_total} == {"pp": 6e6}
     assert (found.busiest_server, found.busiest_out_bytes) == (0, 5e6)
     assert (found.critical_path, found.critical_path_ms) == (("a", "x", "b", "z"), 10)
-    assert (found.depth, found.parallelism) == (4, pytest.approx(14 / 10))
     assert (found.compute_ms_max, found.compute_ms_mean) == (4, pytest.approx(8 / 3))
 
 
@@ -65,27 +64,25 @@ def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None
 
 def test_a_graph_of_barriers_takes_no_time() -> None:
     found = facts(TaskGraph("empty", (Task("a", "barrier"), Task("b", "barrier", ("a",)))), SLOW)
-    assert (found.critical_path, found.critical_path_ms, found.depth) == ((), 0, 0)
+    assert (found.critical_path, found.critical_path_ms) == ((), 0)
     assert (found.busiest_server, found.devices, found.compute_ms_max) == (-1, 0, 0)
 
 
 @given(seed=st.integers(0, 10_000), width=st.integers(1, 6), layers=st.integers(1, 8))
 @examples(40)
-def test_critical_path_and_depth_agree_with_networkx(seed: int, width: int, layers: int) -> None:
+def test_the_critical_path_agrees_with_networkx(seed: int, width: int, layers: int) -> None:
     graph, cluster = generate(
         "random-layered", {"seed": seed, "width": width, "layers": layers, "fan_in": 3}
     )
     lowered = lower(graph)
     duration = durations_ms(lowered, cluster)
-    count = (lowered.kind != BARRIER).astype(int)
     oracle = nx.DiGraph()
     for i in range(len(lowered)):
-        oracle.add_edge(i, len(lowered), ms=duration[i], count=count[i])
+        oracle.add_edge(i, len(lowered), ms=duration[i])
         for p in lowered.pred_idx[lowered.pred_ptr[i] : lowered.pred_ptr[i + 1]].tolist():
-            oracle.add_edge(p, i, ms=duration[p], count=count[p])
+            oracle.add_edge(p, i, ms=duration[p])
     found = facts(graph, cluster)
     assert found.critical_path_ms == pytest.approx(nx.dag_longest_path_length(oracle, "ms"))
-    assert found.depth == nx.dag_longest_path_length(oracle, "count")
     path = [lowered.ids.index(name) for name in found.critical_path]
     assert float(np.sum(duration[path])) == pytest.approx(found.critical_path_ms)
     assert all(oracle.has_edge(a, b) for a, b in pairwise(path))
@@ -102,4 +99,3 @@ def test_a_fluid_ring_takes_as_long_as_its_lock_steps_when_nothing_is_in_the_way
     )
     assert fluid.critical_path_ms == pytest.approx(steps.critical_path_ms)
     assert fluid.bytes_total == pytest.approx(steps.bytes_total)
-    assert steps.depth == (8 if kind == "all_reduce" else 4)
