@@ -103,7 +103,7 @@ def shortest_chain(job: JobRequest) -> tuple[float, tuple[str, ...]]:
     transfer on all ports of a server.
     """
     lowerings = {one: None for name in ("scheduled", "static") for one in tried(Case(name, job))}
-    chains = []
+    chains: list[tuple[float, tuple[str, ...]]] = []
     for one in lowerings:
         try:
             graph = lower(job.task_graph, one)
