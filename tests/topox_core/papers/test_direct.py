@@ -8,7 +8,7 @@ from benchmarks import table_iii_page, topoopt_page
 from benchmarks.card_tables import HEAD, section
 from benchmarks.document_parts import part_of, stale, written
 from tests.real_inputs import ROOT
-from tests.topox_core.papers.answers import answer_of
+from tests.topox_core.papers.answers import answer_of, run
 from topox_core.papers.calls import CANCELLED
 from topox_core.papers.card import Card, Choice
 from topox_core.papers.catalogue import DIRECT
@@ -70,7 +70,7 @@ def test_the_document_has_these_cards_and_no_other():
 )
 def test_another_position_of_every_switch_gives_rows(card: Card, choice: Choice):
     other = next(value for value, _ in choice.options if value != choice.default)
-    answer = card.run({choice.key: other}, never, [].append)
+    answer = run(card.name, **{choice.key: other})
     assert answer.complete and answer.rows and answer.finding
 
 
@@ -97,7 +97,7 @@ def test_every_part_has_its_place_and_content() -> None:
 @pytest.mark.parametrize("name", topoopt_page.NAMES)
 def test_document_and_claims_say_what_a_card_of_topoopt_gives(name: str) -> None:
     """If not: python -m benchmarks.topoopt_page --document docs/gallery.md."""
-    answer = topoopt_page.played(name, {})
+    answer = run(name)
     assert part_of(GALLERY, name) == topoopt_page.card_part(name, lambda *_: answer)
     for claim in [one for one in CLAIMS if one.card == name]:
         assert claim.reading.value(answer) == pytest.approx(claim.reading.checked, abs=0.006)
@@ -107,13 +107,17 @@ def test_document_and_claims_say_what_a_card_of_topoopt_gives(name: str) -> None
 @pytest.mark.long
 def test_other_readings_of_topoopt_are_what_a_run_gives() -> None:
     """If they are not: python -m benchmarks.topoopt_page --document docs/gallery.md."""
-    assert part_of(GALLERY, topoopt_page.OTHER) == topoopt_page.other_part()
+    text = topoopt_page.other_part(lambda name, switches: run(name, **switches))
+    assert part_of(GALLERY, topoopt_page.OTHER) == text
 
 
 @pytest.mark.long
 def test_the_tables_of_table_iii_are_what_a_run_gives() -> None:
     """If they are not: python -m benchmarks.table_iii_page --document docs/gallery.md --readings."""
-    rows = table_iii_page.cards()
+    rows = {
+        clock: {(int(row.item), row.series): row for row in run("topox-table3", **switches).rows}
+        for clock, switches in table_iii_page.CLOCKS.items()
+    }
     parts = {
         "TopoOpt column": table_iii_page.topoopt_part(rows),
         "all-reduce off the network": table_iii_page.off_part(rows),
