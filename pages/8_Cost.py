@@ -6,7 +6,15 @@ from topox_ui.answers.case import case_of
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import controls
 from topox_ui.cost.curves import for_a_dollar, materials, size_and_year
-from topox_ui.cost.headline import cost_headline, costs_now, hangs_on, main_figures, notes, warnings
+from topox_ui.cost.headline import (
+    cost_headline,
+    costs_now,
+    hangs_on,
+    main_figures,
+    notes,
+    warnings,
+    worth_of_a_port,
+)
 from topox_ui.cost.parts import parts_table
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
@@ -21,7 +29,9 @@ with show_input_errors():
 cost_headline(question, priced, findings)
 if (opened := loaded()) is not None:
     with show_input_errors():
-        verdict_line(case_of(opened, scenario()))
+        case = case_of(opened, scenario())
+        verdict_line(case)
+        worth_of_a_port(case)
 main_figures(question, priced, findings, theme)
 bought = st.container()
 left, right = st.columns([1.22, 1], gap="medium")

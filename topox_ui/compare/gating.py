@@ -22,12 +22,14 @@ from topox_core.fabrics.gated_iterations import (
 )
 from topox_core.fabrics.gating import exchanges
 from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.winner import ties
 from topox_core.figures.cost import money
 from topox_core.figures.gated import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import percent, plural, short, time
+from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.state import ContestState
 from topox_ui.compare.state import GatingState
@@ -186,10 +188,11 @@ def _finding(request: FabricRequest, runs: Runs) -> None:
     else:
         share = own.mean_ms / rival.mean_ms - 1
         against = f"{percent(abs(share))} {'longer' if share > 0 else 'shorter'} than a fat-tree on all ports"
-    best = max(runs, key=lambda name: runs[name].work_a_dollar_over(rival))
+    best = ties({name: 1 / one.work_a_dollar_over(rival) for name, one in runs.items()})
     most = ""
-    if best != REGIONAL:
-        most = f" Most work a dollar: {NETWORKS[best].lower()}, <b>{short(runs[best].work_a_dollar_over(rival))}×</b>."
+    if REGIONAL not in best:
+        names = enumeration([NETWORKS[name].lower() for name in best])
+        most = f" Most work a dollar: {names}, <b>{short(runs[best[0]].work_a_dollar_over(rival))}×</b>."
     st.html(
         f"<p>While the gating changes, regional circuits take <b>{time(own.mean_ms)}</b> on average, {against}. "
         f"They do <b>{short(over)}×</b> its work a dollar.{most}</p>"

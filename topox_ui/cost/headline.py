@@ -10,16 +10,20 @@ import streamlit as st
 from topox_core.economics.caveats import WARNING, Caveat, caveats_of, most_gpus
 from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
+from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.verdict import RIVALS
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.palette import Theme
 from topox_core.figures.tornado import tornado as tornado_figure
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent
 from topox_core.text.sentences import enumeration
+from topox_ui.answers.case import Case
+from topox_ui.answers.verdicts import known_verdict
 from topox_ui.cost.state import MINE, CostState, question, radix
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title, escape, headline, quiet
-from topox_ui.state.prices import Prices
+from topox_ui.state.prices import Prices, cluster_catalogue
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
@@ -56,7 +60,7 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
         f"and draw <b>{power(mine.power_w)}</b>, {_share(watts)}"
     )
     cheapest = min((priced[name].cost_usd for name in FIXED), default=math.inf)
-    if against not in FIXED and cheapest < mine.cost_usd:
+    if against not in FIXED and cheapest < mine.cost_usd and not same_time(cheapest, mine.cost_usd):
         words += (
             f". TopoOpt's fixed circuits are cheaper still, <b>{money(cheapest)}</b>, "
             "but cannot change during a job"
@@ -79,6 +83,33 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
 
 def _share(saved: float) -> str:
     return f"{abs(100 * saved):.0f}&nbsp;% {'less' if saved >= 0 else 'more'}"
+
+
+def worth_of_a_port(case: Case) -> None:
+    """Write up to which price of an optical port switching is the cheaper iteration, once it is known."""
+    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
+    usd = {one.name: one.cheaper_up_to_usd for one in known.brackets} if known else {}
+    ends = [
+        f"up to <b>${most:,.0f}</b> per port against {RIVALS[name]}"
+        if most > 0
+        else f"not even with free ports against {RIVALS[name]}"
+        for name, most in usd.items()
+        if most is not None
+    ]
+    if not ends:
+        return
+    prices = cluster_catalogue()
+    port = prices.part("ocs_port")
+    assumed = [
+        f"{one.name} ${one.price_usd:,.6g}"
+        for one in prices.parts
+        if one.price_from == "assumed" and one is not port
+    ]
+    words = (
+        f"By purchase price, switching is the cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
+        f"at ${port.price_usd:,.6g} ({port.price_from})"
+    )
+    quiet(words + (f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."))
 
 
 def main_figures(

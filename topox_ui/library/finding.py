@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.winner import ties
 from topox_core.figures.cost import money
 from topox_core.figures.study_words import key_words, lower, value_words
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.text.numbers import apart, count, percent, plural
+from topox_core.text.sentences import enumeration, is_or_are
 from topox_ui.library.listing import LETTERS
 from topox_ui.shell.page import escape
 
@@ -53,8 +55,9 @@ def finding(compared: RunComparison) -> str:
         fast, slow = ms.index(min(ms)), ms.index(max(ms))
         if ms[slow] <= ms[fast] * (1 + EQUAL):
             return f"All {count(len(runs))} runs take the same time, <b>{words[fast]}</b>."
+        first = [names[k] for k in ties(dict(enumerate(ms)))]
         return (
-            f"{names[fast]} is the fastest of {count(len(runs))} runs: <b>{words[fast]}</b>. "
+            f"{enumeration(first)} {is_or_are(len(first))} the fastest of {count(len(runs))} runs: <b>{words[fast]}</b>. "
             f"{names[slow]} is the slowest: <b>{words[slow]}</b>."
         )
     fast, slow = (0, 1) if ms[0] <= ms[1] else (1, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError
+from topox_core.fabrics.compare import same_time
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
 from topox_core.schedule.story import finding, found_by
@@ -23,7 +24,9 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
     other = result.other_class
     if result.switching == "fixed" and other is not None and other.best_ms is not None:
-        second = f"Fixed circuits are best here: changing them takes <b>{time(other.best_ms)}</b>."
+        tie = same_time(other.best_ms, result.makespan_ms or 0.0)
+        words = "as good as changing ones, which take" if tie else "best here: changing them takes"
+        second = f"Fixed circuits are {words} <b>{time(other.best_ms)}</b>."
     elif result.switching == "fixed":
         second = "The circuits are fixed."
     elif not now.circuits_used:

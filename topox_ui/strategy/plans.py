@@ -9,6 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.winner import ties
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
 from topox_core.io.cluster_file import dump_cluster
@@ -105,10 +107,12 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         show_error(error)
         return
     best = plans.best
+    others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
+    tie = f" {plural(others, 'other')} take as long within {percent(EQUAL)}." if others else ""
     headline(
         kicker,
         f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
-        f"<b>{time(best.total_ms)}</b>: {escape(best.words)}.",
+        f"<b>{time(best.total_ms)}</b>: {escape(best.words)}.{tie}",
     )
     _loaded_beside(shape, machine, servers, batch, best.total_ms)
     kpis(

@@ -18,6 +18,7 @@ from tests.topox_ui.conftest import (
 )
 from topox_core.economics.parts_file import dump_parts
 from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.fabrics.verdict import Bracket, Verdict
 
 COST, COMPARE = "pages/8_Cost.py", "pages/3_Compare.py"
 
@@ -104,3 +105,24 @@ def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(vi
     prices = {"cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"}
     dear = visit(COMPARE, sample="race", **prices)
     assert words(at) != words(dear) and "price list of the shop FS" in words(dear)
+
+
+def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit, monkeypatch):
+    ends = {"fixed": 612.4, "fat_tree_same_cost": None, "fat_tree_full": -3.0}
+    brackets = tuple(Bracket(name, 10.0, "", 1.0, 2.0, usd) for name, usd in ends.items())
+    monkeypatch.setattr(
+        "topox_ui.cost.headline.known_verdict", lambda _case: Verdict("list", brackets)
+    )
+    at = visit(COST, sample="blackboard")
+    assert (
+        "By purchase price, switching is the cheaper iteration up to $612 per port against the best fixed circuits found "
+        "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 (published)."
+    ) in words(at)
+    mine = PRICE_SETS["mixnet"].changed(
+        {"ocs_port": {"price_usd": 600.0}, "nic": {"price_usd": 90.0}}
+    )
+    monkeypatch.setattr("topox_ui.cost.headline.cluster_catalogue", lambda: mine)
+    at = visit(COST, sample="blackboard")
+    assert "counted at $600 (assumed); assumed besides: 400G NIC $90." in words(at)
+    monkeypatch.setattr("topox_ui.cost.headline.known_verdict", lambda _case: None)
+    assert "By purchase price" not in words(visit(COST, sample="blackboard"))
