@@ -9,6 +9,7 @@ from dataclasses import replace
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES
+from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run
 from topox_core.fabrics.registry import FABRICS, USUAL, fabric
@@ -99,8 +100,11 @@ def run_freely(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:
     """
     if name == "ideal":
         return _ideal(request, stop)
-    if name == "static_graph" and request.settings.free and "static" not in request.runs:
-        request = _with_static(request, stop)
+    if name in FIXED:
+        with _named(name):
+            if stop():
+                raise Stopped
+            return fixed_run(name, request, stop)
     if name == "scheduled":
         with _named(name):
             if stop():
@@ -134,15 +138,6 @@ def _ideal_of(request: JobRequest, stop: Stop) -> FabricRun:
     if request.settings.free:
         request = replace(request, runs=_with_all_choosing(request, stop))
     return fastest_run(Case("ideal", request), lambda lowered: run_one("ideal", lowered, stop))
-
-
-def _with_static(request: JobRequest, stop: Stop) -> JobRequest:
-    """Return the request with the static fabric's choice of algorithms, which a searched layout starts from."""
-    try:
-        fixed = run_freely("static", request, stop)
-    except InputError:
-        return request
-    return replace(request, runs={**request.runs, "static": fixed})
 
 
 def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:

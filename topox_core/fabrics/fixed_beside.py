@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.free_choices import Case, fastest_run
 from topox_core.fabrics.packet import ideal_bound
-from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.fabrics.static import run_static, with_rates
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.static import run_static, run_static_graph, with_rates
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import MET, ClassBound, FixedCircuits, Result
 from topox_core.schedule.settings import Settings
@@ -19,15 +21,9 @@ FIXED = {
     "static": TraceSource("fixed", "TopologyFinder's circuits"),
     "static_graph": TraceSource("fixed", "circuits searched for the task graph"),
 }
-# Which fixed circuits a plan keeps depends on what runs beside it; whoever reads its time is told.
-SEARCHED_BESIDE = (
-    "They are those of “Fixed by task graph”, which runs beside the plan. Without it the plan would keep "
-    "TopologyFinder's circuits, and could take longer."
-)
-TOPOLOGYFINDERS = (
-    "They are TopologyFinder's. Those of “Fixed by task graph” could be shorter: a plan keeps them only where both "
-    "run side by side, as on Compare."
-)
+# Jobs whose fixed circuits are kept: they serve every delay.
+MOST_KEPT = 8
+_kept: dict[tuple[object, ...], FabricRun] = {}
 
 
 @dataclass(frozen=True)
@@ -38,8 +34,50 @@ class FixedBeside:
     standing: FixedCircuits
 
 
+def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
+    """Run a job on TopologyFinder's circuits (``static``), or on those searched for its task graph (``static_graph``).
+
+    They do not know the delay, so that one run serves every cluster that differs in nothing else.
+
+    Raises
+    ------
+    InputError, Stopped
+        As :func:`~topox_core.fabrics.static.run_static`.
+    """
+    if name == "static_graph" and "static" not in job.runs:
+        with suppress(InputError):  # a search may connect those whom TopologyFinder does not
+            job = replace(job, runs={**job.runs, "static": fixed_run("static", job, stop)})
+    case = Case(name, job)
+    run_lowered = {"static": run_static, "static_graph": run_static_graph}[name]
+    settings, options, started = job.settings, job.options, job.runs.get("static")
+    key = (
+        *(name, job.task_graph.digest, job.cluster.changed(reconfiguration_ms=0.0).digest),
+        *(settings.lowering, settings.free, settings.exclusive_devices, settings.seed),
+        *(options.topology_variant, options.layout_by, options.layout_steps),
+        started and name != "static" and (started.execution.graph.digest, started.iteration_ms),
+    )
+    run = _kept.get(key) if options.layout is None else None
+    if run is None:
+        run = fastest_run(case, lambda order: run_lowered(order, stop))
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        if options.layout is None:  # arrays, which a key would not tell apart
+            _kept[key] = run
+    return replace(run, execution=replace(run.execution, cluster=job.cluster))
+
+
+def beside_fixed(job: JobRequest, stop: Stop) -> JobRequest:
+    """Return the job with both kinds of fixed circuits among its runs, as far as they may be kept and can run."""
+    if may_stay_fixed(job.settings):
+        for name in FIXED:
+            if name not in job.runs:
+                with suppress(InputError):  # two servers that talk are not connected
+                    job = replace(job, runs={**job.runs, name: fixed_run(name, job, stop)})
+    return job
+
+
 def fixed_beside(order: FabricRequest, stop: Stop) -> FixedBeside | None:
-    """Return the iteration on circuits that never change; None where the settings or the graph rule it out.
+    """Return the shorter iteration on circuits that never change; None where the settings or the graph rule it out.
 
     Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
     do not hold for them: theirs lets a server send and receive on all its ports at once.
@@ -48,10 +86,8 @@ def fixed_beside(order: FabricRequest, stop: Stop) -> FixedBeside | None:
     if not may_stay_fixed(settings):
         return None
     try:
-        fixed = order.runs.get("static") or run_static(order, stop)
-        searched = order.runs.get("static_graph")
-        if searched is not None and searched.iteration_ms < fixed.iteration_ms:
-            fixed = searched
+        known = [order.runs[name] for name in FIXED if name in order.runs]
+        fixed = min(known or [run_static(order, stop)], key=lambda run: run.iteration_ms)
         layout, cluster = fixed.execution.layout, order.cluster
         room = cluster.switches * cluster.ports_per_switch
         if layout is not None and layout.circuits.sum() > room:
@@ -120,7 +156,7 @@ def _settings_of(result: Result, fixed: FabricRun) -> Settings:
 
 def stays_fixed(result: Result, fixed: FabricRun) -> str:
     """Return why the circuits stay fixed, and which those are, in words."""
-    which = SEARCHED_BESIDE if fixed.fabric == "static_graph" else TOPOLOGYFINDERS
+    which = f"They are {FIXED[fixed.fabric].name}."
     if result.alternative is None or _only_fixed(result.settings):
         return f"The circuits stay fixed, as asked. {which}"
     return (

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 # Of a first answer: layouts tried, and what simulating them may take, in paths looked at on links.
-FIRST_STEPS, FIRST_WORK = 20_000, 8_000_000
+FIRST_STEPS, FIRST_WORK = 20_000, 1_000_000
 # So many draws of layouts that were looked at before count as one that is tried.
 DRAWS = 10
 

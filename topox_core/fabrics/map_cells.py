@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_freely
@@ -31,12 +30,6 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
     outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
     runs: dict[str, FabricRun] = {}
-    if paying and "scheduled" in job.fabrics:
-        for name in ("static", "static_graph"):
-            if name != "static" and name not in job.fabrics:
-                continue
-            if (fixed := _fixed(job, cell.value, name)) is not None:
-                runs[name] = fixed
     for name in job.fabrics:
         if (name in PAYS_DELAY) != paying:
             continue
@@ -48,17 +41,6 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
         outcomes[name] = _outcome(run)
     plan = PassedPlan.of(runs["scheduled"]) if "scheduled" in runs else None
     return CellResult(outcomes, failed, plan)
-
-
-@lru_cache(maxsize=8)
-def _fixed(job: MapJob, value: float, name: str) -> FabricRun | None:
-    """Return fixed circuits of either kind, which do not depend on the delay and are among the plans at every one."""
-    if job.settings.on_slots:
-        return None
-    try:
-        return run_freely(name, _request(job, value, None))
-    except InputError:
-        return None
 
 
 def _outcome(run: FabricRun) -> MapOutcome:

@@ -32,6 +32,9 @@ Pair = tuple[int, int]
 MOST_EVENED, MOST_WORK = 32, 400_000
 # Lines of a phase's matrix: beyond, pairs are coloured one after the other, the longest first.
 MOST_LINES = 128
+# Iterations kept: a plan asks for those of each way of lowering two or three times (moe: 4 of 7 s).
+MOST_KEPT = 6
+_kept: dict[Hashable, Profile] = {}
 
 
 def run_phased(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -125,8 +128,15 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     ports of a transfer take it by (phase, configuration). The iteration is the shorter of two: a
     configuration that is divided keeps the first transfers of each pair, or the longest that fit.
     """
-    ways = (_phased(profile, exclusive_devices, by_length) for by_length in (False, True))
-    return min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
+    graph = profile.graph
+    key = (graph.digest, graph.lowering, profile.cluster.digest, exclusive_devices)
+    if key not in _kept:
+        ways = (_phased(profile, exclusive_devices, by_length) for by_length in (False, True))
+        best = min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        _kept[key] = best
+    return _kept[key]
 
 
 def _phased(profile: Profile, exclusive_devices: bool, by_length: bool) -> Profile:

@@ -9,11 +9,10 @@ from functools import cached_property, partial
 from itertools import islice
 
 from topox_core.compiled import working_s
-from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.circuits import run_provisioned
-from topox_core.fabrics.fixed_beside import fixed_beside, may_stay_fixed, stays_fixed, with_fixed
+from topox_core.fabrics.fixed_beside import beside_fixed, fixed_beside, stays_fixed, with_fixed
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import (
     MAX_NODES,
@@ -25,13 +24,10 @@ from topox_core.fabrics.free_choices import (
 from topox_core.fabrics.in_collective import run_in_collective
 from topox_core.fabrics.phases import phased, run_phased
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
-from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import Lowering
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
@@ -144,19 +140,16 @@ def schedule(
     :func:`topox_core.schedule.solve.solve`.
     """
     began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
-    if settings.free:
+    if settings.free and settings.engine == "list":
         check_fits(graph, cluster)
-        job = JobRequest(graph, cluster, settings)
-        if settings.engine == "list":
-            planned = freely_scheduled(job, stop).result
-            assert planned is not None
-            if on_point is not None:
-                for point in planned.trace:
-                    on_point(point)
-            return planned
-        settings = replace(settings, lowering=_lowering(job, stop))
-    order = _request(graph, cluster, settings)
-    fixed = fixed_beside(order, stop)
+        planned = freely_scheduled(JobRequest(graph, cluster, settings), stop).result
+        assert planned is not None
+        if on_point is not None:
+            for point in planned.trace:
+                on_point(point)
+        return planned
+    order = _order(graph, cluster, settings, stop)
+    fixed, settings = fixed_beside(order, stop), order.settings
     if settings.engine != "list":  # the limit is for all of it
         left_s = max(0.0, asked_s - (working_s() - began_working))
         settings = replace(settings, time_limit_s=left_s)
@@ -176,12 +169,8 @@ def schedule(
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     """Return an exact solve in the background that starts as :func:`schedule` does, its time limit counted alike."""
     began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
-    if settings.free:
-        check_fits(graph, cluster)
-        lowering = _lowering(JobRequest(graph, cluster, settings), never)
-        settings = replace(settings, lowering=lowering)
-    order = _request(graph, cluster, settings)
-    fixed = fixed_beside(order, never)
+    order = _order(graph, cluster, settings, never)
+    fixed, settings = fixed_beside(order, never), order.settings
     worked_s, waited_s = working_s() - began_working, time.monotonic() - began
     settings = replace(settings, time_limit_s=max(0.0, asked_s - worked_s))
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
@@ -210,12 +199,12 @@ def freely_scheduled(job: JobRequest, stop: Stop) -> FabricRun:
     InputError, Stopped
         As :func:`run_scheduled`.
     """
-    case = _beside_fixed(job, stop)
+    case = Case("scheduled", beside_fixed(job, stop))
     best = fastest_run(case, *_runs(stop), quick_ms)
     for rival in _rivals(case, stop):
         if best.iteration_ms > rival.iteration_ms * (1 + 1e-9) and rival.chosen is not None:
             # A plan for what the rival chose has what the rival does among its candidates.
-            other = run_scheduled(job.lowered(rival.chosen.lowering), stop)
+            other = run_scheduled(case.job.lowered(rival.chosen.lowering), stop)
             if other.iteration_ms < best.iteration_ms * (1 - 1e-9):
                 best = replace(other, chosen=rival.chosen)
     return best
@@ -231,31 +220,19 @@ def _rivals(case: Case, stop: Stop) -> Iterator[FabricRun]:
         yield case.job.runs.get(name) or fastest_run(Case(name, case.job), partial(run, stop=stop))
 
 
-def _lowering(job: JobRequest, stop: Stop) -> Lowering:
-    """Return the lowering that an engine plans for, chosen among what the settings leave free."""
-    return planned_lowering(_beside_fixed(job, stop), *_runs(stop), quick_ms)
-
-
-def _beside_fixed(job: JobRequest, stop: Stop) -> Case:
-    """Return what the choice depends on, with fixed circuits that have made theirs where they may be kept."""
-    case = Case("scheduled", job)
-    if case.free and "static" not in job.runs and may_stay_fixed(job.settings):
-        try:
-            fixed = fastest_run(Case("static", job), partial(run_static, stop=stop))
-            case = replace(case, job=replace(job, runs={**job.runs, "static": fixed}))
-        except InputError:
-            pass  # two servers that talk are not connected: only switching serves them
-    return case
-
-
 def _runs(stop: Stop) -> tuple[RunLowered, RunLowered]:
     """Return what plans a lowered job, and what only keeps the order in which its transfers became ready."""
     return partial(run_scheduled, stop=stop), partial(run_provisioned, stop=stop)
 
 
-def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:
+def _order(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -> FabricRequest:
+    """Return what an engine plans, lowered by a choice among what is free, with fixed circuits beside it."""
     check_fits(graph, cluster)
-    return FabricRequest(lower(graph, settings.lowering), cluster, settings)
+    job = beside_fixed(JobRequest(graph, cluster, settings), stop)
+    lowering = settings.lowering
+    if settings.free:
+        lowering = planned_lowering(Case("scheduled", job), *_runs(stop), quick_ms)
+    return job.lowered(lowering)
 
 
 @dataclass(frozen=True)

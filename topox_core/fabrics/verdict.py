@@ -45,16 +45,15 @@ RIVALS: Mapping[str, str] = {
 }
 LAID_BY = {"static": "TopologyFinder", "static_graph": "search over the task graph"}
 BY_A_PLAN = "a plan that changes none"
-# Between these delays the ends are looked for, to a twentieth of the delay.
-LEAST_MS, MOST_MS, NEAR = 1e-3, 1e4, 1.05
-FIRST_STEP = (
-    1.15  # of the bound in a first answer; with loads asked first moe takes 8.8 s, not 12.6
-)
+# Between these delays the ends are looked for, to a twentieth of the delay. A first answer does not
+# look between ends that are as near as WIDE.
+LEAST_MS, MOST_MS, NEAR, WIDE = 1e-3, 1e4, 1.05, 1.5
 # Where the first plan is made: the verdict does not depend on the delay of the cluster.
 FIRST_MS = 1.0
 # Delays at which a plan is made. The first answer makes few where each takes long.
 PLANS: Mapping[Effort, int] = {"list": 4, "search": 24, "prove": 24}
 LARGE_TASKS, LARGE_PLANS = 2_000, 2
+SMALL_TASKS = 200
 # Delays at which exact engines plan and bound, sharing the time limit.
 SOLVES = 6
 
@@ -143,8 +142,8 @@ def verdict(
         How collectives are lowered and what is free; circuits are always those that change on
         continuous time.
     effort
-        ``list``: a few plans by rules; ``search``: as many as the bracket needs; ``prove``: exact
-        engines besides, within the time limit of the settings.
+        ``list``: a few plans by rules; ``search``: as many as the bracket needs, and ancestors counted;
+        ``prove``: exact engines besides, within the time limit of the settings.
     catalogue
         Prices; the price set with a figure for every speed, if None.
     stop
@@ -268,7 +267,7 @@ class _Search:
             if not again:
                 high = min(high, self.failed_ms.get(name, high))
             low = max(pays, LEAST_MS)
-            if high > low * NEAR:
+            if high > low * (WIDE if self.effort == "list" else NEAR):
                 open_ms[high / low] = (low * high) ** 0.5
         return open_ms[max(open_ms)] if open_ms else None
 
@@ -391,10 +390,9 @@ class _Bounds:
 
     def __init__(self, job: JobRequest, effort: Effort) -> None:
         self.job = job
-        # A first answer counts as many ancestors as take no longer than a plan does.
-        tasks = len(job.task_graph.tasks)
-        self.near = None if effort != "list" else 50 if tasks <= LARGE_TASKS else 0
-        self.step = NEAR if effort != "list" else FIRST_STEP
+        # Of many tasks ancestors take seconds and hardly say more than chains do (moe: 3 s for 1 %).
+        small = len(job.task_graph.tasks) <= SMALL_TASKS
+        self.near = 0 if effort == "list" and not small else None
         self.graphs: dict[Lowering, TransferGraph] = {}
         self.known: dict[Lowering, list[tuple[float, float]]] = {}
         self.use(job.settings.lowering)
@@ -430,7 +428,7 @@ class _Bounds:
             if delay_ms == MOST_MS and not self._reaches(MOST_MS, target_ms, near):
                 continue
             low, high = max(LEAST_MS, low_ms or 0.0), delay_ms
-            while high > low * (NEAR if near == 0 else self.step):
+            while high > low * NEAR:
                 between = (low * high) ** 0.5
                 if self._reaches(between, target_ms, near):
                     high = between

@@ -16,7 +16,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import chain_heads_and_tails, circuit_bound
 from topox_core.schedule.bounds.set_up_bounds import (
     near_of,
     set_up_bound,
@@ -75,6 +75,11 @@ def _floor_ticks(duration_ms: FloatArray, ticks_per_ms: float) -> Int:
     return np.where(whole, nearest, np.floor(ticks)).astype(np.int64)
 
 
+def _below(ticks: FloatArray) -> Int:
+    """Return whole ticks that are no more than a sum of fractions is, whatever its last digits."""
+    return np.floor(ticks * (1 - 1e-12)).astype(np.int64)
+
+
 def continuous_bound(
     graph: TransferGraph, cluster: Cluster, settings: Settings, near: int | None = None
 ) -> Bound:
@@ -100,7 +105,9 @@ def continuous_bound(
     bound = best_bound(problem, dark)
     if near != 0:
         near = near_of(problem, NEAR) if near is None else near
-        head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark)
+        by_chains = chain_heads_and_tails(graph, cluster, durations_ms(graph, cluster))
+        head, tail = (_below(one * (ticks_per_ms / tick)) for one in by_chains)
+        head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
         bound = set_up_bound(problem, head, tail, bound.ticks, dark) or bound
     raised_ms = bound.ticks * tick / ticks_per_ms
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best

@@ -119,25 +119,9 @@ def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: 
     key = _key(resolved, case, values, case.fabric, ())
     if key in _runs:
         return _runs[key]
-    if case.fabric == "scheduled" and not case.request.settings.on_slots:
-        case = _with_fixed(resolved, case, values, stop)
     run = run_of_point(case, stop)
     _keep(key, run)
     return run
-
-
-def _with_fixed(resolved: Resolved, case: FabricCase, values: Values, stop: Stop) -> FabricCase:
-    """Return the case with fixed circuits run beside, which are among the plans at every delay."""
-    key = _key(resolved, case, values, "static", ("cluster.reconfiguration_ms",))
-    if key not in _runs:
-        try:
-            _keep(key, run_freely("static", case.request, stop))
-        except InputError:
-            return case
-    fixed = _runs[key]
-    execution = replace(fixed.execution, cluster=case.request.cluster)
-    runs = {"static": replace(fixed, execution=execution)}
-    return replace(case, request=replace(case.request, runs=runs))
 
 
 def _keep(key: tuple[object, ...], run: FabricRun) -> None:

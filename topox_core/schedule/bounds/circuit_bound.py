@@ -11,7 +11,7 @@ from topox_core.model.durations import durations_ms
 from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.bounds.unrounded import THRESHOLDS, Bound, Loads, device_loads, lower_bound
-from topox_core.schedule.kernels.chains import Ends, chain_heads
+from topox_core.schedule.kernels.chains import Ends, Times, chain_heads, latest_side
 from topox_core.schedule.kernels.largest_load import largest_load
 from topox_core.text.numbers import short
 
@@ -96,6 +96,13 @@ def _with_set_ups(
                 load_ms - saved,
                 f"{load.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
             )
+    circuit = _circuit_of(graph, cluster)
+    for load in sides:
+        which, end_ms = latest_side(
+            load.ptr, load.node, circuit[load.node], Times(head, length, tail), ports, delay
+        )
+        if which >= 0 and end_ms > best.ms * (1 + 1e-12):
+            best = Bound(end_ms, f"circuits that follow each other at {load.name(which)}")
     return best
 
 
@@ -106,19 +113,20 @@ def chain_heads_and_tails(
     succ_ptr, succ_idx = graph.successors
     order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
     carried = (graph.kind == TRANSFER) & (length > 0)
-    source, peer = graph.source.astype(np.int64), graph.destination.astype(np.int64)
+    source, peer = graph.source.astype(np.int32), graph.destination.astype(np.int32)
     apart = 0 if cluster.duplex == "half" else cluster.servers
     side = np.where(carried, np.stack([source, peer + apart]), -1)
-    # A circuit the other way is another circuit.
-    code = np.where(carried, source * cluster.servers + peer, -1)
-    known, circuit = np.unique(code, return_inverse=True)
-    circuits = np.stack([circuit, circuit]).astype(np.int32)
-    ends = Ends(side.astype(np.int32), circuits, len(known))
+    ends = Ends(side.astype(np.int32), _circuit_of(graph, cluster))
     ports, delay = cluster.ports_per_server, cluster.reconfiguration_ms
     head, tail = np.zeros(len(graph)), np.zeros(len(graph))
     chain_heads(head, order, graph.pred_ptr, graph.pred_idx, length, ends, ports, delay)
     chain_heads(tail, order[::-1].copy(), succ_ptr, succ_idx, length, ends, ports, delay)
     return head, tail
+
+
+def _circuit_of(graph: TransferGraph, cluster: Cluster) -> IntArray:
+    """Return the circuit that each transfer needs; one the other way is another circuit."""
+    return graph.source.astype(np.int32) * cluster.servers + graph.destination.astype(np.int32)
 
 
 def _first_of_pair(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> NDArray[np.bool_]:
