@@ -274,11 +274,6 @@ class Simulation:
         return np.where(self.state.active > 0, self.state.rate, 0.0)
 
     @property
-    def path_flows(self) -> IntArray:
-        """Transfers (or parts of them) under way on each path."""
-        return self.state.active.copy()
-
-    @property
     def over(self) -> bool:
         """Whether every task has ended."""
         return int(self.state.counts[ENDED]) == len(self.plan.kind)

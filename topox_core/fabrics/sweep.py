@@ -17,7 +17,6 @@ from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
 from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.winner import MapOutcome, Winner, winner
-from topox_core.io.ranges import geometric
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -34,24 +33,6 @@ DEGREES = (1, 2, 3, 4, 6, 8)
 MAX_GBPS = 1e6
 
 By = Literal["port_gbps", "degree"]
-
-
-def log_range(low: float, high: float, points: int, field_name: str = "range") -> tuple[float, ...]:
-    """Return ``points`` values from ``low`` to ``high``, evenly spaced on a logarithmic scale.
-
-    Raises
-    ------
-    InputError
-        If the range is empty, not above 0, or has more than :data:`MAX_POINTS` points.
-    """
-    if not (math.isfinite(low) and math.isfinite(high) and 0 < low <= high):
-        raise _wrong(
-            f"must run from a number above 0 to one no smaller (got {low:g} to {high:g})",
-            field=field_name,
-        )
-    if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= MAX_POINTS:
-        raise _wrong(f"must have 1 to {MAX_POINTS:,} points (got {points!r})", field=field_name)
-    return geometric(low, high, points)
 
 
 @dataclass(frozen=True)
@@ -339,10 +320,6 @@ class Sweep:
             name: part.failed[name] for name in FABRICS for part in parts if name in part.failed
         }
         return Point(value, delay_ms, outcomes, failed)
-
-    def cluster_at(self, value: float, delay_ms: float) -> Cluster:
-        """Return the cluster of a point."""
-        return at_point(self.cluster, self.axes.by, value, delay_ms)
 
 
 def at_point(cluster: Cluster, by: By, value: float, delay_ms: float) -> Cluster:

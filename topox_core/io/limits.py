@@ -80,8 +80,6 @@ MAX_KEPT_OBJECTS = 500_000
 CHAKRA = Limits(200 * MB, MAX_TASKS)
 # JSON that is read as a whole: an execution trace, a host trace, groups.
 WHOLE_JSON = Limits(24 * MB, MAX_TASKS)
-# Of recordings a limit counts what is unpacked, which may be more than what the browser takes of any file.
-UNPACKED = (RECORDING, RECORDING_IN_BROWSER, CHAKRA)
 TEXT_WORKLOAD = Limits(20 * MB, 200_000)
 NETWORK = Limits(1 * MB, 64)
 # A matrix of demands: rows, and as many columns.

@@ -16,7 +16,6 @@ from topox_core.io.errors import unknown
 FORMAT, VERSION = "topox-lab", 1
 STAGES = ("play", "predict", "work", "reveal", "explain")
 LETTER_OF = {"predict": "P", "work": "W", "explain": "E"}
-TYPES = ("number", "choice", "multi", "order", "matrix", "schedule", "grouping", "text")
 # Of the points of a worked answer, by attempt.
 SHARES = (1.0, 0.7, 0.4)
 # Tried until it is good: every attempt counts in full, the best one is taken.

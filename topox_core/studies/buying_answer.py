@@ -37,14 +37,19 @@ class Verdict:
     possible: Row | None = None
 
     @property
-    def offer(self) -> Row | None:
-        """The switch on offer that costs least."""
-        return next(iter(self.offers), None)
+    def offer(self) -> Row:
+        """The switch on offer that costs least, where there is one."""
+        return self.offers[0]
 
     @property
-    def rival(self) -> Row | None:
-        """The network without one that costs least."""
-        return next(iter(self.rivals), None)
+    def rival(self) -> Row:
+        """The network without one that costs least, where there is one."""
+        return self.rivals[0]
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is an offer, and a rival."""
+        return bool(self.offers and self.rivals)
 
     @property
     def wins(self) -> bool:

@@ -274,7 +274,7 @@ def _rounds(
     found = verdict(question, rows)
     answer = replace(answer, rows=rows, verdict=found)
     tell(answer)
-    if found is None or found.offer is None or found.rival is None:
+    if found is None or not found.compared:
         return
     choice, rival = found.offer.choice, found.rival
     offer = offer_of(question.offers, choice.key)
@@ -315,6 +315,6 @@ def _rounds(
 def base_lead(answer: Answer) -> float:
     """Return the lead that the tornado swings round."""
     found = answer.verdict
-    if found is None or found.offer is None or found.rival is None:
+    if found is None or not found.compared:
         return 0.0
     return lead(answer.question, found.offer, found.rival)

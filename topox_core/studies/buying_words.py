@@ -65,8 +65,6 @@ def port_price(question: Question, choice: Choice) -> str:
 
 
 def _won(question: Question, found: Verdict) -> str:
-    assert found.offer is not None
-    assert found.rival is not None
     mine, theirs = _times(found.offer, found.rival)
     rivals = _within(found.rivals, found.offer.choice)
     words = f"buy **{_either(found.offers)}**: "
@@ -86,8 +84,6 @@ def _won(question: Question, found: Verdict) -> str:
 
 
 def _lost(question: Question, found: Verdict) -> str:
-    assert found.offer is not None
-    assert found.rival is not None
     mine, theirs = _times(found.offer, found.rival)
     what, more = {
         "dollars": ("an iteration costs", "more"),
@@ -134,7 +130,6 @@ def _ranges(question: Question, found: Verdict) -> str:
     best = found.possible
     if found.wins or best is None:
         return "Within the ranges of its delay, price and power that **could turn**."
-    assert found.rival is not None
     gain = percent(lead(question, best, found.rival))
     return f"That **could turn**: at the best end of all its ranges {best.choice.title} would save {gain}."
 
@@ -167,7 +162,7 @@ def _within(rows: Sequence[Row], beside: Choice) -> str:
 def questions_turned(answer: Answer) -> Lines:
     """Return the questions turned round with their answers."""
     turned, found = answer.turned, answer.verdict
-    if turned is None or found is None or found.offer is None or found.rival is None:
+    if turned is None or found is None or not found.compared:
         return ()
     choice, rival = found.offer.choice, _within((found.rival,), found.offer.choice)
     lines = []
@@ -219,7 +214,7 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
         low, high = ends.get("low", row), ends.get("high", row)
         gain = (
             lead(question, row, found.rival)
-            if found is not None and found.rival is not None and row.known
+            if found is not None and found.rivals and row.known
             else None
         )
         rows.append(
@@ -304,7 +299,7 @@ def as_record(answer: Answer) -> dict[str, Any]:
         "left_out": list(unfit_words(answer.question.unfits)),
         "caveats": list(caveats(answer.question)),
     }
-    if found is not None and found.offer is not None and found.rival is not None:
+    if found is not None and found.compared:
         record |= {
             "buy": found.best[0].choice.key,
             "ports": found.best[0].choice.degree,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.studies.design import Point
-from topox_core.studies.keys import SEED, Value
+from topox_core.studies.keys import Value
 from topox_core.studies.measures import MEASURES
 from topox_core.studies.pareto import front_of
 from topox_core.studies.study_run import PointRow, StudyResult
@@ -209,9 +209,3 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
         tuple(steps),
         whole.missing,
     )
-
-
-def free_axes(result: StudyResult, used: Iterable[str]) -> tuple[str, ...]:
-    """Return the keys of the axes that need a value of their own: neither used, nor averaged over as the seed is."""
-    taken = {*used, SEED}
-    return tuple(key for key in keys_of(result) if key not in taken)

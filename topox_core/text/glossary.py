@@ -74,11 +74,6 @@ def entry_of(name: str) -> Entry:
     return _by_id()[name]
 
 
-def is_entry(name: str) -> bool:
-    """Whether an id is one of the glossary."""
-    return name in _by_id()
-
-
 def occurrences(text: str) -> Iterator[Occurrence]:
     """Yield where a text uses terms, from its beginning; where several begin together, the longest.
 
@@ -95,14 +90,6 @@ def occurrences(text: str) -> Iterator[Occurrence]:
                 if entry is not None:
                     yield Occurrence(found.start(), after, entry)
                 break
-
-
-def first_occurrences(text: str) -> tuple[Occurrence, ...]:
-    """Return the first occurrence of each term in a text."""
-    first: dict[str, Occurrence] = {}
-    for one in occurrences(text):
-        first.setdefault(one.entry.id, one)
-    return tuple(first.values())
 
 
 @lru_cache(maxsize=1024)

@@ -14,8 +14,6 @@ from topox_core.traces.waits import SAME, Waits
 
 # After which activity of the lane, and when.
 Cut = tuple[int, float]
-# More work than this share in several streams at once is worth a word.
-OVERLAP_WORTH_A_WORD = 0.1
 
 
 @dataclass(frozen=True)

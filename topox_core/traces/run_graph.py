@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from topox_core.errors import InputError
 from topox_core.model.durations import transfer_ms
 
-SEGMENT = "segment"
-
 
 @dataclass
 class Node:

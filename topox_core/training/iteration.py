@@ -61,11 +61,6 @@ class Iteration:
         return ends.index(max(ends))
 
     @property
-    def pipeline_ms(self) -> float:
-        """When the last rank of all is through its passes."""
-        return max(self.walked.end_ms)
-
-    @property
     def computed_ms(self) -> float:
         """When the last gradients are there."""
         return self.walked.end_ms[self.last_rank] + self.exposed_ms[self.last_rank]

@@ -34,7 +34,7 @@ def questions(answer: Answer) -> None:
 def hangs_on(answer: Answer, theme: Theme) -> None:
     """Draw how far the lead of the best switch swings with each figure."""
     found = answer.verdict
-    if not answer.swings or found is None or found.offer is None or found.rival is None:
+    if not answer.swings or found is None or not found.compared:
         return
     base = base_lead(answer)
     rival = found.rival.choice.name
