@@ -10,7 +10,6 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.durations import durations_ms
-from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.best_bound import Bound as TickBound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.circuits.assignment import Booking
@@ -188,19 +187,3 @@ class FineClockSolve:
         cluster = self._fine.cluster.changed(reconfiguration_ms=float(problem.dark_ticks or 0))
         start = replay(replace(self._fine, graph=in_ticks), plan, cluster).start_ms
         return Solution(start.astype(np.int64), ports_of(problem, booking))
-
-
-def solve_on_fine_clock(
-    prepared: Prepared, known: Replay, limits: Limits, stop: Stop = never
-) -> FineClockSolve:
-    """Return an exact solve on continuous time once it has ended, or was told to; from a known iteration."""
-    solve = FineClockSolve(prepared, known, limits)
-    try:
-        while solve.running:
-            solve.poll()
-            if stop():
-                solve.cancel()
-            time.sleep(0.02)
-    finally:
-        solve.close()
-    return solve

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.winner import ties
 from topox_core.studies.design import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.measures import MEASURES
@@ -159,9 +159,9 @@ def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
         if set(values) != fabrics:
             continue
         complete += 1
-        known = sorted((v, str(f)) for f, v in values.items() if v is not None)
-        if known and (len(known) == 1 or known[1][0] > known[0][0] * (1 + EQUAL)):
-            counts[known[0][1]] += 1
+        first = ties({str(f): v for f, v in values.items() if v is not None})
+        if len(first) == 1:
+            counts[first[0]] += 1
     return Wins(complete, counts)
 
 

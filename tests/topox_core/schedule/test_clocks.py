@@ -1,5 +1,6 @@
 """Slots, continuous time and a clock so fine that slots mean nothing: what holds between their schedules and bounds."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,7 @@ from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.fine_clock import continuous_bound, exact_ticks_per_ms, fine_problem
-from topox_core.schedule.fine_clock_solve import solve_on_fine_clock
+from topox_core.schedule.fine_clock_solve import FineClockSolve
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay
 from topox_core.schedule.settings import Settings
@@ -167,7 +168,11 @@ def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
     prepared = prepare(graph, cluster.changed(reconfiguration_ms=1.0), CONTINUOUS)
     plans = ContinuousPlans.of(prepared)
     plan_on_continuous_time(plans, None, never)
-    solve = solve_on_fine_clock(prepared, plans.best, Limits(60.0, threads=1))
+    solve = FineClockSolve(prepared, plans.best, Limits(60.0, threads=1))
+    while solve.running:
+        solve.poll()
+        time.sleep(0.02)
+    solve.close()
     # Ticks of a microsecond leave it between 62.962 and 62.977 ms.
     assert solve.best.makespan_ms == pytest.approx(62.974183, abs=1e-6)
     assert solve.best.makespan_ms * (1 - 1e-9) <= solve.bound.ms <= solve.best.makespan_ms
