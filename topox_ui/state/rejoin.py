@@ -11,8 +11,9 @@ from topox_ui.state.address import ADDRESS, CAME_BY
 from topox_ui.state.session import Passing, lasting, put_back
 from topox_ui.state.store import ADDRESS_DUE
 
-# A reloaded page may be here before the server has noticed that the old one is gone.
-PATIENCE_S = 1.0
+# A reloaded page may be here before the server has noticed that the old one is gone: on a busy
+# machine seconds before, and whoever is refused has lost their files.
+PATIENCE_S = 5.0
 KEY = "tab_id"
 _REFUSED = Passing[str]("claim_refused")
 _SCRIPT = """
