@@ -30,8 +30,8 @@ from topox_ui.state.prices import Prices, cluster_catalogue
 from topox_ui.state.session import Passing
 from topox_ui.state.store import link_query, state_of
 
-# What of a link is no part of what a run shows: how pages look, and what they list.
-_NOT_OF_RUNS = re.compile(r"runs\.|keep\.|study\.|buy\.|large$")
+# What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
+_NOT_OF_RUNS = re.compile(r"buy\.|large$")
 MOST_SEEN = 500
 
 

@@ -19,10 +19,10 @@ from topox_core.text.numbers import time
 from topox_ui.answers.case import Case
 from topox_ui.answers.solving import PROOF, joined, keep, listed
 from topox_ui.runs.owner import run_owner
-from topox_ui.state.address import ADDRESS
+from topox_ui.state.address import follow_address
 from topox_ui.state.notices import notify
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import ADDRESS_DUE, link_query
+from topox_ui.state.store import link_query
 
 CHECKED_HERE = (
     "Opened from a file: this page has checked the schedule. That no schedule is shorter than the lower bound was "
@@ -101,8 +101,7 @@ def _uploaded() -> None:
         return
     _OPENED.set(Linked(file.name, digest, record))
     if link:  # a page reads the address when it begins
-        ADDRESS.pop()
-        ADDRESS_DUE.pop()
+        follow_address()
         own = {key: text for key, text in link.items() if not key.startswith("embed")}
         st.query_params.from_dict(own)  # Streamlit keeps those words for itself
 

@@ -49,9 +49,10 @@ def look_on(lab: Lab, answers: Answers, at: int) -> None:
         title, query = found
         # What was chosen on that page before would make it another question.
         own = f"{title.lower()}."
-        others = {key: text for key, text in link_query().items() if not key.startswith(own)}
+        page = page_of(title)
+        others = {k: text for k, text in link_query(page.carried).items() if not k.startswith(own)}
         st.page_link(
-            page_of(title).path,
+            page.path,
             label=say(f"look_on.{title}"),
             icon=":material/open_in_new:",
             query_params=others | {f"{own}{name}": text for name, text in query.items()},

@@ -9,9 +9,10 @@ from topox_core.labs.tour import IN_TURNS, SCREENS, TOGETHER, Screen, live_line,
 from topox_core.text.numbers import time
 from topox_ui.learn.figures import draw
 from topox_ui.learn.state import LearnState
+from topox_ui.shell.links import sample_link
 from topox_ui.shell.page import button, chart_title, headline, page_link, quiet, write_html
-from topox_ui.shell.pages import PAGES, page_of
-from topox_ui.state.store import choose, link_query, state_of
+from topox_ui.shell.pages import PAGES
+from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import slide
 
 SAMPLE = "moe"
@@ -93,7 +94,6 @@ def _ways_on() -> None:
     """Lead from the last screen to the first lab, to a sample, to the reader's own job."""
     if any(page.title == "Labs" for page in PAGES):
         page_link("Labs", "Try the first lab", **{"lab.id": "six-tasks", "lab.seed": "1"})
-    sample = {**link_query(), "sample": SAMPLE}
     with st.container(key="see", width="content"):
-        st.page_link(page_of("Schedule").path, label="**Open a sample**", query_params=sample)
+        sample_link(SAMPLE, "**Open a sample**")
     page_link("Home", "Bring your own job", way="files")

@@ -28,6 +28,7 @@ from topox_ui.runs.limits import server_limits
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, quiet
 from topox_ui.shell.pages import page_of
+from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario
@@ -60,6 +61,7 @@ def leave_where_asked(library: RunLibrary) -> None:
     except (InputError, KeyError) as error:
         notify("error", str(error))
         return
+    follow_address()
     st.switch_page(page_of(title).path, query_params=query)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -32,7 +32,7 @@ from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
-from topox_ui.runs.limits import server_limits
+from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.page import button
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify
@@ -212,16 +212,18 @@ def graph_kept_here() -> str:
 def link_menu(
     kept_here: str = "", more: str = "", besides: Callable[[], None] | None = None
 ) -> None:
-    """Show the address that restores every choice of this session, or say why there is none; then what is besides."""
+    """Show the address that opens this page as it is, or say why there is none; then what is besides."""
     with st.popover("Link", icon=":material/link:"):
         if kept_here:
             st.caption(kept_here)
         else:
             query, base = link_query(), (st.context.url or "").split("?")[0]
             st.caption(
-                f"Opens this very state: what is loaded and every choice that was made.{more}"
+                f"Opens this page as it is: the job, its what-ifs and what counts here.{more}"
             )
             st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+            if only_this_machine(urlsplit(base).hostname or ""):
+                st.caption("This address opens only on this machine.")
         if besides is not None:
             besides()
 

@@ -1,22 +1,27 @@
-"""Links to pages: they carry every choice of the session."""
+"""Links to pages: each carries the job, its what-ifs and what counts on its page."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from topox_ui.shell.pages import page_of
+from topox_ui.state.address import follow_address
+from topox_ui.state.loading import scenario
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.store import link_query, states
 
 
 def page_link(title: str, label: str, icon: str | None = None, **query: str) -> None:
-    """Draw a link to a page that carries every choice, and those given."""
-    st.page_link(page_of(title).path, label=label, icon=icon, query_params=link_query() | query)
+    """Draw a link to a page that carries what was chosen for it, and what is given."""
+    page = page_of(title)
+    carried = link_query(page.carried)
+    st.page_link(page.path, label=label, icon=icon, query_params=carried | query)
 
 
 def go_to(title: str, **query: str) -> None:
-    """Leave for a page, with every choice of the session and those given; not within a callback."""
-    st.switch_page(page_of(title).path, query_params=link_query() | query)
+    """Leave for a page, with what was chosen for it and what is given; not within a callback."""
+    page = page_of(title)
+    st.switch_page(page.path, query_params=link_query(page.carried) | query)
 
 
 def to_samples() -> None:
@@ -26,10 +31,13 @@ def to_samples() -> None:
 
 def sample_link(name: str, label: str) -> None:
     """Draw a link to the schedule of a sample: it takes nothing along that belongs to the graph in view."""
-    choices = [
-        state.to_query()
-        for state in states().values()
-        if not (state.of_graph or isinstance(state, Scenario))
-    ]
-    query = {key: text for one in choices for key, text in one.items()}
-    st.page_link(page_of("Schedule").path, label=label, query_params=query | {"sample": name})
+    page = page_of("Schedule")
+    kept = {
+        key: one for key, one in states().items() if not (one.of_graph or isinstance(one, Scenario))
+    }
+    query = link_query(page.carried, kept) | {"sample": name}
+    if scenario().source != "upload":
+        st.page_link(page.path, label=label, query_params=query)
+    elif st.button(label, key=f"open_{name}", type="tertiary"):
+        follow_address()  # a click is an answer: it is not asked again
+        st.switch_page(page.path, query_params=query)

@@ -6,11 +6,13 @@ import streamlit as st
 
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import plural
+from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.door import is_student, shows
 from topox_ui.shell.links import page_link
 from topox_ui.shell.pages import Page, groups
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
+from topox_ui.state.scenario import Scenario
 
 
 def menu(page: Page) -> None:
@@ -61,7 +63,12 @@ def _remark(opened: Loaded) -> str:
 
 def job_name(opened: Loaded) -> str:
     """Return what a job is called, as HTML: a sample by its title, up to the colon."""
-    sample = SAMPLES.get(opened.title) if scenario().source == "sample" else None
-    return as_text(
-        sample.title.partition(":")[0] if sample else opened.graph.name or opened.title, "html"
-    )
+    now = scenario()
+    named = now.source == "sample" and opened.title in SAMPLES
+    return source_name(now) if named else as_text(opened.graph.name or opened.title, "html")
+
+
+def source_name(source: Scenario) -> str:
+    """Return what a sample or a generated workload is called, up to the colon."""
+    known = SAMPLES if source.source == "sample" else WORKLOADS
+    return known[source.name].title.partition(":")[0]

@@ -15,12 +15,12 @@ from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.shell.class_door import admit
 from topox_ui.shell.links import page_link
-from topox_ui.shell.menu import menu
+from topox_ui.shell.menu import job_name, menu, source_name
 from topox_ui.shell.page_changes import keep_page_changes
 from topox_ui.shell.pages import models, page_of
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
-from topox_ui.state.address import keep_address, restore
+from topox_ui.state.address import ASKED, follow_address, restore
 from topox_ui.state.generating import GENERATE
 from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import show_notice
@@ -56,10 +56,9 @@ def frame(title: str) -> Theme:
     )
     warmed()
     admit(title)
-    restore(title, models)
+    restore(title, page.carried, models)
     if page.needs_graph and loaded() is None and not AWAITED.there:
         open_first()
-        keep_address()
     large = state_of(Display).large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
@@ -148,12 +147,29 @@ def headline(kicker: str, finding: str) -> None:
         f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
     )
     show_notice()
+    _ask_first()
     if opened_by_itself():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.html(
                 '<p class="by-itself">This is a sample: no job was chosen.</p>', width="content"
             )
             page_link("Home", "Choose another job")
+
+
+def _ask_first() -> None:
+    """Ask whether an address may open what it names in place of the reader's own job."""
+    other, own = ASKED.get(), loaded()
+    if other is None or own is None:
+        return
+    name, kind = source_name(other), "sample" if other.source == "sample" else "generated"
+    with st.container(horizontal=True, vertical_alignment="center", key="asked"):
+        st.html(
+            f'<p class="by-itself" role="status">This address is of <b>{name}</b> ({kind}). '
+            f"You have <b>{job_name(own)}</b> open.</p>",
+            width="content",
+        )
+        button("Keep mine", "keep_own", "check", ADDRESS_DUE.set, True, primary=True)
+        button(f"Open {name}", "open_other", "open_in_new", follow_address)
 
 
 def emphasised(words: str) -> str:

@@ -21,6 +21,8 @@ class Page:
     states
         The models of what can be chosen on it, as ``module.Class`` within ``topox_ui``; imported
         when a link names them, so that no page waits for another one's imports.
+    reads
+        The models of other pages that count on it too.
     prefix
         What its keys begin with in a link.
     needs_graph
@@ -38,27 +40,54 @@ class Page:
     needs_graph: bool = False
     group: str = ""
     listed: bool = True
+    reads: tuple[str, ...] = ()
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """Return the names of the models whose choices its address carries."""
+        names = dict.fromkeys((*EVERYWHERE, *self.states, *self.reads))
+        return tuple(name.rpartition(".")[2] for name in names)
 
 
+EVERYWHERE = ("state.scenario.Scenario", "shell.page.Display")
+CONTEST, PRICES = "answers.state.ContestState", "state.prices.Prices"
 YOUR_JOB, JOBS_RAILS_COST = "Your job", "Jobs, rails, cost"
 RESULTS, LEARN = "Studies and results", "Learning"
 PAGES = (
     Page(
         "app.py",
         "Home",
-        ("state.scenario.Scenario", "shell.page.Display", "home.state.HomeState"),
+        (*EVERYWHERE, "home.state.HomeState"),
+        reads=(PRICES,),
     ),
-    Page("pages/1_Schedule.py", "Schedule", ("schedule.state.ScheduleState",), "", True, YOUR_JOB),
+    Page(
+        "pages/1_Schedule.py",
+        "Schedule",
+        ("schedule.state.ScheduleState",),
+        "",
+        True,
+        YOUR_JOB,
+        reads=(PRICES,),
+    ),
     Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), "", True, YOUR_JOB),
     Page(
         "pages/3_Compare.py",
         "Compare",
-        ("answers.state.ContestState", "compare.state.CompareState", "compare.state.GatingState"),
+        (CONTEST, "compare.state.CompareState", "compare.state.GatingState"),
         "",
         True,
         YOUR_JOB,
+        reads=(PRICES,),
     ),
-    Page("pages/4_Topology.py", "Topology", ("topology.state.TopologyState",), "", True, YOUR_JOB),
+    Page(
+        "pages/4_Topology.py",
+        "Topology",
+        ("topology.state.TopologyState",),
+        "",
+        True,
+        YOUR_JOB,
+        reads=(CONTEST, PRICES),
+    ),
     Page(
         "pages/5_Strategy.py",
         "Strategy",
@@ -74,13 +103,21 @@ PAGES = (
         group=YOUR_JOB,
     ),
     Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",), "jobs.", group=JOBS_RAILS_COST),
-    Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",), "rails.", group=JOBS_RAILS_COST),
+    Page(
+        "pages/7_Rails.py",
+        "Rails",
+        ("rails.state.RailsState",),
+        "rails.",
+        group=JOBS_RAILS_COST,
+        reads=(CONTEST, PRICES),
+    ),
     Page(
         "pages/8_Cost.py",
         "Cost",
-        ("state.prices.Prices", "cost.state.CostState"),
+        (PRICES, "cost.state.CostState"),
         "cost.",
         group=JOBS_RAILS_COST,
+        reads=(CONTEST,),
     ),
     Page(
         "pages/15_Buying.py",
@@ -89,6 +126,7 @@ PAGES = (
         "buy.",
         True,
         JOBS_RAILS_COST,
+        reads=(PRICES,),
     ),
     Page(
         "pages/18_Who_is_right.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import streamlit as st
@@ -10,48 +10,77 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_ui.runs.owner import run_owner
 from topox_ui.state.generating import GENERATE, NotYet
-from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source
+from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source, scenario
 from topox_ui.state.notices import has_error, notify
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import ADDRESS_DUE, link_query, state_of, states
+from topox_ui.state.store import ADDRESS_DUE, CARRIED, link_query, state_of, states
 
 MOST_NAMED = 5
 ADDRESS = Lasting[dict[str, str]]("address")
 # The link that this session began with.
 CAME_BY = Passing[dict[str, str]]("came_by")
 _PAGE = Passing[str]("page")
+# What an address would open in place of the reader's own job: they are asked first.
+ASKED = Passing[Scenario]("asked")
+_AGREED = Passing[bool]("agreed")
 # Which models the keys of a link may belong to: the registry of pages knows.
 Models = Callable[[Iterable[str]], Iterable[type[PageState]]]
 
 
-def restore(page: str, models: Models) -> None:
+def restore(page: str, carried: Collection[str], models: Models) -> None:
     """Bring choices and address in step when a page begins.
 
     A cold link and the browser's Back win over what was there, a choice that was just made wins over
-    both. A menu link that was drawn before the last choice, in a fragment or while the page was still
-    being drawn, is known by its parameters: another page asked for with those of a menu that this
-    page has offered.
+    both. Of these two nothing is taken where it would replace the reader's own job: they are asked
+    first. A menu link that was drawn before the last choice, in a fragment or while the page was
+    still being drawn, is known by its parameters: another page asked for with those of a menu that
+    this page has offered.
+
+    Parameters
+    ----------
+    carried
+        The names of the models whose choices the address of the page carries.
     """
     query = st.query_params.to_dict()
     CAME_BY.get_or(lambda: query)
+    CARRIED.set(carried)
     _take_generated()
+    agreed = _AGREED.pop()
     moved = _PAGE.get() != page
-    outdated = moved and query in MENUS.get_or(list)
+    outdated = moved and query in [link_query(of=menu) for menu in MENUS.get_or(list)]
     if ADDRESS_DUE.pop() or outdated:
         _write()
     elif query != (ADDRESS.get() or {}):
         ADDRESS.set(query)
         AWAITED.pop()
+        ASKED.pop()
+        other = None if agreed else _in_place_of_own(query)
         try:
-            if not read(query, models(query)):
+            if other is not None:
+                ASKED.set(other)
+            elif not read(query, models(query)):
                 _write()
         except NotYet:  # the link is read again when its graph is there
             AWAITED.set(None)
     menus = [] if moved else MENUS.get_or(list)
-    MENUS.set([*menus, link_query()][-20:])
+    MENUS.set([*menus, dict(states())][-20:])
     _PAGE.set(page)
+
+
+def follow_address() -> None:
+    """Take what the address says when a page is drawn next, whatever it opens: the reader has asked for it."""
+    _AGREED.set(True)
+    ADDRESS_DUE.pop()
+    ADDRESS.pop()
+
+
+def _in_place_of_own(query: dict[str, str]) -> Scenario | None:
+    """Return what a link would open in place of the reader's own files, which no address brings back."""
+    named, _ = Scenario.of_query({k: text for k, text in query.items() if Scenario.owns(k)})
+    own = scenario().source == "upload" and loaded() is not None
+    return named if own and named.source != "none" else None
 
 
 def _take_generated() -> None:
@@ -60,14 +89,14 @@ def _take_generated() -> None:
     if not AWAITED.there or owner.run(GENERATE) is not None:
         return
     owner.ended(GENERATE)
-    scenario = AWAITED.pop()
+    awaited = AWAITED.pop()
     if not (owner.results(GENERATE) or owner.refusals(GENERATE)):
         notify("info", "The task graph was not generated; what was loaded stays.")
         ADDRESS_DUE.set(True)
-    elif scenario is not None:
-        open_source(scenario)
+    elif awaited is not None:
+        open_source(awaited)
     else:
-        ADDRESS.pop()
+        follow_address()
 
 
 def keep_address() -> None:
@@ -77,6 +106,7 @@ def keep_address() -> None:
 
 
 def _write() -> None:
+    ASKED.pop()
     query = link_query()
     ADDRESS.set(query)
     if st.query_params.to_dict() != query:
@@ -86,11 +116,15 @@ def _write() -> None:
 def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
     """Take the choices of a link; name in one line those that are none or do not go together, and return False.
 
-    What no link can carry, such as an uploaded file, stays where the link does not replace it.
+    What no link can carry, such as an uploaded file, stays where the link does not replace it, and so
+    do the choices of other pages than that in view, which the link does not name.
     """
     refused = dict.fromkeys(query, "")
+    carried = CARRIED.get_or(tuple)
     for model in models:
         given = {key: text for key, text in query.items() if model.owns(key)}
+        if not given and model.__name__ not in carried:
+            continue
         new, wrong = model.of_query(given)
         old = state_of(model)
         local = old.local()
@@ -129,4 +163,5 @@ def _with_graph(new: Scenario) -> Scenario:
         except InputError as error:
             notify("error", str(error))
             return old
+        states().update({name: type(one)() for name, one in states().items() if one.of_graph})
     return new

@@ -21,7 +21,7 @@ from topox_ui.state.notices import NOTICE, notify
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import put, state_of, states
+from topox_ui.state.store import ADDRESS_DUE, put, state_of, states
 
 # What a page shows that is opened without a job: on it circuits change a thousand times.
 FIRST_SAMPLE = "moe"
@@ -48,8 +48,8 @@ _BY_ITSELF = Lasting[bool]("by_itself")
 _PREVIOUS = Lasting[tuple[Loaded | None, list[PageState]]]("previous")
 # The scenario whose large graph is being generated; None where a link asked for it.
 AWAITED = Lasting[Scenario | None]("awaited")
-# The parameters of the menus that the page in view has offered.
-MENUS = Passing[list[dict[str, str]]]("menus")
+# The choices that the menus which the page in view has offered carry.
+MENUS = Passing[list[dict[str, PageState]]]("menus")
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -155,12 +155,22 @@ def adopt(new: Loaded) -> None:
 
 
 def open_first() -> None:
-    """Open a sample on a page that would be blank without one; the line that is kept for the page stays."""
-    notice = NOTICE.get()
-    open_source(Scenario(source="sample", name=FIRST_SAMPLE))
-    if notice is not None:
-        NOTICE.set(notice)
-    _BY_ITSELF.set(loaded() is not None)
+    """Open a sample on a page that would be blank without one; the line that is kept for the page stays.
+
+    The address does not name what nobody chose: a reload comes here before it finds own files
+    again, and Back would lead to the sample.
+    """
+    new = Scenario(source="sample", name=FIRST_SAMPLE)
+    try:
+        load(new)
+    except InputError as error:
+        if NOTICE.get() is None:
+            notify("error", str(error))
+        return
+    put(new)
+    ADDRESS_DUE.pop()
+    MENUS.set([])
+    _BY_ITSELF.set(True)
 
 
 def opened_by_itself() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from topox_core.errors import InputError
@@ -13,6 +13,8 @@ from topox_ui.state.session import Lasting, Passing
 _STATES = Lasting[dict[str, PageState]]("page_states")
 # A choice was made that the address does not say yet.
 ADDRESS_DUE = Passing[bool]("address_due")
+# The names of the models whose choices the address of the page in view carries.
+CARRIED = Passing[Collection[str]]("carried")
 
 
 def states() -> dict[str, PageState]:
@@ -55,6 +57,15 @@ def choose(model: type[PageState], /, **changes: Any) -> None:
         return
 
 
-def link_query() -> dict[str, str]:
-    """Return every choice of this session as parameters of a link."""
-    return {key: text for state in states().values() for key, text in state.to_query().items()}
+def link_query(
+    carried: Collection[str] | None = None, of: Mapping[str, PageState] | None = None
+) -> dict[str, str]:
+    """Return the choices that a link carries, by default one to the page in view as it is now."""
+    names = CARRIED.get_or(tuple) if carried is None else carried
+    chosen = states() if of is None else of
+    return {
+        key: text
+        for name, state in chosen.items()
+        if name in names
+        for key, text in state.to_query().items()
+    }

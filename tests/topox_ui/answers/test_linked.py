@@ -8,6 +8,7 @@ import pytest
 from tests.topox_ui.conftest import SCHEDULE, address, bring, metric, the_error, unbroken, words
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
+from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.schedule.result_file import to_record
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import linked
@@ -38,8 +39,9 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
     for change, says in WRONG:
         bring(at, linked.UPLOAD, "wrong.link.json", json.dumps(json.loads(good) | change).encode())
         assert says in the_error(at) and "Feasible" in words(at)
-    # A session that has nothing open has the link's choices as well.
-    at = bring(visit(way="files"), linked.UPLOAD, "patience.link.json", good)
+    # On Home it brings its choices as well, and whoever brings it has said that it may open its job.
+    at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(proved[0].graph))
+    bring(at, linked.UPLOAD, "patience.link.json", good)
     unbroken(at.switch_page(SCHEDULE).run())
     assert not at.error and address(at).items() >= LINK.items()
     assert metric(at, "Iteration time") == "14 ms" and "Proved optimal" in words(at)

@@ -18,14 +18,31 @@ GIVEN = {"A recorded run": {"recorded.example": "yes"}}
 TABLE_BESIDE = {"overview", "worth", "tour_switch"}
 
 
+class Asked(dict):
+    """The states of a session, and which of them were asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = set()
+
+    def get(self, name, default=None):
+        self.asked.add(name)
+        return super().get(name, default)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(visit, page):
+def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
+    visit, monkeypatch, page
+):
+    known = Asked()
+    monkeypatch.setattr("topox_ui.state.store._STATES.get_or", lambda _make: known)
     link = {"sample": "blackboard", **GIVEN.get(page.title, {})}
     at = visit(page.path, **link, **{f"{page.prefix}nonsense": "1"})
     assert [one.value for one in at.warning] == [f"Ignored in the link: {page.prefix}nonsense=1"]
     assert sum('<h1 class="headline">' in one.proto.body for one in at.get("html")) == 1
     assert not at.error and address(at) == link
     assert "This is a sample" not in words(at)
+    assert known.asked - {"KeepState"} <= {*page.carried}, "counts here and is in no link"
     drawn, before = charts(at), len(at.dataframe)
     assert all(len(one.alt) > 30 for one in drawn.values())
     tables = drawn.keys() - TABLE_BESIDE
@@ -39,7 +56,7 @@ def test_a_page_without_a_job_opens_a_sample_and_says_so(visit, monkeypatch, pag
     monkeypatch.setattr("topox_ui.state.loading.FIRST_SAMPLE", "blackboard")
     at = visit(page.path)
     assert not at.error and "This is a sample: no job was chosen." in words(at)
-    assert address(at) == {"sample": "blackboard"}
+    assert address(at) == {}, "a reload begins here before it finds own files again"
 
 
 def test_the_sample_that_opens_by_itself_is_one_whose_circuits_change():

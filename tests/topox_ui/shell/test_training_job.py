@@ -12,10 +12,10 @@ RAILS, STRATEGY, HOME = "pages/7_Rails.py", "pages/5_Strategy.py", "app.py"
 
 
 def test_what_a_link_to_a_page_asks_for_wins_over_what_was_chosen_there_before(visit):
-    at = visit(workload="llama3-8b", **{"strategy.model": "bert-16", "cost.pue": "2"})
+    at = visit(workload="llama3-8b", **{"strategy.model": "bert-16", "strategy.seed": "7"})
     way = next(one for one in at.get("page_link") if one.label == "Other plans of this model")
     query = parse_qs(way.proto.query_string)
-    assert (query["strategy.model"], query["cost.pue"]) == (["llama3-8b"], ["2"])
+    assert (query["strategy.model"], query["strategy.seed"]) == (["llama3-8b"], ["7"])
 
 
 def test_a_plan_of_strategy_is_the_job_of_all_pages(visit):

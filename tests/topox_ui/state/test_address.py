@@ -1,9 +1,50 @@
-"""The address: what a link says is what every page shows, Back undoes, a choice just made is never lost."""
+"""The address: what a link says is what every page shows, Back undoes, a choice just made and an own job are never lost."""
 
-from tests.topox_ui.conftest import SCHEDULE, address, choose, control, unbroken
+from urllib.parse import parse_qs
+
+import pytest
+import streamlit as st
+
+from tests.topox_ui.conftest import (
+    SCHEDULE,
+    address,
+    bring,
+    buttons,
+    choose,
+    control,
+    press,
+    unbroken,
+    words,
+)
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.papers.catalogue import CARDS
+from topox_core.workloads.samples import load_sample
 
 JOBS, STRATEGY, TOPOLOGY = "pages/6_Jobs.py", "pages/5_Strategy.py", "pages/4_Topology.py"
-COMPARE = "pages/3_Compare.py"
+COMPARE, COST = "pages/3_Compare.py", "pages/8_Cost.py"
+JOB = {"sample": "blackboard", "port_gbps": "40", "large": "yes"}
+# What counts on each page beside the job, in a session that has chosen something on every page.
+PRICES, CONTEST = {"cost.prices": "mixnet"}, {"fabrics": "static,scheduled", "variant": "released"}
+OF_PAGE = {
+    "Home": PRICES,
+    "Schedule": {"from_ms": "1", "race_s": "30"} | PRICES,
+    "Circuits": {"slot": "1"},
+    "Compare": {"lanes_from_ms": "1", "gated": "yes"} | CONTEST | PRICES,
+    "Topology": {"degree": "2"} | CONTEST | PRICES,
+    "Strategy": {"strategy.seed": "7", "strategy.budget": "300"},
+    "A recorded run": {"recorded.example": "yes", "recorded.delay_ms": "5"},
+    "Jobs": {"jobs.source": "generator", "jobs.seed": "5"},
+    "Rails": {"rails.source": "toy", "rails.delay_ms": "50"} | CONTEST | PRICES,
+    "Cost": {"cost.pue": "2"} | CONTEST | PRICES,
+    "What to buy": {"buy.by": "time"} | PRICES,
+    "Who is right?": {"argument.network": "4x400"},
+    "Studies": {},
+    "Runs": {"runs.kind": "schedule"},
+    "Published results": {"gallery.card": next(iter(CARDS))},
+    "Learn": {"learn.short": "yes", "learn.step": "3"},
+    "Labs": {"lab.id": "windows", "lab.seed": "5"},
+    "Glossary": {},
+}
 
 
 def follow(at, page: str, **query: str):
@@ -28,23 +69,87 @@ def test_back_undoes_a_choice_even_to_an_address_that_says_nothing(visit):
 
 def test_a_menu_link_drawn_before_the_last_choice_does_not_undo_it(visit):
     at = visit(TOPOLOGY, sample="blackboard")
-    drawn = dict(address(at))
+    drawn = {"variant": "released", **address(at)}
+    follow(at, TOPOLOGY, **drawn)
     choose(at, degree=2)
-    follow(at, SCHEDULE, **drawn)
-    assert address(at) == {"sample": "blackboard", "degree": "2"}
-    assert control(follow(at, TOPOLOGY, **address(at)), "degree").value == 2
+    choose(at, variant="published")
+    follow(at, COMPARE, **drawn)
+    assert address(at) == {"sample": "blackboard"}
+    assert control(follow(at, TOPOLOGY, sample="blackboard", degree="2"), "degree").value == 2
 
 
-def test_the_choices_of_all_pages_are_in_the_address_of_each(visit):
-    link = {"sample": "blackboard", "port_gbps": "40", "strategy.seed": "7", "cost.pue": "2"}
-    at = visit("app.py", **link)
-    assert not at.warning and address(at) == link
-    follow(at, STRATEGY, **link)
-    choose(at, strategy_budget=300)
-    assert address(at) == link | {"strategy.budget": "300"}
-    link = address(choose(follow(at, COMPARE, **address(at)), fabrics=["static", "scheduled"]))
-    assert link["fabrics"] == "static,scheduled"
-    follow(at, JOBS, **link)
+def test_a_link_carries_the_job_and_what_counts_on_its_page_and_says_where_it_opens(
+    visit, monkeypatch
+):
+    chosen = {key: text for one in (JOB, *OF_PAGE.values()) for key, text in one.items()}
+    at = visit(SCHEDULE, **chosen)
+    assert [one.value for one in at.warning] == []
+    of_page = {title: JOB | own for title, own in OF_PAGE.items()}
+    for one in at.sidebar.get("page_link"):
+        given = {key: text for key, (text,) in parse_qs(one.proto.query_string).items()}
+        title = one.proto.label.strip("*")
+        assert given == of_page.get(title, of_page["Home"]), title
+    for host, only_here in (("127.0.0.1:8501", True), ("topox.example.org", False)):
+        monkeypatch.setattr(type(st.context), "url", f"http://{host}/Schedule?a=b")
+        base, _, query = unbroken(at.run()).code[0].value.partition("?")
+        assert base == f"http://{host}/Schedule" and len(query) < 150
+        assert parse_qs(query) == {key: [text] for key, text in of_page["Schedule"].items()}
+        said = [one.value for one in at.caption]
+        assert ("This address opens only on this machine." in said) == only_here
+
+
+def test_choices_of_other_pages_stay_until_their_graph_is_replaced(visit):
+    at = visit(TOPOLOGY, sample="blackboard", degree="2", **{"strategy.budget": "300"})
+    known = at.session_state["page_states"]
+    assert address(follow(at, SCHEDULE, sample="blackboard")) == {"sample": "blackboard"}
+    assert (known["TopologyState"].degree, known["StrategyState"].budget) == (2, 300)
+    follow(at, SCHEDULE, sample="patience")
+    assert (known["TopologyState"].degree, known["StrategyState"].budget) == (None, 300)
+    follow(at, JOBS, sample="patience")
     for source in ("graphs", "sample"):
         choose(at, jobs_source=source)
         assert address(at).get("jobs.source", "sample") == source
+
+
+@pytest.fixture
+def own(visit):
+    """A session with a job of the reader's own, and a what-if on it."""
+    graph, _ = load_sample("blackboard")
+    at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(graph))
+    return choose(follow(at, SCHEDULE), port_gbps=40.0)
+
+
+def is_own(at) -> bool:
+    """Return whether the own job is open with its what-if."""
+    now = at.session_state["page_states"]["Scenario"]
+    return at.session_state["loaded"].title == "blackboard" and now.source == "upload"
+
+
+def test_an_address_of_another_job_asks_and_keeping_the_own_one_costs_no_choice(own):
+    other = {"sample": "patience", "port_gbps": "400", "race_s": "30"}
+    for keep in (lambda: press(own, "keep_own"), lambda: follow(own, COMPARE)):
+        follow(own, SCHEDULE, **other)
+        asked = "This address is of Patience (sample). You have blackboard open."
+        assert asked in words(own) and is_own(own) and address(own) == other
+        assert own.button(key="open_other").label == "Open Patience"
+        keep()
+        assert "open_other" not in buttons(own) and is_own(own) and address(own) == {}
+        now = own.session_state["page_states"]
+        assert now["Scenario"].port_gbps == 40 and "ScheduleState" not in now
+    follow(own, SCHEDULE, workload="dlrm")
+    assert "(generated)" in words(own) and is_own(own)
+
+
+def test_whoever_says_yes_or_clicks_on_a_sample_has_it_and_samples_do_not_ask(own):
+    press(follow(own, SCHEDULE, sample="patience", port_gbps="400"), "open_other")
+    assert own.session_state["loaded"].title == "patience" and "open_other" not in buttons(own)
+    assert control(own, "port_gbps").value == 400
+    assert own.session_state["previous"][0].title == "blackboard"
+    follow(own, SCHEDULE, sample="blackboard")
+    assert not is_own(own) and "open_other" not in buttons(own)
+    assert own.session_state["loaded"].title == "blackboard"
+
+
+def test_a_card_of_a_sample_is_an_answer_and_is_not_asked_about(own):
+    press(choose(follow(own, "app.py"), way="samples"), "open_patience")
+    assert own.session_state["loaded"].title == "patience" and "open_other" not in buttons(own)

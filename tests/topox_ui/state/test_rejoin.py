@@ -1,6 +1,6 @@
 """What a tab finds again after a reload, and which link wins."""
 
-from tests.topox_ui.conftest import address, bring, unbroken
+from tests.topox_ui.conftest import address, bring, press, unbroken
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.workloads.samples import load_sample
 from topox_ui.state import rejoin, session
@@ -10,9 +10,9 @@ from topox_ui.state.address import restore
 def joined(monkeypatch, at, before):
     """Reload a page: first it is drawn without, then with what the tab held."""
 
-    def both(page, models):
+    def both(*page):
         rejoin.rejoin(before)
-        restore(page, models)
+        restore(*page)
 
     monkeypatch.setattr("topox_ui.shell.page.restore", both)
     unbroken(at.run())
@@ -29,7 +29,7 @@ def test_after_a_reload_choices_are_those_of_before(visit, monkeypatch):
     assert address(at) == link
 
 
-def test_own_files_are_held_and_a_link_opened_in_the_same_tab_wins_and_can_be_gone_back_from(
+def test_own_files_are_held_and_a_link_opened_in_the_same_tab_asks_and_can_be_gone_back_from(
     visit, monkeypatch
 ):
     connections = []
@@ -44,5 +44,7 @@ def test_own_files_are_held_and_a_link_opened_in_the_same_tab_wins_and_can_be_go
     assert held["loaded"].graph.digest == graph.digest
     assert held["page_states"]["Scenario"].source == "upload"
     at = joined(monkeypatch, visit(sample="patience"), held)
+    assert at.session_state["loaded"].graph.digest == graph.digest
+    press(at, "open_other")
     assert at.session_state["loaded"].title == "patience"
     assert at.session_state["previous"][0].graph.digest == graph.digest
