@@ -154,6 +154,43 @@ def test_own_files_survive_a_reload_on_every_page_and_leave_no_trace_in_the_addr
     expect(tab.kpi("Iteration time")).to_have_text("13 ms")
 
 
+def test_back_never_takes_the_own_job_away_and_an_address_of_another_job_asks(
+    tab: Tab, tmp_path: Path
+) -> None:
+    tab.open("/Schedule?sample=blackboard").go_to("Home")
+    bring_files(tab).upload("up_graph", graph(tmp_path, "my own job", TASKS))
+    expect(tab.job).to_contain_text("my own job")
+    tab.still().go_to("Schedule")
+    tab.page.reload()
+    expect(tab.job).to_contain_text("my own job")
+    tab.still().go_to("Compare")
+    asked = tab.page.locator(".st-key-asked")
+    for page in ("Schedule", "Home"):
+        tab.page.go_back()
+        tab.page.wait_for_timeout(500)
+        expect(tab.still().job).to_contain_text("my own job")
+        assert tab.page.title().startswith(page) and asked.count() == 0
+    # What stands in the history before the upload is of the sample: no job goes without a word.
+    while "sample=blackboard" not in tab.page.url:
+        tab.page.go_back()
+        tab.page.wait_for_timeout(500)
+        expect(tab.still().job).to_contain_text("my own job")
+    expect(asked).to_contain_text(
+        "This address is of Blackboard (sample). You have my own job open."
+    )
+    tab.button("Keep mine").click()
+    expect(asked).to_have_count(0)
+    expect(tab.still().job).to_contain_text("my own job")
+    assert "?" not in tab.page.url
+    # Typed into the tab it asks as well; whoever says yes has the sample.
+    tab.open("/Compare?sample=blackboard&port_gbps=400")
+    expect(asked).to_contain_text("You have my own job open.")
+    tab.button("Open Blackboard").click()
+    expect(tab.job).to_contain_text("Blackboard")
+    expect(tab.still().slider("port_gbps")).to_have_attribute("aria-valuetext", "400G")
+    expect(asked).to_have_count(0)
+
+
 @pytest.mark.long
 def test_a_tab_made_by_duplicating_another_has_a_session_of_its_own(
     tab: Tab, tmp_path: Path
