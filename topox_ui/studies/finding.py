@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.winner import ties
 from topox_core.figures.study_words import axis_label, axis_words, lower, measure_words, named_value
 from topox_core.studies.axes import Axis
 from topox_core.studies.measures import MEASURES
 from topox_core.studies.slices import FABRIC_KEY, wins
 from topox_core.studies.study_run import PointRow, StudyResult
 from topox_core.studies.table import best, measure_of
-from topox_core.text.numbers import count, plural, seconds
+from topox_core.text.numbers import count, percent, plural, seconds
+from topox_core.text.sentences import and_more
 from topox_ui.shell.page import escape
+
+# So many points that tie are named.
+NAMED = 3
 
 
 def finding(result: StudyResult) -> str:
@@ -73,11 +79,19 @@ def _worth(result: StudyResult) -> str:
     row = best(result, name) if name in result.study.measures else None
     if row is None or row.measures is None:
         return ""
+    known = {k: value for k, one in enumerate(result.rows) if (value := measure_of(one, name))}
+    first = ties({k: 1.0 / value for k, value in known.items()})
+    places = [
+        point_words(result, result.rows[k]) for k in sorted(first, key=known.__getitem__)[::-1]
+    ]
+    where = ", ".join(f"<b>{escape(place)}</b>" for place in places[:NAMED])
+    more = and_more(len(places), NAMED)
+    alike = f" (within {percent(EQUAL)})" if len(places) > 1 else ""
     time, dollars = row.measures.get("iteration_ms"), row.measures.get("dollars")
     if time is None or dollars is None:
         return ""
     return (
-        f"Most for a dollar: <b>{escape(point_words(result, row))}</b>, {measure_words('iteration_ms', time)} an iteration "
+        f"Most for a dollar{alike}: {where}{more}, {measure_words('iteration_ms', time)} an iteration "
         f"for <b>{measure_words('dollars', dollars)}</b>."
     )
 

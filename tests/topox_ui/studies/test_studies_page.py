@@ -20,7 +20,8 @@ from tests.topox_ui.conftest import (
 from topox_core.library.run_library import RunLibrary
 from topox_core.studies.ready import READY
 from topox_core.studies.study_file import load_study, study_of
-from topox_core.studies.study_run import StudyResult, StudyRun, plan_of
+from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
+from topox_ui.studies.finding import finding, point_words
 from topox_ui.studies.planning import text_of
 
 STUDIES, RUNS, COMPARE = "pages/13_Studies.py", "pages/14_Runs.py", "pages/3_Compare.py"
@@ -188,3 +189,17 @@ def test_without_a_library_points_stay_in_the_session(page, owner_sets) -> None:
     wait_until(lambda: "✓ 12 points are there" in words(at), at.run)
     assert "this server keeps no runs" in words(at)
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
+
+
+def test_all_points_that_buy_most_for_a_dollar_are_named() -> None:
+    measures = ["iteration_ms", "dollars", "iterations_per_dollar"]
+    study = study_of(RECORD | {"measures": measures}, "study")
+    worth = (1.0, 1.004, 0.5)
+    rows = [
+        PointRow(k, point, measures=dict(zip(measures, (10.0, 100.0, worth[k]), strict=True)))
+        for k, point in enumerate(study.points[:3])
+    ]
+    said = finding(StudyResult(study, tuple(rows))).replace("\u00a0", " ")
+    best, other = (point_words(StudyResult(study, ()), rows[k]) for k in (1, 0))
+    assert f"Most for a dollar (within 0.5 %): <b>{best}</b>, <b>{other}</b>, 10 ms" in said
+    assert point_words(StudyResult(study, ()), rows[2]) not in said.split("Most for")[1]
