@@ -14,6 +14,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.keep_option import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option
 from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     Option(
         "--fabrics LIST",
         str,
-        "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled; "
-        "also static_graph, reevaluated, regional, phased, in_collective)",
+        f"names separated by commas (default: {','.join(USUAL)}; also {', '.join(UNUSUAL)})",
     ).add_to(command)
     given.add_planner(
         command,
@@ -55,7 +55,6 @@ def run(options: argparse.Namespace) -> int:
     """Run the fabrics one after the other and print them; 1 if it was stopped before the last."""
     from topox_core.fabrics.compare import chosen, compare, fastest
     from topox_core.fabrics.comparison_words import sentence
-    from topox_core.fabrics.registry import USUAL
 
     check_figure(options)
     check_keep(options)

@@ -26,6 +26,8 @@ def fabric_bill(
     network = ENTRIES[name].built_as
     if not network:
         return None
+    if name == "fat_tree_full":
+        options = FabricOptions()
     equivalent_gbps = options.equivalent_gbps
     return cluster_bill(
         network,

@@ -7,6 +7,7 @@ cross max-min fairly. Queues, losses and headers are not modelled.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,6 +66,18 @@ def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
         else ", one rack"
     )
     return run_on_links("fat_tree", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server{above}")
+
+
+def run_full_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
+    """Run an iteration on a fat-tree with all ports of every server, whatever the options of the other fat-tree say.
+
+    Raises
+    ------
+    InputError, Stopped
+        As :func:`run_fat_tree`.
+    """
+    run = run_fat_tree(replace(order, options=FabricOptions()), stop)
+    return replace(run, fabric="fat_tree_full")
 
 
 def _check(options: FabricOptions) -> None:

@@ -72,6 +72,14 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             options=("oversubscription", "servers_per_rack", "equivalent_gbps"),
             letter="T",
         ),
+        "fat_tree_full": FabricEntry(
+            "Fat-tree, full",
+            "a full fat-tree",
+            "topox_core.fabrics.packet:run_full_fat_tree",
+            "fat_tree",
+            mapped=False,
+            letter="U",
+        ),
         "static": FabricEntry(
             "Fixed circuits",
             "fixed circuits",
@@ -85,8 +93,6 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "fixed circuits from the task graph",
             "topox_core.fabrics.static:run_static_graph",
             "topoopt_patch_panel",
-            mapped=False,
-            usual=False,
             options=("topology_variant", "layout_steps"),
             letter="G",
         ),
@@ -170,6 +176,7 @@ SPOKEN: Mapping[str, str] = MappingProxyType({name: one.spoken for name, one in 
 LETTERS: Mapping[str, str] = MappingProxyType({name: one.letter for name, one in ENTRIES.items()})
 PAYS_DELAY = frozenset(name for name, one in ENTRIES.items() if one.pays_delay)
 USUAL = tuple(name for name, one in ENTRIES.items() if one.usual)
+UNUSUAL = tuple(name for name in ENTRIES if name not in USUAL)
 MAPPED = tuple(name for name, one in ENTRIES.items() if one.mapped)
 
 

@@ -199,10 +199,10 @@ def _rivals(
         refused.pop("fixed", None)
         best = min(fixed, key=lambda run: run.iteration_ms)
         rivals["fixed"] = Rival(best.iteration_ms, LAID_BY[best.fabric])
-    for name, gbps in (("fat_tree_same_cost", same_cost), ("fat_tree_full", None)):
+    options = FabricOptions(equivalent_gbps=same_cost)
+    for name, fabric in (("fat_tree_same_cost", "fat_tree"), ("fat_tree_full", "fat_tree_full")):
         try:
-            options = FabricOptions(equivalent_gbps=gbps)
-            run = run_freely("fat_tree", replace(job, options=options), stop)
+            run = run_freely(fabric, replace(job, options=options), stop)
             rivals[name] = Rival(run.iteration_ms)
         except InputError as error:
             refused[name] = str(error)

@@ -94,6 +94,7 @@ _WHITE_ON_SWITCH = {"light": (1, 4, 6, 7), "dark": (1, 6, 7)}
 _FABRICS_LIGHT = {
     "ideal": "#B4BDC8",
     "fat_tree": "#2B3440",
+    "fat_tree_full": "#6E5A7B",
     "static": "#DDCC77",
     "static_graph": "#664400",
     "reevaluated": "#BB8855",
@@ -107,6 +108,7 @@ _FABRICS_LIGHT = {
 _FABRICS_DARK = {
     "ideal": "#56626F",
     "fat_tree": "#6B7686",
+    "fat_tree_full": "#B59BC4",
     "static": "#F0E08A",
     "static_graph": "#994433",
     "reevaluated": "#FFBB00",
@@ -120,6 +122,7 @@ _FABRICS_DARK = {
 FABRIC_DASH = {
     "ideal": "dot",
     "fat_tree": "dash",
+    "fat_tree_full": "12px,4px",
     "static": "2px,3px",
     "static_graph": "4px,2px",
     "reevaluated": "10px,2px,2px,2px,2px,2px",
@@ -133,7 +136,7 @@ FABRIC_DASH = {
 # A fabric without a colour of its own.
 _OTHER_FABRIC = "#999933"
 _WHITE_ON_FABRIC = {
-    "light": ("fat_tree", "static_graph", "regional", "scheduled"),
+    "light": ("fat_tree", "fat_tree_full", "static_graph", "regional", "scheduled"),
     "dark": ("ideal", "fat_tree", "static_graph", "in_collective"),
 }
 

@@ -27,6 +27,7 @@ _LOOKS = (
 _FABRIC_MARKS = {
     "ideal": "x",
     "fat_tree": "triangle-up",
+    "fat_tree_full": "triangle-left",
     "static": "square",
     "static_graph": "hexagon",
     "regional": "pentagon",

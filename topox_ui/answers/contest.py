@@ -29,12 +29,11 @@ def contest_of(case: Case) -> Contest:
     """Return the contest that the Compare page chooses on a case's cluster."""
     cluster, now = case.cluster, state_of(ContestState)
     options = FabricOptions(topology_variant=now.variant)
-    words, spoken = "Fat-tree, full", "a full fat-tree"
+    words, spoken = "Fat-tree, same cost", "a fat-tree of the same cost"
     if now.fat_tree == "cost":
         nic_gbps = same_cost_nic_gbps(cluster, cluster_catalogue(), now.cost_ratio)
         options = replace(options, equivalent_gbps=nic_gbps)
-        words, spoken = "Fat-tree, same cost", "a fat-tree of the same cost"
-    elif now.fat_tree == "racks":
+    else:
         rack = now.servers_per_rack or max(1, cluster.servers // 4)
         options = replace(
             options,

@@ -7,7 +7,7 @@ from typing import Literal
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.comparison_words import YARDSTICK
+from topox_core.fabrics.comparison_words import FULL, YARDSTICK
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.sweep import CellResult, ColumnResult, Sweep, swept_options, usual_axes
 from topox_ui.answers.case import Case, listing
@@ -31,7 +31,7 @@ def sweep_of(case: Case, contest: Contest, by: Literal["port_gbps", "degree"]) -
     InputError
         If a degree does not go with the cluster's switches.
     """
-    fabrics = tuple(name for name in contest.fabrics if name != YARDSTICK)
+    fabrics = tuple(name for name in contest.fabrics if name not in (YARDSTICK, FULL))
     options = swept_options(contest.options, case.cluster)
     axes = usual_axes(case.cluster, by)
     return Sweep(case.graph, case.cluster, listing(case.settings), axes, fabrics, options)
@@ -39,7 +39,7 @@ def sweep_of(case: Case, contest: Contest, by: Literal["port_gbps", "degree"]) -
 
 def map_plans(case: Case, contest: Contest) -> tuple[PassedPlan, ...]:
     """Return the plans that maps have for a case at longer delays."""
-    if case.settings.circuits == "per-slot" or not set(contest.fabrics) - {YARDSTICK}:
+    if case.settings.circuits == "per-slot" or not set(contest.fabrics) - {YARDSTICK, FULL}:
         return ()
     try:
         sweep = sweep_of(case, contest, "port_gbps")

@@ -21,7 +21,7 @@ class ContestState(PageState):
     of_graph = True
 
     fabrics: Annotated[tuple[str, ...], *some_of(FABRICS), Field(min_length=1)] = USUAL
-    fat_tree: Literal["cost", "racks", "full"] = "cost"
+    fat_tree: Literal["cost", "racks"] = "cost"
     cost_ratio: Ratio | None = None
     oversubscription: Ratio = 4.0
     servers_per_rack: Count | None = None

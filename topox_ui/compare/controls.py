@@ -23,7 +23,7 @@ from topox_ui.state.what_ifs import (
 )
 from topox_ui.state.widgets import control, pick, slide
 
-FAT_TREES = {"cost": "same cost", "racks": "racks", "full": "full"}
+FAT_TREES = {"cost": "same cost", "racks": "racks"}
 RATIOS = (1.5, 2.0, 2.5, 3.2, 4.0, 5.0)
 OVERSUBSCRIPTIONS = (1.0, 2.0, 3.0, 4.0, 8.0)
 
@@ -78,11 +78,11 @@ def _fat_tree(cluster: Cluster) -> None:
         ContestState,
         "fat_tree",
         FAT_TREES,
-        help="same cost: one slower NIC a server. racks: less above the racks. full: all ports everywhere.",
+        help="same cost: one slower NIC per server. racks: less above the racks. A full one, all ports everywhere, stands beside it.",
     )
     if kind == "cost":
         _same_money(cluster, cluster.ports_per_server * cluster.port_gbps)
-    elif kind == "racks":
+    else:
         slide(
             "Oversubscription",
             ContestState,

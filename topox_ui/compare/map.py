@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
-from topox_core.fabrics.comparison_words import YARDSTICK
+from topox_core.fabrics.comparison_words import FULL, YARDSTICK
 from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
 from topox_core.fabrics.map_words import (
     MapPicture,
@@ -86,12 +86,16 @@ def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme:
             beside=True,
         )
         return
-    if len([name for name in contest.fabrics if name != YARDSTICK]) < 2:
-        chart_title("Who wins where", "Choose at least two fabrics that can be built.", beside=True)
+    if len([name for name in contest.fabrics if name not in (YARDSTICK, FULL)]) < 2:
+        chart_title(
+            "Who wins where",
+            "Choose at least two fabrics that can be built, a full fat-tree apart.",
+            beside=True,
+        )
         return
     chart_title(
         "Who wins where",
-        "fastest that can be built, its lead over the next in %; box: your setting; a click moves it",
+        "fastest (a full fat-tree apart), its lead over the next in %; box: your setting; a click moves it",
     )
     by = pick("Across", CompareState, "across", ACROSS, label_visibility="collapsed")
     try:

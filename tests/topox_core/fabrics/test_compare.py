@@ -70,7 +70,7 @@ def test_a_comparison_tells_each_run_and_keeps_what_it_has_when_it_is_stopped() 
     runs = compare(
         CHAIN, THREE, QUICK, stop=lambda: len(told) >= 2, on_run=lambda run: told.append(run.fabric)
     )
-    assert list(runs) == told == ["fat_tree", "static"]
+    assert list(runs) == told == ["fat_tree", "fat_tree_full"]
 
 
 @pytest.mark.parametrize(

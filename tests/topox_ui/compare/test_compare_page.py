@@ -50,8 +50,8 @@ def times(at) -> list[str]:
 
 
 def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
-    runs = compare(*load_sample("moe"), LISTED, options=FabricOptions())
-    at = visit(COMPARE, sample="moe", fat_tree="full")
+    runs = compare(*load_sample("moe"), LISTED)
+    at = visit(COMPARE, sample="moe")
     assert times(at) == [spoken(run.iteration_ms) for run in runs.values()]
     best = spoken(runs["scheduled"].iteration_ms)
     assert f"Planned circuits are fastest: {best}," in words(at)
@@ -76,8 +76,8 @@ def test_choices_move_what_they_concern_and_are_in_the_address(visit):
     [
         ({"reconfiguration_ms": "1e12"}, "cluster, field reconfiguration_ms", 0),
         # One that cannot run is a line, and the others are compared.
-        ({"tick": "0.0371"}, "must divide the slot", 5),
-        ({"reconfiguration_ms": "1000000"}, "Planned circuits cannot run: cluster, field", 5),
+        ({"tick": "0.0371"}, "must divide the slot", 7),
+        ({"reconfiguration_ms": "1000000"}, "Planned circuits cannot run: cluster, field", 7),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line(visit, query, says, compared):
