@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,9 +25,11 @@ from tests.topox_ui.conftest import (
 )
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
 from topox_core.workloads.samples import load_sample
 from topox_ui.library.executions import execution_of
+from topox_ui.library.finding import finding
 from topox_ui.library.listing import PAGE
 
 COMPARE, RUNS = "pages/3_Compare.py", "pages/14_Runs.py"
@@ -231,3 +234,15 @@ def test_a_server_for_several_people_keeps_no_runs_unless_its_owner_says_so(
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
     owner_sets(RUN_LIBRARY="yes")
     assert not visit(SCHEDULE, sample="race").button(key="keep_run").disabled
+
+
+def test_runs_that_tie_are_the_fastest_together() -> None:
+    runs = tuple(
+        SimpleNamespace(
+            record=SimpleNamespace(measures={"iteration_ms": ms}, subject="", graph="", name="")
+        )
+        for ms in (100.4, 100.0, 120.0)
+    )
+    said = finding(RunComparison(runs, (), ()))
+    assert said.startswith("A and B are the fastest of 3 runs: <b>100")
+    assert "C is the slowest" in said
