@@ -8,7 +8,7 @@ from functools import cache
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.compare import EQUAL, run_one
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.model.transfer_graph import Lowering, TransferGraph
@@ -17,6 +17,7 @@ from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
 from topox_core.papers.topoopt_jobs import PLANNER, bandwidth_tax, job, network
 from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
+from topox_core.text.numbers import percent
 
 NAME = "lecture-technologies"
 SERVERS, DEGREE = 16, 4
@@ -95,7 +96,7 @@ def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
     low, high = -1, len(GRID_MS)
     while high - low > 1:
         middle = (low + high) // 2
-        if time_ms(GRID_MS[middle]) <= limit_ms * (1 + LEVEL):
+        if time_ms(GRID_MS[middle]) <= limit_ms * (1 + EQUAL):
             low = middle
         else:
             high = middle
@@ -231,8 +232,8 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
         f"Circuits that change inside an iteration keep up with packets of the same cost up to a delay of: {packets}; with "
         f"fixed circuits: {fixed}. At 10 ms DLRM takes {mems:.1f}× as long as on fixed ones.",
         (
-            "Break-even: the longest delay at which the iteration is at most 2 % longer. All-reduces take one ring or one a "
-            "port, whichever is shorter.",
+            f"Break-even: the longest delay at which the iteration is at most {percent(EQUAL)} longer. All-reduces take one ring "
+            "or one a port, whichever is shorter.",
             "A patch panel is for fixed circuits: inside an iteration its minutes are longer than any of these jobs.",
         ),
     )

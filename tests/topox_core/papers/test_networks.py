@@ -135,7 +135,7 @@ def test_a_repair_takes_back_part_of_what_a_cut_fibre_costs():
 
 
 def test_the_break_even_delay_keeps_the_limit_and_the_next_does_not():
-    assert break_even_ms(lambda delay: 10 + delay, 20) == max(d for d in GRID_MS if d <= 10.4)
+    assert break_even_ms(lambda delay: 10 + delay, 20) == max(d for d in GRID_MS if d <= 10.1)
     assert break_even_ms(lambda delay: 30 + delay, 20) == NEVER_MS
     assert break_even_ms(lambda delay: 5, 20) == GRID_MS[-1]
 
