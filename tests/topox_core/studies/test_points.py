@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -244,7 +245,9 @@ def test_the_tornado_of_the_cost_page() -> None:
 def test_the_crossover_map_of_compare() -> None:
     """The map passes plans on to shorter delays, so that planned circuits may be faster there, never slower."""
     delays, speeds = (0.0, 1.0, 10.0), (50.0, 200.0)
-    result = finish(MapRun(Sweep(*load_sample("race"), LIST, Axes(delays, speeds))))
+    with ThreadPoolExecutor(1) as here:
+        sweep = Sweep(*load_sample("race"), LIST, Axes(delays, speeds))
+        result = finish(MapRun(sweep, None, here))
     whole = READY["crossover-map"].record()
     axes = [
         {"key": "cluster.port_gbps", "values": list(speeds)},

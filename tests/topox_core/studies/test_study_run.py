@@ -1,5 +1,6 @@
 """A study keeps every point the moment it is done, and computes only what is missing."""
 
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,13 @@ def outcomes(result: StudyResult) -> list[Any]:
     return [(row.point, row.measures, row.status, row.message) for row in result.rows]
 
 
-def run(study: Study, library: RunLibrary | None = None, workers: int = 1) -> StudyResult:
+# Points are computed in this process where no test is about others: starting them takes longer.
+HERE = ThreadPoolExecutor(1)
+
+
+def run(
+    study: Study, library: RunLibrary | None = None, workers: Executor | int = HERE
+) -> StudyResult:
     return finish(StudyRun(plan_of(study, library), library, workers))
 
 
@@ -39,9 +46,9 @@ def test_what_is_kept_is_not_computed_again_and_a_wider_study_only_computes_what
     tmp_path: Path,
 ) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
-    assert finish(StudyRun(plan_of(race(), library), library, 1, listed=False)) is not None
+    assert finish(StudyRun(plan_of(race(), library), library, HERE, listed=False)) is not None
     assert (library.count(), library.studies()) == (18, [])
-    again = StudyRun(plan_of(race(), library), library, 1)
+    again = StudyRun(plan_of(race(), library), library, HERE)
     assert (again.running, again.progress.done) == (False, 18)
     assert outcomes(again.result()) == outcomes(run(race(), workers=2))
     again.close()
