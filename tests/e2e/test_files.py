@@ -72,6 +72,7 @@ def check(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_path: Path) -> None:
     """3 ms forward, 25 MB at 100 Gbit/s in 2 ms, 6 ms backward: 11 ms in line; ports of 50 Gbit/s take 2 ms more."""
     bring_files(tab.open())

@@ -155,8 +155,10 @@ def test_nothing_tells_a_key_before_its_lock_and_everything_does_after(
     assert told("1.228") and not told("1.574")
 
 
-def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(new_tab: NewTab) -> None:
-    tab = open_lab(new_tab(), LABS["crossover"], 7_001, 2)
+def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(
+    tab: Tab, new_tab: NewTab
+) -> None:
+    open_lab(tab, LABS["crossover"], 7_001, 2)
     entry(tab, "P1").fill("4,5")
     entry(tab, "P1").press("Tab")
     tab.still()
@@ -196,14 +198,11 @@ def marks(tab: Tab) -> Locator:
 
 
 @pytest.mark.long
-def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(
-    new_tab: NewTab, tmp_path: Path
-) -> None:
+def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(tab: Tab, tmp_path: Path) -> None:
     seed, values = 7_003, []
     grid = right(TAX, TAX.question("W3"), seed)
     pairs = [(i, j) for i, row in enumerate(grid) for j, mark in enumerate(row) if mark and i < j]
     for way in ("mouse", "keyboard"):
-        tab = new_tab()
         go_on_from(tab, TAX, seed, 2, tmp_path)
         open_lab(tab, TAX, seed, 3)
         if way == "mouse":
@@ -228,13 +227,10 @@ def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(
 
 
 @pytest.mark.long
-def test_start_times_by_dragging_and_by_fields_give_the_same_file(
-    new_tab: NewTab, tmp_path: Path
-) -> None:
+def test_start_times_by_dragging_and_by_fields_give_the_same_file(tab: Tab, tmp_path: Path) -> None:
     seed, values = 7_004, []
     best = right(SIX, SIX.question("W1"), seed)
     for way in ("fields", "dragging"):
-        tab = new_tab()
         go_on_from(tab, SIX, seed, 1, tmp_path)
         open_lab(tab, SIX, seed, 2)
         late = {"z": best["z"] + 3} if way == "dragging" else {}
@@ -279,10 +275,8 @@ def drag(tab: Tab, task: str, by_ms: float) -> None:
 
 
 @pytest.mark.long
-def test_a_screen_opens_at_its_top_whatever_was_scrolled_to(
-    new_tab: NewTab, tmp_path: Path
-) -> None:
-    tab, lab = new_tab(), LABS["crossover"]
+def test_a_screen_opens_at_its_top_whatever_was_scrolled_to(tab: Tab, tmp_path: Path) -> None:
+    lab = LABS["crossover"]
     go_on_from(tab, lab, 7_006, 4, tmp_path)
     open_lab(tab, lab, 7_006, 3)
     scrolled = "one => [one.scrollTop, one.scrollHeight - one.clientHeight]"

@@ -1,4 +1,4 @@
-"""The schedule of a setting, and the exact engine beside the page: watched, cancelled, left alone, killed."""
+"""The schedule of a setting, and the exact engine beside the page: watched, cancelled, killed."""
 
 import os
 import re
@@ -164,16 +164,6 @@ def test_sliders_stay_live_while_the_engine_proves(tab: Tab) -> None:
     expect(tab.kicker).to_contain_text("10G ports")
     expect(tab.kpi("Iteration time")).not_to_have_text(before)
     expect(tab.button("Cancel")).to_be_visible()
-
-
-def test_a_closed_tab_takes_its_solver_with_it(
-    tab: Tab, server: Server, only_new: set[int]
-) -> None:
-    tab.open(LONG)
-    tab.prove()
-    wait_for(server, only_new, some=True)
-    tab.leave()
-    wait_for(server, only_new, some=False)
 
 
 def test_a_killed_solver_is_reported_and_the_page_goes_on(

@@ -27,7 +27,7 @@ def lonely_tab(chromium: Browser) -> Iterator[Tab]:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
-def test_a_server_that_is_killed_leaves_nothing_and_its_page_goes_on_with_the_next(
+def test_a_killed_server_leaves_nothing_its_page_goes_on_with_the_next_and_takes_its_solver_with_it_when_closed(
     lonely_tab: Tab, tmp_path: Path
 ) -> None:
     tab, log, temporary = lonely_tab, tmp_path / "server.log", tmp_path / "temporary"
@@ -36,7 +36,8 @@ def test_a_server_that_is_killed_leaves_nothing_and_its_page_goes_on_with_the_ne
     started = []
     try:
         for turn in range(2):
-            started.append(start_server(port, log, TMPDIR=str(temporary)))
+            # With the next one a tab that is closed is soon given up.
+            started.append(start_server(port, log, TMPDIR=str(temporary), TOPOX_REJOIN_S="2"))
             wait_until_it_answers(started[-1], tab.base, log)
             if turn:
                 break
@@ -56,6 +57,11 @@ def test_a_server_that_is_killed_leaves_nothing_and_its_page_goes_on_with_the_ne
         expect(tab.still().button("Prove it")).to_be_enabled()
         tab.push("port_gbps", "Home")
         expect(tab.kicker).to_contain_text("10G ports")
+        tab.still().prove()
+        following = Server(tab.base, started[1].pid, log)
+        wait_for(following, set(), some=True)
+        tab.leave()
+        wait_for(following, set(), some=False)
     finally:
         for server in started:
             server.kill()
