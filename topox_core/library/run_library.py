@@ -294,11 +294,6 @@ class RunLibrary:
                     "there is no such study", file=str(self.path), item=f"study {study}"
                 )
 
-    def delete_study(self, study: int) -> None:
-        """Forget a study; its runs stay."""
-        with self._connections.writing() as connection:
-            connection.execute("DELETE FROM studies WHERE id = ?", (study,))
-
     def studies(self) -> list[StoredStudy]:
         """Return all studies, newest first.
 

@@ -135,9 +135,7 @@ def _ranges(question: Question, found: Verdict) -> str:
 
 
 def _times(mine: Row, theirs: Row) -> tuple[str, str]:
-    assert mine.iteration_ms is not None
-    assert theirs.iteration_ms is not None
-    first, second = apart([mine.iteration_ms, theirs.iteration_ms])
+    first, second = apart([mine.iteration_ms or 0.0, theirs.iteration_ms or 0.0])
     return first, second
 
 
