@@ -86,9 +86,9 @@ def test_page_changes_by_the_menu_show_every_choice_as_it_was_made(tab: Tab) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_walks_of_fifty_page_changes_show_every_choice_as_it_was_made(tab: Tab, seed: int) -> None:
-    walk(tab, 50, seed)
+@pytest.mark.parametrize("seed", (3, 4, 5))  # each comes past all seven pages
+def test_longer_walks_show_every_choice_as_it_was_made(tab: Tab, seed: int) -> None:
+    walk(tab, 25, seed)
 
 
 def test_back_and_forward_undo_and_redo_a_choice(tab: Tab) -> None:
