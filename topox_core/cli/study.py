@@ -195,8 +195,6 @@ def _print(options: argparse.Namespace, result: StudyResult, everything: bool) -
     failed = [row for row in rows if row["status"] == "failed"]
     for row in failed[:3]:
         print(f"point {row['point']}: {row['message']}")
-    if result.study.note:
-        print(result.study.note)
 
 
 def _moved(row: dict[str, Any], axes: list[str]) -> dict[str, Any]:

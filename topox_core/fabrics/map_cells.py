@@ -39,7 +39,7 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
             failed[name] = str(error)
             continue
         outcomes[name] = _outcome(run)
-    plan = PassedPlan.of(runs["scheduled"]) if "scheduled" in runs else None
+    plan = PassedPlan.of(runs["scheduled"].result) if "scheduled" in runs else None
     return CellResult(outcomes, failed, plan)
 
 

@@ -1,16 +1,18 @@
-"""Plans passed from longer delays to shorter ones: the order of a slow switch is an order for a faster one.
+"""Plans passed from harder settings to easier ones: the order of a slow switch is an order for a faster one.
 
-For fixed orders at devices, ports and switches no start grows if the delay shrinks, so that a plan
-that was found for one delay bounds what planning needs for every shorter one from above.
+For fixed orders at devices, ports and switches no start grows if the delay or a duration shrinks, or
+if ports are added, so that a plan that was found for one setting bounds what planning needs for every
+easier one from above.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.scheduled import planned_run
+from topox_core.fabrics.run import FabricRequest, JobRequest
+from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import FloatArray, Lowering
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
@@ -23,26 +25,50 @@ from topox_core.text.numbers import delay_label
 
 @dataclass(frozen=True)
 class PassedPlan:
-    """A schedule that switches, found for one delay, without its graph: how it was lowered is enough to have it again."""
+    """A schedule that switches, found on one cluster, without its graph: how it was lowered is enough to have it again."""
 
-    delay_ms: float
+    cluster: Cluster
     lowering: Lowering
     start_ms: FloatArray
     end_ms: FloatArray
     circuits: Circuits
 
     @staticmethod
-    def of(run: FabricRun) -> PassedPlan | None:
-        """Return the plan of a scheduled iteration; None where its circuits stay fixed."""
-        execution = run.execution
-        if run.result is None or run.result.switching == "fixed":
+    def of(result: Result | None) -> PassedPlan | None:
+        """Return the plan of a result, or the one that its fixed circuits beat; None where no circuit may change."""
+        plan = None if result is None else result.alternative or result
+        if plan is None or plan.switching == "fixed" or plan.execution is None:
             return None
-        return PassedPlan(
-            execution.cluster.reconfiguration_ms,
-            execution.graph.lowering,
-            execution.start_ms,
-            execution.end_ms,
-            execution.circuits,
+        return PassedPlan.carrying(plan.execution)
+
+    @staticmethod
+    def carrying(one: Execution) -> PassedPlan:
+        """Return the plan of an execution with circuits."""
+        return PassedPlan(one.cluster, one.graph.lowering, one.start_ms, one.end_ms, one.circuits)
+
+    def serves(self, job: JobRequest) -> bool:
+        """Whether the cluster of a job is another one on which nothing of the plan takes longer or lacks a port."""
+        own, other = self.cluster, job.cluster
+        same = own.changed(reconfiguration_ms=other.reconfiguration_ms)
+        if job.settings.on_slots:
+            same = same.changed(ports_per_switch=other.ports_per_switch)
+        else:
+            same = same.changed(
+                slot_ms=other.slot_ms,
+                port_gbps=other.port_gbps,
+                latency_us=other.latency_us,
+                ports_per_server=other.ports_per_server,
+                switches=other.switches,
+                ports_per_switch=other.ports_per_switch,
+            )
+        return (
+            same.digest == other.digest != own.digest
+            and other.reconfiguration_ms <= own.reconfiguration_ms
+            and other.port_gbps >= own.port_gbps
+            and other.latency_us <= own.latency_us
+            and other.switches >= own.switches
+            and other.ports_per_switch >= own.ports_per_switch
+            and other.ports_per_server // other.switches >= own.ports_per_server // own.switches
         )
 
     def on(self, job: JobRequest) -> tuple[FabricRequest, Execution]:
@@ -51,8 +77,7 @@ class PassedPlan:
         On slots the plan stays as it is: it keeps to a delay that is no longer than its own.
         """
         request = job.lowered(self.lowering)
-        slow = job.cluster.changed(reconfiguration_ms=self.delay_ms)
-        planned = Execution(request.graph, slow, self.start_ms, self.end_ms, self.circuits)
+        planned = Execution(request.graph, self.cluster, self.start_ms, self.end_ms, self.circuits)
         if job.settings.on_slots:
             return request, replace(planned, cluster=job.cluster)
         exclusive = job.settings.exclusive_devices
@@ -61,7 +86,7 @@ class PassedPlan:
 
 @dataclass(frozen=True)
 class Passed:
-    """A plan carried out at a shorter delay, and a bound on every schedule that switches and is lowered so."""
+    """A plan carried out on an easier cluster, and a bound on every schedule that switches and is lowered so."""
 
     plan: PassedPlan
     execution: Execution
@@ -71,18 +96,10 @@ class Passed:
 def best_passed(
     job: JobRequest, plans: Iterable[PassedPlan], than_ms: float = float("inf")
 ) -> Passed | None:
-    """Return the best of the plans for longer delays on a job's cluster; None if none is shorter than ``than_ms``.
-
-    Parameters
-    ----------
-    job
-        What was planned; only the delay of its cluster differs.
-    plans
-        Those for the same or a shorter delay are left out.
-    """
+    """Return the best of the plans that serve a job's cluster; None if none is shorter than ``than_ms``."""
     best, best_ms = None, than_ms * (1 - 1e-9)
     for plan in plans:
-        if plan.delay_ms > job.cluster.reconfiguration_ms:
+        if plan.serves(job):
             request, execution = plan.on(job)
             if execution.makespan_ms < best_ms:
                 best, best_ms = (plan, request, execution), execution.makespan_ms
@@ -93,14 +110,42 @@ def best_passed(
     return Passed(plan, execution, bound)
 
 
-def with_passed_plans(job: JobRequest, run: FabricRun, plans: Iterable[PassedPlan]) -> FabricRun:
-    """Return the scheduled run, or that of the best plan for a longer delay where it is shorter."""
-    passed = best_passed(job, plans, run.iteration_ms)
-    if passed is None or run.result is None:
-        return run
-    lowering = passed.plan.lowering
-    chosen = None if run.chosen is None else Chosen(lowering, run.chosen.free)
-    return replace(planned_run(_result(run.result, passed)), chosen=chosen)
+def with_passed_plans(job: JobRequest, result: Result, plans: Iterable[PassedPlan]) -> Result:
+    """Return the result of a job, or that of the best plan for a harder cluster where it is shorter."""
+    if result.makespan_ms is None or result.status == "optimal":
+        return result
+    passed = best_passed(job, plans, result.makespan_ms)
+    return result if passed is None else _result(result, passed)
+
+
+@dataclass(frozen=True)
+class KnownPlans:
+    """The last plans of many jobs, kept so that whoever plans an easier setting has them among its own.
+
+    Parameters
+    ----------
+    jobs, plans
+        How many jobs are kept, and plans of each; the oldest make place.
+    """
+
+    jobs: int = 16
+    plans: int = 24
+    _kept: dict[str, list[PassedPlan]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, key: str, plan: PassedPlan | None) -> None:
+        """Keep a plan of the job with this key, whatever its cluster; None is no plan."""
+        with self._lock:
+            kept = self._kept.setdefault(key, [])
+            if plan is not None and not any(plan.start_ms is one.start_ms for one in kept):
+                self._kept[key] = [*kept, plan][-self.plans :]
+            while len(self._kept) > self.jobs:
+                del self._kept[next(iter(self._kept))]
+
+    def of(self, key: str) -> tuple[PassedPlan, ...]:
+        """Return what is kept of a job."""
+        with self._lock:
+            return tuple(self._kept.get(key, ()))
 
 
 def _result(before: Result, passed: Passed) -> Result:
@@ -109,7 +154,10 @@ def _result(before: Result, passed: Passed) -> Result:
     classes = tuple(_with_passed(one, before, passed) for one in before.classes)
     bound_ms = min(one.bound_ms for one in classes)
     proved = makespan_ms <= bound_ms * (1 + MET)
-    source = TraceSource("controllers", f"the plan for {delay_label(passed.plan.delay_ms)}")
+    slower, now = passed.plan.cluster, passed.execution.cluster
+    at = slower.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
+    words = delay_label(slower.reconfiguration_ms) if at else "a slower cluster"
+    source = TraceSource("controllers", f"the plan for {words}")
     return replace(
         before,
         status="optimal" if proved else "feasible",

@@ -128,7 +128,7 @@ class Column:
     @property
     def worth_a_call(self) -> bool:
         """Whether there is a schedule for a longer delay than another one."""
-        return any(plan.delay_ms > min(self.delay_ms) for plan in self.plans)
+        return any(plan.cluster.reconfiguration_ms > min(self.delay_ms) for plan in self.plans)
 
 
 @dataclass(frozen=True)

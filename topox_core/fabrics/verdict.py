@@ -18,6 +18,7 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, run_freely
 from topox_core.fabrics.free_choices import Case, choices
+from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.ranges import check_one_of
@@ -106,11 +107,12 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a job against every rival that can run it, and why others cannot."""
+    """What is known of a job against every rival that can run it, why others cannot, and the plans that it rests on."""
 
     effort: Effort
     brackets: tuple[Bracket, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
+    plans: tuple[PassedPlan, ...] = field(default=(), compare=False)
 
     @property
     def sentence(self) -> str:
@@ -170,7 +172,30 @@ def verdict(
             on_step(search.verdict(refused))
         if stop():
             break
-    return search.verdict(refused)
+    return priced(search.verdict(refused), job, search.catalogue)
+
+
+def priced(found: Verdict, job: JobRequest, catalogue: Catalogue) -> Verdict:
+    """Return a verdict with the prices of a port at which an iteration at the job's own delay costs on both networks the same."""
+    if not found.plans:
+        return found
+    cluster, ports = job.cluster, job.cluster.servers * job.cluster.ports_per_server
+    own_ms = min(plan.on(job)[1].makespan_ms for plan in found.plans)
+
+    def most_usd(one: Bracket) -> float | None:
+        if one.name == "fat_tree_same_cost" or own_ms <= 0:
+            return None
+        rival = "topoopt_patch_panel" if one.name == "fixed" else "fat_tree"
+        try:
+            theirs = cluster_bill(rival, cluster, catalogue).cost_usd
+            ours = cluster_bill("topoopt_ocs", cluster, catalogue).cost_usd
+        except InputError:
+            return None
+        free_usd = ours - ports * catalogue.part("ocs_port").price_usd
+        return (theirs * one.iteration_ms / own_ms - free_usd) / ports
+
+    brackets = (replace(one, cheaper_up_to_usd=most_usd(one)) for one in found.brackets)
+    return replace(found, brackets=tuple(brackets))
 
 
 class Rival(NamedTuple):
@@ -351,38 +376,13 @@ class _Search:
 
     def verdict(self, refused: Mapping[str, str]) -> Verdict:
         """Return what is known so far."""
-        brackets = tuple(self._bracket(name) for name in self.rivals)
+        brackets = tuple(
+            Bracket(name, *rival, self.pays_ms.get(name), self.cannot_ms.get(name))
+            for name, rival in self.rivals.items()
+        )
         left_out = {name: why for name, why in refused.items() if name not in self.rivals}
-        return Verdict(self.effort, brackets, left_out)
-
-    def _bracket(self, name: str) -> Bracket:
-        return Bracket(
-            name,
-            *self.rivals[name],
-            self.pays_ms.get(name),
-            self.cannot_ms.get(name),
-            self._cheaper_up_to_usd(name),
-        )
-
-    def _cheaper_up_to_usd(self, name: str) -> float | None:
-        """Return the price of an optical port at which an iteration costs on both networks the same."""
-        cluster = self.job.cluster
-        if name == "fat_tree_same_cost" or not self.plans:
-            return None
-        own_ms = min(self.length_ms(plan, cluster.reconfiguration_ms) for plan in self.plans)
-        rival = "topoopt_patch_panel" if name == "fixed" else "fat_tree"
-        try:
-            theirs = cluster_bill(rival, cluster, self.catalogue).cost_usd
-            ours = cluster_bill("topoopt_ocs", cluster, self.catalogue)
-        except InputError:
-            return None
-        ports = cluster.servers * cluster.ports_per_server
-        free_usd = ours.cost_usd - ports * self.catalogue.part("ocs_port").price_usd
-        return (
-            (theirs * self.rivals[name].iteration_ms / own_ms - free_usd) / ports
-            if own_ms > 0
-            else None
-        )
+        plans = tuple(PassedPlan.carrying(plan) for plan in self.plans)
+        return Verdict(self.effort, brackets, left_out, plans)
 
 
 class _Bounds:

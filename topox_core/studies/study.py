@@ -45,12 +45,6 @@ class Budget:
         return {name: value for name, value in given.items() if value is not None}
 
 
-RUN_ALONE = (
-    "Each point runs its fabric alone: planned circuits may stay as TopologyFinder's circuits. On Compare they may also "
-    "stay as “Fixed by task graph”, where both are chosen, and may be shorter there."
-)
-
-
 @dataclass(frozen=True)
 class Study:
     """A study as its file says it; nothing is read or computed yet.
@@ -110,12 +104,6 @@ class Study:
             if value is not None:
                 values[axis.key.name] = value
         return values
-
-    @property
-    def note(self) -> str:
-        """What whoever compares its fabrics should know; empty where there is nothing to say."""
-        fabrics = next((axis.values for axis in self.axes if axis.key.name == "fabric"), ())
-        return RUN_ALONE if "scheduled" in fabrics and len(fabrics) > 1 else ""
 
     @cached_property
     def digest(self) -> str:

@@ -26,8 +26,13 @@ class Case:
 
         The names count: sessions share results, and no session may read those of another one's files.
         """
+        return f"{self.cluster.digest}|{self.job_key}"
+
+    @cached_property
+    def job_key(self) -> str:
+        """The same without the cluster: what plans for several clusters have in common."""
         model = replace(self.settings, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
-        return f"{self.graph.digest}|{self.cluster.digest}|{self.names!r}|{model}"
+        return f"{self.graph.digest}|{self.names!r}|{model}"
 
     @property
     def names(self) -> tuple[str, str]:

@@ -10,17 +10,16 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import check_delay, compare
 from topox_core.fabrics.comparison_words import why_not
-from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricOptions, FabricRun
 from topox_core.fabrics.scheduled import better_run
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import map_plans
-from topox_ui.answers.solving import PROOF, keep, known
-from topox_ui.runs.owner import run_owner, session_over
+from topox_ui.answers.solving import joined, known, known_plans, with_plans
+from topox_ui.runs.owner import session_over
 
 Runs = dict[str, FabricRun]
 WORTH_A_WORD = 1_500  # tasks; fewer run before a spinner could be read
@@ -92,25 +91,11 @@ def _run(
 
 
 def _best_plan(case: Case, contest: Contest, run: FabricRun) -> FabricRun:
-    """Return the run of the best plan that is known, from the map too; Schedule and Circuits get to know it."""
-    plans = map_plans(case, contest)
-    delays = [plan.delay_ms for plan in plans]
-    run = _with_plans(f"{case.key}|{run.iteration_ms}|{delays}", case, run, plans)
-    mine = run.result
+    """Return the run of the best plan that is known, from the map and other pages too, who hear of it."""
+    for plan in map_plans(case, contest):
+        known_plans().add(case.job_key, plan)
+    mine, proved = run.result, known(case)
     if mine is None or mine.makespan_ms is None:
         return run
-    if known(case) is not mine:
-        keep(run_owner().results(PROOF), case.key, mine)
-    best = known(case)
-    return run if best is None or best is mine else better_run(run, best)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _with_plans(
-    key: str,  # noqa: ARG001
-    _case: Case,
-    _run: FabricRun,
-    _plans: tuple[PassedPlan, ...],
-) -> FabricRun:
-    job = JobRequest(_case.graph, _case.cluster, listing(_case.settings))
-    return with_passed_plans(job, _run, _plans)
+    best = with_plans(case, mine if proved is None else joined(mine, proved))
+    return run if best is mine else better_run(run, best)

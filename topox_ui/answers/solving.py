@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,6 +11,8 @@ import streamlit as st
 
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
+from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan, with_passed_plans
+from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import prove
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.overview import overview_image
@@ -21,7 +24,7 @@ from topox_core.schedule.result import MET, Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import plural
-from topox_ui.answers.case import Case
+from topox_ui.answers.case import Case, listing
 from topox_ui.answers.first import first_answer
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.runs.shared import Shared, shared_memory
@@ -91,14 +94,39 @@ def listed(case: Case) -> Result:
 
 
 def best(case: Case) -> Result:
-    """Return the one result of a case: the list schedule, or what an exact engine made of it in this session."""
+    """Return the one result of a case: the list schedule, or a better one of an exact engine or for a harder setting."""
     result = known(case)
-    if result is not None:
-        return result
-    if len(case.graph.tasks) < WORTH_A_WORD:
-        return listed(case)
-    with st.spinner(f"Scheduling {plural(len(case.graph.tasks), 'task')}"):
-        return listed(case)
+    if result is None:
+        large = len(case.graph.tasks) >= WORTH_A_WORD
+        words = f"Scheduling {plural(len(case.graph.tasks), 'task')}"
+        with st.spinner(words) if large else nullcontext():
+            result = listed(case)
+    return with_plans(case, result)
+
+
+@st.cache_resource(show_spinner=False)
+def known_plans() -> KnownPlans:
+    """Return the plans that any session found, by job: they serve every easier setting."""
+    return KnownPlans()
+
+
+def with_plans(case: Case, result: Result) -> Result:
+    """Return a result of a case, or the plan for a harder setting that is shorter; easier ones hear of it."""
+    known_plans().add(case.job_key, PassedPlan.of(result))
+    plans = known_plans().of(case.job_key)
+    which = [(plan.cluster.digest[:8], float(plan.end_ms.max(initial=0))) for plan in plans]
+    return _with_plans(f"{token(case, result)}|{which}", case, result, plans)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _with_plans(
+    key: str,  # noqa: ARG001
+    _case: Case,
+    _result: Result,
+    _plans: tuple[PassedPlan, ...],
+) -> Result:
+    job = JobRequest(_case.graph, _case.cluster, listing(_case.settings))
+    return with_passed_plans(job, _result, _plans)
 
 
 def token(case: Case, result: Result) -> str:

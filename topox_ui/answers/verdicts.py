@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -13,6 +14,7 @@ from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import plural, time
 from topox_ui.answers.case import Case, listing
+from topox_ui.answers.solving import known_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import frame
@@ -21,7 +23,7 @@ from topox_ui.state.prices import cluster_catalogue
 
 # Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
 AUTOMATIC, MOST_TASKS = True, 20_000
-MOST_KEPT = 2_000  # a verdict is a dozen numbers
+MOST_KEPT = 64  # with their plans, half a megabyte each of 10,000 tasks
 POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
@@ -92,8 +94,15 @@ def _start(case: Case, effort: Effort) -> None:
         verdict, case.graph, case.cluster, settings, effort, cluster_catalogue()
     )
     run_owner().start(
-        VERDICT, key, lambda _slots: AskedRun({key: future}, _kept().__setitem__), _lost
+        VERDICT, key, lambda _slots: AskedRun({key: future}, partial(_keep, case)), _lost
     )
+
+
+def _keep(case: Case, key: str, found: Verdict) -> None:
+    """Keep a verdict, and its plans among those that every page has."""
+    for plan in found.plans:
+        known_plans().add(case.job_key, plan)
+    _kept()[key] = found
 
 
 def _lost(result: CellsResult[str, Verdict]) -> str:

@@ -22,7 +22,7 @@ def question_now(opened: Loaded) -> Question:
     case = case_of(opened, scenario())
     if case.settings.circuits == "per-slot":
         raise InputError(
-            "circuits drawn afresh in each slot pay no delay; let circuits stay on the page Schedule",
+            "circuits drawn each slot pay no delay; keep them to their end on the page Schedule",
             field="circuits",
         )
     now = state_of(BuyingState)

@@ -82,7 +82,7 @@ def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme:
     if case.settings.circuits == "per-slot":
         chart_title(
             "Who wins where",
-            "Circuits that may move in each slot pay no delay. Let circuits stay on the Schedule page to see the map.",
+            "Circuits drawn each slot pay no delay. Keep them to their end on the page Schedule to see the map.",
             beside=True,
         )
         return

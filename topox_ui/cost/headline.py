@@ -11,7 +11,8 @@ from topox_core.economics.caveats import WARNING, Caveat, caveats_of, most_gpus
 from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.fabrics.compare import same_time
-from topox_core.fabrics.verdict import RIVALS
+from topox_core.fabrics.run import JobRequest
+from topox_core.fabrics.verdict import RIVALS, priced
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.palette import Theme
 from topox_core.figures.tornado import tornado as tornado_figure
@@ -88,6 +89,9 @@ def _share(saved: float) -> str:
 def worth_of_a_port(case: Case) -> None:
     """Write up to which price of an optical port switching is the cheaper iteration, once it is known."""
     known = None if case.settings.circuits == "per-slot" else known_verdict(case)
+    if known is not None:
+        job = JobRequest(case.graph, case.cluster, case.settings)
+        known = priced(known, job, cluster_catalogue())  # kept for every delay
     usd = {one.name: one.cheaper_up_to_usd for one in known.brackets} if known else {}
     ends = [
         f"up to <b>${most:,.0f}</b> per port against {RIVALS[name]}"

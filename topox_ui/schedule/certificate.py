@@ -119,7 +119,7 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
     rows = [
         ("Clock", "continuous time, nothing is rounded"),
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
-        ("Circuits", SWITCHING[result.switching]),
+        ("Plan of circuits", SWITCHING[result.switching]),
     ]
     return [*rows, *map(class_words, result.classes)]
 

@@ -21,7 +21,7 @@ from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
 from topox_ui.answers.case import Case
 from topox_ui.answers.first import first_answer_ahead, known_first_answer
-from topox_ui.answers.solving import known
+from topox_ui.answers.solving import known, with_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
@@ -66,13 +66,12 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
         )
         return
     own: dict[str, DelayPoint] = {}
-    for one in cases.values():
-        best = result if one is case else known(one)
-        if best is not None:
-            own[one.key] = DelayPoint.of(best)
-    for one in cases.values():
-        if one.key not in own and (first := known_first_answer(one)) is not None:
-            own[one.key] = DelayPoint.of(first)
+    for one in reversed(
+        cases.values()
+    ):  # from the longest delay on: a plan serves every shorter one
+        there = result if one is case else known(one) or known_first_answer(one)
+        if there is not None:
+            own[one.key] = DelayPoint.of(with_plans(one, there))
     points = ChainMap(own, owner.results(DELAYS), _listed())
     _drawn(cases, points, now, theme)
     if _missing(cases, points):

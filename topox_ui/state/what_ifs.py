@@ -25,15 +25,15 @@ SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 SLOTS_MS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SWITCHES = (1, 2, 3, 4, 6, 8)
 RINGS = (1, 2, 3, 4, 6, 8)
-CIRCUIT_WORDS = {"continuous": "stay", "per-slot": "may move"}
+CIRCUIT_WORDS = {"continuous": "kept to its end", "per-slot": "drawn each slot"}
 MODEL_WORDS = {"physical": "physical", "paper": "as printed"}
 DUPLEX_WORDS = {"full": "full", "half": "half"}
 CLOCK_WORDS = {"continuous": "continuous", "slots": "whole slots"}
 SWITCHING_WORDS = {
     "auto": "the fastest",
-    "planned": "as planned",
+    "planned": "planned",
     "provisioned": "provisioned",
-    "fixed": "never",
+    "fixed": "fixed",
 }
 ON_CLOCK = {True: "in whole slots", False: "as long as it is"}
 ENGINE_WORDS = {
@@ -72,18 +72,18 @@ def what_ifs(loaded: Loaded) -> None:
         )
         ports_slider(cluster, settings)
         pick(
-            "Circuits",
+            "Circuit of a transfer",
             Scenario,
             "circuits",
             CIRCUIT_WORDS,
             value=settings.circuits,
-            help="stay: a transfer keeps its circuit while it lasts. may move: circuits are drawn afresh each slot, "
-            "as printed, and pay no delay.",
+            help="kept to its end: a transfer keeps its circuit while it lasts. drawn each slot: circuits are drawn afresh "
+            "in each slot, as printed, and pay no delay.",
         )
         delay_ms = scenario().delay_not_charged(loaded.cluster)
         if delay_ms:
             st.caption(
-                f"Circuits that may move pay no delay. The delay of {short(delay_ms)} ms counts again when they stay."
+                f"Circuits drawn each slot pay no delay. The delay of {short(delay_ms)} ms counts again when they are kept."
             )
         with st.expander("More what-ifs", key="more_what_ifs", type="compact"):
             _more(loaded, cluster, settings)
@@ -102,7 +102,7 @@ def delay_and_speed(
         delays_ms,
         words=words,
         disabled=per_slot,
-        help="Circuits that may move in each slot pay no delay. Let them stay to charge one."
+        help="Circuits drawn each slot pay no delay. Keep them to their end to charge one."
         if per_slot
         else f"Charged {rounding}.",
     )
@@ -208,12 +208,12 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         )
     if not settings.on_slots:
         pick(
-            "Circuits change",
+            "Plan of circuits",
             Scenario,
             "switching",
             SWITCHING_WORDS,
             value=settings.switching,
-            help="the fastest: as planned, in the order of a profiled iteration, or never, whichever is shortest.",
+            help="planned: changed as planned. provisioned: in the order of a profiled iteration. fixed: never changed.",
         )
     _slide(
         cluster,
@@ -253,13 +253,13 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
     flip(
         "A pair's transfers share a circuit",
         "share_circuits",
-        "Eq. 6 as printed: each at full rate. Only with circuits that may move.",
+        "Eq. 6 as printed: each at full rate. Only with circuits drawn each slot.",
         disabled=stay,
     )
     flip(
         "A server may use any switch",
         "any_port",
-        "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits that may move.",
+        "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits drawn each slot.",
         disabled=stay,
     )
 

@@ -7,7 +7,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.studies.study_run import StudyRun
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.page import escape, quiet
+from topox_ui.shell.page import quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick, switch
 from topox_ui.studies.builder import builder
@@ -61,8 +61,6 @@ def _main(view: View, theme: Theme, live: bool) -> None:
             )
     with right:
         front_section(view, theme, live)
-    if note := view.result.study.note:
-        quiet(escape(note))
 
 
 def sections(now: Asked, theme: Theme) -> None:
