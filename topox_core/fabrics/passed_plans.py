@@ -1,8 +1,8 @@
-"""Plans passed from harder settings to easier ones: the order of a slow switch is an order for a faster one.
+"""Plans passed from one setting to another: the order of a slow switch is an order for a faster one.
 
 For fixed orders at devices, ports and switches no start grows if the delay or a duration shrinks, or
 if ports are added, so that a plan that was found for one setting bounds what planning needs for every
-easier one from above.
+easier one from above. On harder ones it may still be the best that is known.
 """
 
 from __future__ import annotations
@@ -47,29 +47,24 @@ class PassedPlan:
         return PassedPlan(one.cluster, one.graph.lowering, one.start_ms, one.end_ms, one.circuits)
 
     def serves(self, job: JobRequest) -> bool:
-        """Whether the cluster of a job is another one on which nothing of the plan takes longer or lacks a port."""
+        """Whether the plan can be carried out on the cluster of a job: another one that lacks none of its ports.
+
+        On slots, where it stays as it is, nothing may take longer either.
+        """
         own, other = self.cluster, job.cluster
-        same = own.changed(reconfiguration_ms=other.reconfiguration_ms)
-        if job.settings.on_slots:
-            same = same.changed(ports_per_switch=other.ports_per_switch)
-        else:
-            same = same.changed(
-                slot_ms=other.slot_ms,
-                port_gbps=other.port_gbps,
-                latency_us=other.latency_us,
-                ports_per_server=other.ports_per_server,
-                switches=other.switches,
-                ports_per_switch=other.ports_per_switch,
-            )
-        return (
-            same.digest == other.digest != own.digest
-            and other.reconfiguration_ms <= own.reconfiguration_ms
-            and other.port_gbps >= own.port_gbps
-            and other.latency_us <= own.latency_us
+        each, others = (one.ports_per_server // one.switches for one in (own, other))
+        lacks_none = (
+            (own.servers, own.duplex, own.devices_per_server)
+            == (other.servers, other.duplex, other.devices_per_server)
             and other.switches >= own.switches
             and other.ports_per_switch >= own.ports_per_switch
-            and other.ports_per_server // other.switches >= own.ports_per_server // own.switches
+            and others >= each
         )
+        if job.settings.on_slots:
+            same = own.changed(reconfiguration_ms=other.reconfiguration_ms)
+            shorter = other.reconfiguration_ms < own.reconfiguration_ms
+            return shorter and same.digest == other.digest
+        return lacks_none and own.digest != other.digest
 
     def on(self, job: JobRequest) -> tuple[FabricRequest, Execution]:
         """Return the job lowered as the plan was, and the plan carried out on its cluster.
@@ -86,7 +81,7 @@ class PassedPlan:
 
 @dataclass(frozen=True)
 class Passed:
-    """A plan carried out on an easier cluster, and a bound on every schedule that switches and is lowered so."""
+    """A plan carried out on another cluster, and a bound on every schedule that switches and is lowered so."""
 
     plan: PassedPlan
     execution: Execution
@@ -96,7 +91,7 @@ class Passed:
 def best_passed(
     job: JobRequest, plans: Iterable[PassedPlan], than_ms: float = float("inf")
 ) -> Passed | None:
-    """Return the best of the plans that serve a job's cluster; None if none is shorter than ``than_ms``."""
+    """Return the best of the plans that can be carried out on a job's cluster; None if none is shorter than ``than_ms``."""
     best, best_ms = None, than_ms * (1 - 1e-9)
     for plan in plans:
         if plan.serves(job):
@@ -111,7 +106,7 @@ def best_passed(
 
 
 def with_passed_plans(job: JobRequest, result: Result, plans: Iterable[PassedPlan]) -> Result:
-    """Return the result of a job, or that of the best plan for a harder cluster where it is shorter."""
+    """Return the result of a job, or that of the best plan for another cluster where it is shorter."""
     if result.makespan_ms is None or result.status == "optimal":
         return result
     passed = best_passed(job, plans, result.makespan_ms)
@@ -120,7 +115,7 @@ def with_passed_plans(job: JobRequest, result: Result, plans: Iterable[PassedPla
 
 @dataclass(frozen=True)
 class KnownPlans:
-    """The last plans of many jobs, kept so that whoever plans an easier setting has them among its own.
+    """The last plans of many jobs, kept so that whoever plans another setting has them among its own.
 
     Parameters
     ----------
@@ -154,9 +149,9 @@ def _result(before: Result, passed: Passed) -> Result:
     classes = tuple(_with_passed(one, before, passed) for one in before.classes)
     bound_ms = min(one.bound_ms for one in classes)
     proved = makespan_ms <= bound_ms * (1 + MET)
-    slower, now = passed.plan.cluster, passed.execution.cluster
-    at = slower.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
-    words = delay_label(slower.reconfiguration_ms) if at else "a slower cluster"
+    planned, now = passed.plan.cluster, passed.execution.cluster
+    at = planned.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
+    words = delay_label(planned.reconfiguration_ms) if at else "another cluster"
     source = TraceSource("controllers", f"the plan for {words}")
     return replace(
         before,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
-from topox_core.schedule.source import Family
+from topox_core.schedule.source import Family, TraceSource
 from topox_core.text.numbers import apart, percent, seconds, time
 from topox_core.text.sentences import enumeration
 
@@ -86,8 +87,13 @@ def limits(shares: Mapping[str, float]) -> str:
 
 def found_by(result: Result) -> str:
     """Return who found this schedule, and after how long."""
-    step = last_better(events_of(result.trace))
-    return "" if step is None else f"{step.words}, {_after(step)}"
+    least_ms = (result.makespan_ms or 0.0) * (1 + MET)
+    best = [one for one in result.trace if (one.incumbent_ms or math.inf) <= least_ms]
+    if not best:
+        return ""
+    # Of two that are equally long the schedule is the one found last.
+    first = next(one for one in best if one.source == best[-1].source)
+    return f"{_words(first.source)}, {_after(first.elapsed_s)}"
 
 
 @dataclass(frozen=True)
@@ -109,9 +115,7 @@ class Event:
     @property
     def words(self) -> str:
         """Who made the step, as a sentence says it: rules and searches by family, the rest by name."""
-        if self.family in ("rules", "search", "neighbourhoods"):
-            return FAMILY_WORDS[self.family]
-        return CONTROLLER_WORDS.get(self.source, self.source)
+        return _words(TraceSource(self.family, self.source))
 
 
 def events_of(trace: Sequence[TracePoint]) -> tuple[Event, ...]:
@@ -169,19 +173,21 @@ def summary_sentence(events: Sequence[Event]) -> str:
     proof = proof_of(events)
     if proof is not None and len(ways) == 1 and not rises:
         return (
-            f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {_after(proof)}: "
+            f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {_after(proof.elapsed_s)}: "
             "nothing shorter exists."
         )
-    first = f"{_capital(ways[0].words)} came to {number[ways[0].value_ms]} in {_after(ways[0])}"
+    first = f"{_capital(ways[0].words)} came to {number[ways[0].value_ms]} in {_after(ways[0].elapsed_s)}"
     rest = [f"{e.words} to {number[e.value_ms]}" for e in ways[1:]]
-    schedules = ", ".join([first, *rest]) + (f" after {_after(ways[-1])}" if rest else "")
+    schedules = ", ".join([first, *rest]) + (f" after {_after(ways[-1].elapsed_s)}" if rest else "")
     if rises:
         raised = [
             f"{rises[0].words} lifted the bound from {number[bounds[0].value_ms]} to {number[rises[0].value_ms]}",
             *(f"{e.words} to {number[e.value_ms]}" for e in rises[1:]),
         ]
         bounded = ", ".join(raised) + (
-            f" after {_after(rises[-1])}" if rises[-1].elapsed_s > ways[0].elapsed_s else ""
+            f" after {_after(rises[-1].elapsed_s)}"
+            if rises[-1].elapsed_s > ways[0].elapsed_s
+            else ""
         )
     else:
         bounded = f"nothing is shorter than {number[bounds[0].value_ms]}"
@@ -198,8 +204,14 @@ def _last_of_each(events: Sequence[Event]) -> list[Event]:
     return list(last.values())
 
 
-def _after(event: Event) -> str:
-    return seconds(float(f"{event.elapsed_s:.2g}"))
+def _words(source: TraceSource) -> str:
+    if source.family in ("rules", "search", "neighbourhoods"):
+        return FAMILY_WORDS[source.family]
+    return CONTROLLER_WORDS.get(source.name, source.name)
+
+
+def _after(elapsed_s: float) -> str:
+    return seconds(float(f"{elapsed_s:.2g}"))
 
 
 def _capital(words: str) -> str:

@@ -1,0 +1,112 @@
+"""What is said of one job in different places does not exclude each other: sentences are read back and held against numbers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import long_after
+from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core.fabrics.compare import EQUAL, compare
+from topox_core.fabrics.comparison_words import FULL, YARDSTICK, headline
+from topox_core.fabrics.passed_plans import with_passed_plans
+from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
+from topox_core.fabrics.run import JobRequest
+from topox_core.fabrics.verdict import verdict
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.schedule.story import class_words, events_of, finding, found_by, summary_sentence
+from topox_core.text.numbers import time
+from topox_core.workloads.samples import SAMPLES, load_sample
+
+LISTED = Settings.of(engine="list", free=FREE)
+DELAYS_MS = (0.0, 0.01, 0.3, 1.0, 4.0, 20.0, 300.0)
+SPEEDS = (0.5, 1.0, 2.0)
+NEAR = 1 + 1e-9
+
+
+def case_of(name, speed):
+    if isinstance(name, str):
+        graph, of = load_sample(name)
+    else:
+        graph, of = random_graph(name, tasks=30), cluster(4, ports_per_server=2, switches=2)
+    return graph, of.changed(port_gbps=of.port_gbps * speed)
+
+
+def assert_finding(result):
+    """What one result is said to be: against everything that was allowed, one bound, and who found this schedule."""
+    words = finding(result)
+    met = result.makespan_ms <= result.bound_ms * NEAR
+    assert ("nothing shorter exists" in words) == met == (result.status == "optimal")
+    assert ("nothing shorter exists" in summary_sentence(events_of(result.trace))) == met
+    assert time(result.makespan_ms) in words or f"{result.makespan_ms:.4g}"[:3] in words
+    assert result.bound_ms == pytest.approx(min(one.bound_ms for one in result.classes))
+    if not met and "proved best with" in words:
+        assert result.own_class.proved and not result.other_class.proved
+    for one in result.classes:
+        assert ("proved best of its kind" in class_words(one)[1]) == one.proved
+        assert one.best_ms >= result.makespan_ms / NEAR
+    fixed = result.switching == "fixed"
+    assert ("circuits" in found_by(result) and "searched" in found_by(result)) <= fixed
+    assert result.trace[-1].incumbent_ms == pytest.approx(result.makespan_ms)
+
+
+def assert_headline(runs):
+    """Who is fastest, by how much, whether switching pays and whether a full fat-tree is faster."""
+    words = headline(runs)
+    own = {n: one for n, one in runs.items() if n not in (YARDSTICK, FULL)}
+    best_ms = min(one.iteration_ms for one in own.values())
+    changing = {n for n, one in own.items() if n in PAYS_DELAY}
+    if (plan := own["scheduled"].result) is not None and plan.switching == "fixed":
+        changing.discard("scheduled")
+    stays_ms = min(one.iteration_ms for n, one in own.items() if n not in changing)
+    if words.startswith("Switching does not pay"):
+        assert stays_ms <= best_ms * (1 + EQUAL)
+    elif words.startswith("It makes no difference"):
+        assert all(one.iteration_ms <= best_ms * (1 + EQUAL) for one in own.values())
+    else:
+        told = re.match(r"(.+?) (?:is|are) fastest: ([^,]+),", words)
+        for n, one in own.items():
+            named = SPOKEN[n].lower() in re.split(", | and ", told[1].lower())
+            assert not named or one.iteration_ms <= best_ms * (1 + EQUAL) * NEAR
+        assert time(best_ms) == told[2]
+    faster = runs[FULL].iteration_ms * (1 + EQUAL) < best_ms
+    assert ("A full fat-tree is faster" in words) == faster
+
+
+@pytest.mark.parametrize("speed", SPEEDS)
+@pytest.mark.parametrize(
+    "name",
+    long_after(
+        3, ["blackboard", "race", 4, *(n for n in SAMPLES if n != "llama3-70b"), *range(0, 30, 3)]
+    ),
+)
+def test_result_comparison_and_verdict_say_the_same(name, speed):
+    graph, of = case_of(name, speed)
+    known = verdict(graph, of, LISTED)
+    ideal_ms, packets_ms = set(), set()
+    for delay_ms in DELAYS_MS:
+        at = of.changed(reconfiguration_ms=delay_ms)
+        runs = compare(graph, at, LISTED)
+        job = JobRequest(graph, at, LISTED)
+        result = with_passed_plans(job, runs["scheduled"].result, known.plans)
+        assert_finding(runs["scheduled"].result)
+        assert_finding(result)
+        assert_headline(runs)
+        ideal_ms.add(round(runs["ideal"].iteration_ms, 6))
+        packets_ms.add((runs["fat_tree"].iteration_ms, runs[FULL].iteration_ms))
+        changing = next(one for one in result.classes if one.changes_circuits)
+        rival_ms = {
+            "fixed": min(runs[n].iteration_ms for n in ("static", "static_graph") if n in runs),
+            "fat_tree_same_cost": runs["fat_tree"].iteration_ms,
+            "fat_tree_full": runs[FULL].iteration_ms,
+        }
+        for one in known.brackets:
+            if one.laid_by != "a plan that changes none":
+                assert one.iteration_ms == pytest.approx(rival_ms[one.name])
+            target_ms = one.iteration_ms / (1 + EQUAL)
+            if one.pays_up_to_ms is not None and delay_ms <= one.pays_up_to_ms:
+                assert result.makespan_ms < target_ms * NEAR, (one.name, delay_ms)
+            if one.cannot_pay_from_ms is not None and delay_ms >= one.cannot_pay_from_ms:
+                assert changing.best_ms >= target_ms / NEAR, (one.name, delay_ms)
+    assert len(ideal_ms) == len(packets_ms) == 1
