@@ -70,7 +70,7 @@ def _row(one: Bracket) -> tuple[str, ...]:
         figure(one.iteration_ms, "ms"),
         "never" if one.pays_up_to_ms is None else figure(one.pays_up_to_ms, "ms"),
         figure(one.cannot_pay_from_ms, "ms"),
-        "-" if usd is None else f"${usd:,.0f} a port" if usd >= 0 else "not even free",
+        "-" if usd is None else f"${usd:,.0f} per port" if usd >= 0 else "not even free",
         one.laid_by or "-",
     )
 

@@ -177,6 +177,8 @@ LETTERS: Mapping[str, str] = MappingProxyType({name: one.letter for name, one in
 PAYS_DELAY = frozenset(name for name, one in ENTRIES.items() if one.pays_delay)
 USUAL = tuple(name for name, one in ENTRIES.items() if one.usual)
 UNUSUAL = tuple(name for name in ENTRIES if name not in USUAL)
+# Controllers that follow a rule and make no plan: a shorter delay can make their iteration longer.
+BY_RULE = ("reactive", "provisioned", "phased", "in_collective")
 MAPPED = tuple(name for name, one in ENTRIES.items() if one.mapped)
 
 

@@ -10,11 +10,13 @@ import streamlit as st
 from topox_core.fabrics import comparison_words
 from topox_core.fabrics.compare import fastest, gap
 from topox_core.fabrics.comparison_words import YARDSTICK, sentence, time_rows
+from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import count, percent, short, time
+from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, priced_words
 from topox_ui.answers.running import Runs
@@ -102,6 +104,10 @@ def _notes(contest: Contest, runs: Runs) -> None:
         for name in ("scheduled", "fat_tree", "static")
         if name in runs and runs[name].message
     ]
+    if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
+        lines.append(
+            f"{enumeration(by_rule)}: a rule, not a plan. A shorter delay can make such an iteration longer; a planned one never."
+        )
     if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
         lines.append(priced_words(runs["fat_tree"].execution.cluster))
     with st.expander("Notes", key="compare_notes", type="compact"):

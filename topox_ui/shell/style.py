@@ -191,7 +191,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [class*="st-key-card_"] {{ position: relative; padding: .8rem .95rem .85rem; gap: .35rem; transition: border-color .12s; }}
 [class*="st-key-card_"]:hover {{ border-color: {theme.primary}; }}
 /* The title's link spreads over its whole card, so nothing between the two may be a frame of reference. */
-[class*="st-key-card_"] :is(.stElementContainer, .stPageLink, .stPageLink div, .stButton, .stButton div, a, button) {{ position: static !important; }}
+[class*="st-key-card_"] :is(.stElementContainer, .stPageLink, .stPageLink div, .stButton, .stButton div, a, button) {{
+    position: static !important; }}
 [class*="st-key-card_"] :is(a, button) {{ padding: 0 !important; margin: 0; min-height: 0; background: none !important; }}
 [class*="st-key-card_"] :is(a, button) p {{ font-weight: 600; font-size: .95rem; white-space: normal; line-height: 1.3; }}
 [class*="st-key-card_"] :is(a, button)::after {{ content: ""; position: absolute; inset: 0; }}

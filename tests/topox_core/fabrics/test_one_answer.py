@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster, random_graph
-from topox_core.fabrics.compare import EQUAL, compare
+from topox_core.fabrics.compare import EQUAL, compare, run_freely
 from topox_core.fabrics.comparison_words import FULL, YARDSTICK, headline
 from topox_core.fabrics.passed_plans import with_passed_plans
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
@@ -110,3 +110,11 @@ def test_result_comparison_and_verdict_say_the_same(name, speed):
             if one.cannot_pay_from_ms is not None and delay_ms >= one.cannot_pay_from_ms:
                 assert changing.best_ms >= target_ms / NEAR, (one.name, delay_ms)
     assert len(ideal_ms) == len(packets_ms) == 1
+
+
+def test_a_rule_may_take_longer_with_a_shorter_delay():
+    graph, of = case_of("moe", 1.0)
+    jobs = [JobRequest(graph, of.changed(reconfiguration_ms=ms), LISTED) for ms in (0.0, 0.005)]
+    for name in ("reactive", "provisioned"):
+        at_once, later = (run_freely(name, job).iteration_ms for job in jobs)
+        assert at_once == pytest.approx(124.6, abs=0.1) and later == pytest.approx(119.1, abs=0.1)
