@@ -15,51 +15,11 @@ from tests.e2e.tab import Tab, saved
 
 pytestmark = pytest.mark.browser
 
-TASKS = [
-    {"id": "f0", "kind": "forward", "server": 0, "duration_ms": 3.0, "dependencies": []},
-    {
-        "id": "act",
-        "kind": "communication",
-        "source": 0,
-        "destination": 1,
-        "size_bytes": 25_000_000,
-        "dependencies": ["f0"],
-    },
-    {"id": "b1", "kind": "backward", "server": 1, "duration_ms": 6.0, "dependencies": ["act"]},
-]
-CLUSTER = {
-    "format": "topox-cluster",
-    "version": 1,
-    "name": "two servers, one switch",
-    "servers": 2,
-    "devices_per_server": 1,
-    "ports_per_server": 1,
-    "switches": 1,
-    "ports_per_switch": 2,
-    "port_gbps": 100.0,
-    "slot_ms": 1.0,
-    "reconfiguration_ms": 0.0,
-}
-
 
 def write(folder: Path, name: str, content: dict[str, Any]) -> Path:
     file = folder / name
     file.write_text(json.dumps(content))
     return file
-
-
-def graph(folder: Path, name: str, tasks: list[dict[str, Any]]) -> Path:
-    return write(
-        folder,
-        f"{name}.taskgraph.json",
-        {"format": "topox-taskgraph", "version": 1, "name": name, "tasks": tasks},
-    )
-
-
-def bring_files(tab: Tab) -> Tab:
-    tab.page.get_by_text("Your own files", exact=True).click()
-    expect(tab.page.locator(".st-key-up_graph")).to_be_visible()
-    return tab.still()
 
 
 def check(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
@@ -70,47 +30,6 @@ def check(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
     )
-
-
-@pytest.mark.long
-def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_path: Path) -> None:
-    """3 ms forward, 25 MB at 100 Gbit/s in 2 ms, 6 ms backward: 11 ms in line; ports of 50 Gbit/s take 2 ms more."""
-    bring_files(tab.open())
-    tab.upload("up_graph", graph(tmp_path, "my own job", TASKS))
-    expect(tab.job).to_contain_text("my own job")
-    expect(tab.job).to_contain_text("3 tasks · 2 servers · 4 switches")
-    expect(tab.page.get_by_text("Assumed cluster")).to_be_visible()
-    tab.still().upload("up_cluster", write(tmp_path, "mine.cluster.json", CLUSTER))
-    expect(tab.job).to_contain_text("3 tasks · 2 servers · 1 switch")
-    expect(tab.page.locator(".st-key-up_cluster")).to_be_visible()
-    tab.still().go_to("Schedule")
-    expect(tab.kpi("Iteration time")).to_have_text("11 ms")
-    expect(tab.seal).to_contain_text("Proved optimal")
-    tab.push("port_gbps", "ArrowLeft")
-    expect(tab.kpi("Iteration time")).to_have_text("13 ms")
-    assert "?" not in tab.page.url, "an upload must leave no trace in an address that may be shared"
-
-
-def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) -> None:
-    tab.open("/?sample=patience")
-    before = tab.job.inner_text()
-    circle = [{**TASKS[0], "dependencies": ["b1"]}, *TASKS[1:]]
-    bring_files(tab).upload("up_graph", graph(tmp_path, "circle", circle))
-    expect(tab.message).to_contain_text("circle.taskgraph.json")
-    line = tab.settled_text(tab.message)
-    assert "cycle" in line
-    assert len([part for part in line.splitlines() if len(part) > 3]) == 1, line
-    assert tab.job.inner_text() == before
-    tab.upload("up_cluster", write(tmp_path, "wrong.cluster.json", {**CLUSTER, "port_gbps": -1}))
-    beside = tab.message.filter(has_text="wrong.cluster.json")
-    expect(beside).to_contain_text("port_gbps")
-    box = tab.page.locator(".st-key-up_cluster").bounding_box()
-    line = beside.bounding_box()
-    assert box and line and abs(line["x"] - box["x"]) < 5, (
-        "the error stands under the box of its file"
-    )
-    tab.still().go_to("Schedule")
-    expect(tab.kicker).to_contain_text("Schedule · patience")
 
 
 @pytest.mark.long

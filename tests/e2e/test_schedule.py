@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import NewTab, Server
+from tests.e2e.conftest import Server
 from tests.e2e.tab import Tab
 from tests.patience import wait_until
 from topox_core.fabrics.scheduled import schedule
@@ -121,22 +121,6 @@ def test_arrow_keys_move_a_slot_and_play_goes_on_by_itself(tab: Tab) -> None:
     tab.button("Stop").click()
     expect(tab.button("Play")).to_be_visible()
     tab.still()
-
-
-@pytest.mark.long
-def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> None:
-    # Without fixed circuits, whose bound is weaker than that of plans that switch.
-    tab = new_tab().open("/Schedule?sample=race&switching=planned")
-    expect(tab.seal).to_contain_text("Feasible: at most")
-    listed = tab.kpi("Iteration time").inner_text()
-    tab.prove()
-    expect(tab.seal).to_contain_text("Proved optimal")
-    expect(tab.kpi("Gap to bound")).to_have_text("0 %")
-    proved = tab.settled_text(tab.kpi("Iteration time"))
-    assert milliseconds(proved) < milliseconds(listed)
-    # What one visitor has proved is not what another sees before asking.
-    other = new_tab().open("/Schedule?sample=race&switching=planned")
-    expect(other.seal).to_contain_text("Feasible: at most")
 
 
 def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(

@@ -2,7 +2,6 @@
 
 import random
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -236,12 +235,3 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
         mine.kpi("Iteration time")
     )
     assert "sample=race" in theirs.page.url
-
-
-@pytest.mark.long
-def test_an_address_in_a_link_does_not_become_one(tab: Tab) -> None:
-    tab.open(f"/Schedule?sample={quote(ADDRESSES)}&port_gbps={quote(ADDRESSES)}")
-    expect(tab.message.first).to_contain_text("Ignored in the link")
-    expect(tab.message.first).to_contain_text("example.org")
-    links = tab.page.locator("a").evaluate_all("all => all.map(one => one.href)")
-    assert [one for one in links if "example.org" in one] == []

@@ -4,10 +4,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.conftest import NewTab
-from tests.e2e.page_checks import at_rest
 from tests.e2e.tab import Tab
-from tests.e2e.views import address
-from tests.topox_ui.shell.test_words_covered import NEEDED
 from topox_core.labs.tour import SCREENS, live_line, screen
 from topox_core.text.glossary import entry_of
 
@@ -103,26 +100,6 @@ def test_the_tour_is_walked_to_its_end_and_back_and_reload_keep_the_screen(tab: 
     expect(tab.headline).to_contain_text("words of the field")
     assert f"learn.step={len(SCREENS)}" in tab.page.url
     expect(tab.page.locator("#entry-ocs")).to_contain_text(entry_of("ocs").text)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("page", [*NEEDED, "Learn", "Labs", "Glossary"])
-def test_every_term_of_a_page_opens_with_the_focus_and_closes_with_escape(
-    tab: Tab, page: str
-) -> None:
-    at_rest(tab.open(address(page, "lab.id=windows&lab.seed=1" if page == "Labs" else "")))
-    terms = tab.page.get_by_test_id("stMain").locator("button.term:visible")
-    first = terms.evaluate_all(
-        """all => Object.values(Object.fromEntries(all.map((one, at) => [one.getAttribute("aria-describedby"), at]).reverse()))"""
-    )
-    assert first
-    for at in first:
-        one = terms.nth(at)
-        one.focus()
-        name = (one.get_attribute("aria-describedby") or "").removeprefix("term-")
-        expect(box(tab)).to_have_text(entry_of(name).text)
-        tab.page.keyboard.press("Escape")
-        expect(box(tab)).to_be_hidden()
 
 
 def said(name: str, value: float) -> str:

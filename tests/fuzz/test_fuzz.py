@@ -1,8 +1,7 @@
 """Whatever a file says, it is read or refused in one short line; ``make fuzz`` asks this of 60,000 files and measures them."""
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 
 from tests.conftest import examples
 from tests.fuzz.formats import FORMATS

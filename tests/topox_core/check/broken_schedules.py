@@ -7,8 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from tests.topox_core.small_graphs import GBIT_MS as SLOT_BYTES
-from tests.topox_core.small_graphs import transfer
+from tests.topox_core.small_graphs import GBIT_MS as SLOT_BYTES, transfer
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.io.task_graph_rules import validated

@@ -5,8 +5,7 @@ circuits are free (rivals of collectives, Thakur et al. 2005, with the delay add
 """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from topox_core.check.checker import check

@@ -284,25 +284,6 @@ def test_the_command_prints_a_table_or_one_json_object(capsys: pytest.CaptureFix
     assert lines[-1].startswith("Fixed circuits")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--fabrics", "optical"),
-        ("--fabrics", ","),
-        ("--reconfiguration-ms", "-1"),
-        ("--reconfiguration-ms", "1e30"),
-        ("--oversubscription", "0.5"),
-        ("--model", "paper", "--reconfiguration-ms", "1"),
-        ("--engine", "magic"),
-    ],
-)
-def test_what_the_command_cannot_use_is_one_line(
-    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*COMMAND, *arguments]) == 2
-    assert "field" in capsys.readouterr().err.splitlines()[-1]
-
-
 # -- the headline ----------------------------------------------------------------------------------
 
 

@@ -5,8 +5,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 
 from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, compute, graph

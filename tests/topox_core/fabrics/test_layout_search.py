@@ -8,8 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.conftest import examples, long_after, suite_instance

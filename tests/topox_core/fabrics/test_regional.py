@@ -6,8 +6,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.conftest import examples, long_after

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.figures.circuit_matrix import matrix
-from topox_core.figures.circuit_timeline import ports_over_time
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.slot_state import (
     busiest_slot,
@@ -72,9 +71,3 @@ def test_a_circuit_that_is_set_up_is_dark_and_counts_as_a_change(pipeline):
     assert pipeline.circuits.node[state.dark].tolist() == [pipeline.graph.ids.index("g1")]
     assert cross_connects_in(pipeline, state)["Switch 1"] == ["–", "dark → S0", "–"]
     assert np.flatnonzero(changes_a_slot(pipeline)).tolist() == [4, 10, 28, 31]
-
-
-def test_many_servers_and_ports_are_drawn_as_one_small_byte_image(crowd):
-    assert len(ports_over_time(crowd, slot_state(crowd, 5), None, LIGHT).to_json()) < 150_000
-    wide = replace(crowd, cluster=crowd.cluster.changed(servers=128))
-    assert len(matrix(wide, slot_state(wide, 4), LIGHT).to_json()) < 60_000

@@ -27,8 +27,7 @@ from tests.topox_core.figures.test_study_figures import (
     ratios,
 )
 from topox_core import figures
-from topox_core.economics.comparison import Question, Running, curves, year_of
-from topox_core.economics.comparison import tornado as swings_of
+from topox_core.economics.comparison import Question, Running, curves, tornado as swings_of, year_of
 from topox_core.economics.networks import Counting, bills
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.fabrics.compare import compare

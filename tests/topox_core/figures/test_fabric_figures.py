@@ -22,9 +22,8 @@ from topox_core.figures.collective_steps import set_ups, steps_on_ports
 from topox_core.figures.crossover import cut, place, winner_map
 from topox_core.figures.fabrics import (
     iteration_bars,
-    strip_image,
 )
-from topox_core.figures.palette import DARK, FORWARD, IDLE, LIGHT
+from topox_core.figures.palette import LIGHT
 from topox_core.figures.template import log_ticks, time_axis
 from topox_core.figures.topology import frames, hops, ring
 from topox_core.text.numbers import delay_label
@@ -53,17 +52,6 @@ def test_an_iteration_far_beyond_the_others_is_cut_and_says_so():
     figure = iteration_bars({**fabric_runs(), "reactive": late}, FABRICS, {}, LIGHT)
     assert figure.layout.xaxis.range[1] < late.iteration_ms
     assert sum(a.text.endswith("›") for a in figure.layout.annotations) == 1
-
-
-def test_a_servers_compute_is_above_what_it_sends(pipeline):
-    image = strip_image(pipeline, pipeline.makespan_ms, columns=37)
-    assert image[0, 0] == FORWARD and image[1, 0] == IDLE
-    assert DARK in image[3]  # server 1 waits for its circuit to turn
-
-
-def test_many_servers_share_rows(crowd):
-    image = strip_image(crowd, crowd.makespan_ms)
-    assert len(image) == 16 and image.any(axis=1).all()
 
 
 @pytest.mark.parametrize(

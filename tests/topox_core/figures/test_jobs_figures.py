@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from topox_core.figures.jobs import bars
-from topox_core.figures.jobs_gain import overlap_alone
 from topox_core.figures.jobs_links import link_matrix, link_view
 from topox_core.figures.jobs_pods import pod_view
 from topox_core.figures.palette import LIGHT
@@ -149,12 +148,6 @@ def test_links_carry_what_is_sent_and_take_a_port_at_both_ends() -> None:
     assert link_view(physical, 0, 0).demand_gbit[0, 1] == pytest.approx(300.0)
 
 
-def test_a_pull_is_its_push_turned_round() -> None:
-    push, pull = link_view(ROUND, 0, 1), link_view(ROUND, 0, 1, PULL)
-    assert push.time_s[push.worst] == push.time_s.max() > 0
-    assert np.array_equal(pull.time_s, push.time_s.T) and np.array_equal(pull.ports, push.ports)
-
-
 def test_the_matrix_outlines_the_slowest_pair() -> None:
     (outline,) = link_matrix(link_view(ROUND, 0, 0), LIGHT).layout.shapes
     assert (outline.x0, outline.y0) == (3 - 0.47, 2 - 0.47)
@@ -185,9 +178,3 @@ def test_what_arrives_is_drawn_on_the_port_it_arrives_at() -> None:
         on_ports = view.bars.circuit >= 0
         drawn = (view.bars.end_ms - view.bars.start_ms)[on_ports].sum()
         assert drawn == pytest.approx((circuits.end_ms - circuits.setup_ms)[touching].sum())
-
-
-def test_overlap_alone_hides_the_shorter_behind_the_longer() -> None:
-    """C = T: 2 C + 2 T becomes 2 C, half; C = 3 T: a quarter is training; C = T / 3: a quarter is communication."""
-    assert overlap_alone(1.0) == 0.5
-    assert overlap_alone(3.0) == pytest.approx(0.25) == overlap_alone(1 / 3)

@@ -6,8 +6,13 @@ from topox_core.figures.palette import LIGHT
 from topox_core.figures.race import ENGINES, Contestant, finding
 from topox_core.figures.search import MOST_MARKS, search
 from topox_core.schedule.result import TracePoint
-from topox_core.schedule.source import ENGINES as ENGINE_SOURCES
-from topox_core.schedule.source import LOADS, LOCAL_SEARCH, PROPAGATION, TraceSource
+from topox_core.schedule.source import (
+    ENGINES as ENGINE_SOURCES,
+    LOADS,
+    LOCAL_SEARCH,
+    PROPAGATION,
+    TraceSource,
+)
 from topox_core.schedule.story import (
     events_of,
     proof_of,

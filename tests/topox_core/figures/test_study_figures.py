@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples
-from topox_core.figures.lanes import Lanes
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.parallel_axes import (
     Upright,
@@ -15,7 +13,7 @@ from topox_core.figures.parallel_axes import (
 )
 from topox_core.figures.pareto_front import Cloud, drawn_points
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
-from topox_core.figures.study_heat_map import HeatMap, heat_legend, heat_map
+from topox_core.figures.study_heat_map import HeatMap, heat_map
 from topox_core.figures.study_lines import seed_lines
 from topox_core.studies.pareto import front_of
 from topox_core.studies.seeds import seed_lines_of
@@ -75,15 +73,6 @@ def test_a_ratio_is_pale_at_one_and_deeper_the_further_it_is_from_it_on_either_s
         ratio=True,
     )
     assert colours_of(turned) == [[deep, less], [pale, same], [worse, worst]]
-
-
-def test_without_a_ratio_the_middle_value_is_pale_and_the_ends_are_deepest() -> None:
-    picture = HeatMap(SPEED, DELAY, MS, ((10.0, 50.0), (80.0, 110.0), (140.0, 210.0)))
-    rows = colours_of(picture)
-    legend = {words: colour for colour, words in heat_legend(picture, LIGHT, "less", "more")}
-    assert len({legend["about 95\u00a0ms"], rows[0][0], rows[2][1]}) == 3
-    equal = colours_of(HeatMap(SPEED, DELAY, MS, ((7.0, 7.0), (7.0, 7.0), (7.0, 7.0))))
-    assert len({*np.ravel(equal)}) == 1
 
 
 ROWS = [
@@ -159,6 +148,3 @@ def test_runs_inside_the_ranges_are_those_whose_values_lie_there() -> None:
     # A run without the value lies in no range of it.
     assert inside(UPRIGHTS, {0: (0.0, 1000.0)}).tolist() == [True, True, True, False]
     assert inside(UPRIGHTS, {0: (5.0, 200.0), 1: (0, 0)}).tolist() == [False, False, True, False]
-
-
-LANES = Lanes(8, 1, ((0, 0),), 0, 7)

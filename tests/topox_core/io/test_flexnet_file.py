@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.conftest import examples, long_after
+from tests.conftest import long_after
 from tests.topox_core.io.test_bad_input import line_of as line_in
-from topox_core.errors import InputError
 from topox_core.io import task_graph_flexnet as flexnet_file
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import Task
@@ -243,22 +240,6 @@ def test_lists_that_are_or_claim_to_be_long_are_refused_before_memory_is_spent(
     assert "a list of 4,294,967,295 entries" in line_of(longer)
     monkeypatch.setattr(flexnet_file, limit, 5)
     assert line_of(ITERATION) == line
-
-
-@examples(200)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, len(ITERATION) - 1), st.integers(0, 255)), min_size=1, max_size=4
-    )
-)
-def test_changed_bytes_give_a_graph_or_a_clear_line(changes: list[tuple[int, int]]) -> None:
-    damaged = bytearray(ITERATION)
-    for at, value in changes:
-        damaged[at] = value
-    try:
-        load_graph(bytes(damaged), "g.fbuf")
-    except InputError as error:
-        assert error.file == "g.fbuf" and str(error).isprintable()
 
 
 @pytest.mark.parametrize(

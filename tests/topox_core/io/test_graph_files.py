@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from tests.real_inputs import ROOT, SUITE

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from tests.topox_core.library.records import key, packed, record
@@ -334,12 +333,6 @@ def test_clusters_that_differ_in_no_key_that_was_kept_differ_by_digest() -> None
     one = record("a")
     compared = compare_runs(stored(one, replace(one, cluster=key("other"), version="2")))
     assert [row.name for row in compared.different_settings] == ["cluster", "version"]
-
-
-@pytest.mark.parametrize("count", [0, 1, 21])
-def test_as_many_runs_are_compared_as_a_table_can_show(count: int) -> None:
-    with pytest.raises(InputError, match=f"runs to compare: must be 2 to 20 .got {count}."):
-        compare_runs(stored(*(record(number) for number in range(count))))
 
 
 RUNS = [

@@ -6,17 +6,13 @@ from math import ceil
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from topox_core.model.csr import (
-    entries_of,
     flattened,
     grouped,
-    pointer_of,
     row_of_entry,
-    row_pointer,
     transposed,
 )
 from topox_core.model.heap import Heap, pop, push
@@ -116,14 +112,6 @@ ROWS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
 
 @given(ROWS)
-def test_a_pointer_marks_where_each_row_begins(rows: list[list[int]]) -> None:
-    pointer, values = flattened(rows, np.int64)
-    assert [values[a:b].tolist() for a, b in pairwise(pointer.tolist())] == rows
-    assert pointer.tolist() == row_pointer([len(row) for row in rows]).tolist()
-    assert pointer_of(row_of_entry(pointer), len(rows)).tolist() == pointer.tolist()
-
-
-@given(ROWS)
 def test_grouping_puts_the_entries_of_a_row_together_in_the_order_given(
     rows: list[list[int]],
 ) -> None:
@@ -134,24 +122,3 @@ def test_grouping_puts_the_entries_of_a_row_together_in_the_order_given(
     for first, last in pairwise(pointer.tolist()):
         given_order = [int(values[e]) for e in order if first <= e < last]
         assert shuffled[first:last].tolist() == given_order
-
-
-@given(ROWS)
-def test_transposing_twice_gives_the_same_edges(rows: list[list[int]]) -> None:
-    rows = [sorted(row) for row in rows]
-    pointer, column = flattened(rows, np.int32)
-    by_column, row = transposed(pointer, column, 10)
-    back = transposed(by_column, row, len(rows))
-    assert [part.tolist() for part in back] == [pointer.tolist(), column.tolist()]
-    edges = sorted((r, c) for r, columns in enumerate(rows) for c in columns)
-    assert sorted(zip(row.tolist(), row_of_entry(by_column).tolist(), strict=True)) == edges
-
-
-@given(ROWS, st.data())
-def test_entries_of_chosen_rows_come_one_row_after_another(
-    rows: list[list[int]], data: st.DataObject
-) -> None:
-    pointer, values = flattened(rows, np.int64)
-    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6)) if rows else []
-    entries = entries_of(pointer, np.array(chosen, np.int64))
-    assert values[entries].tolist() == [value for r in chosen for value in rows[r]]

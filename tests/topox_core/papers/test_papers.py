@@ -493,17 +493,3 @@ def test_the_command_lists_and_runs_cards(monkeypatch, capsys):
     record = json.loads(capsys.readouterr().out)
     assert record["settings"] == {"factor": 2}
     assert [one["deviation"] for one in record["rows"]] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--card", "x"), "unknown card"),
-        (("--set", "a=1"), "needs --card"),
-        (("--card", "count", "--set", "a"), "must be KEY=VALUE"),
-    ],
-)
-def test_the_command_refuses_nonsense(monkeypatch, capsys, arguments, words):
-    monkeypatch.setitem(CARDS, "count", COUNT)
-    assert main(["gallery", *arguments]) == 2
-    assert words in capsys.readouterr().err

@@ -6,8 +6,7 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples, long_after
 from tests.topox_core.rails.rail_iterations import (

@@ -7,8 +7,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import issued, waits

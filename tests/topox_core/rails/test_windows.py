@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster

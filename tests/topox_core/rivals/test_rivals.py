@@ -146,12 +146,6 @@ def test_a_cancelled_run_keeps_what_it_has(tmp_path: Path) -> None:
     assert sum(one.done for one in known_results(library).values()) >= done
 
 
-def test_a_job_nobody_knows_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "rivals", "--jobs", "dense,sparse"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--jobs: must be one of dense, experts" in line
-
-
 @pytest.mark.long
 def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

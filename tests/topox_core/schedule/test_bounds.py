@@ -7,8 +7,7 @@ from itertools import islice, permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given as drawn
-from hypothesis import strategies as st
+from hypothesis import given as drawn, strategies as st
 
 from tests.conftest import long_after, some
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem

@@ -15,8 +15,10 @@ from tests.topox_core.schedule.problem_builder import (
     makespan,
     random_problem,
 )
-from tests.topox_core.schedule.set_up_brute_force import optimum as optimum_with_set_ups
-from tests.topox_core.schedule.set_up_brute_force import random_case
+from tests.topox_core.schedule.set_up_brute_force import (
+    optimum as optimum_with_set_ups,
+    random_case,
+)
 from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule

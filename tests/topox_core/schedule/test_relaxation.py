@@ -4,8 +4,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, random_graph

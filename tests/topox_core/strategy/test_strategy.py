@@ -492,22 +492,3 @@ def test_what_cannot_be_is_told_in_one_line(asked: Callable[[], object], words: 
 
 
 # The command.
-
-
-def test_the_command_searches_writes_and_takes_up_what_it_wrote(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, tasks = tmp_path / "c.strategy.json", tmp_path / "c.taskgraph.json"
-
-    def told(*arguments: str) -> dict:
-        assert run_strategy(*arguments, "--servers", "8", "--json") == 0
-        return json.loads(capsys.readouterr().out)
-
-    asked = ("candle", "--proposals", "50")
-    first = told(*asked, "--output", str(file), "--graph", str(tasks))
-    assert load_graph(tasks.read_bytes(), tasks.name).servers == 8
-    again = told(*asked, "--fix", str(file))
-    assert (again["iteration_ms"], again["stopped_by"]) == (first["iteration_ms"], "fixed")
-    on_circuits = told("bert", "--proposals", "20", "--alternate")
-    assert on_circuits["network"] == "static circuits"
-    assert all(one["iteration_ms"] <= one["start_ms"] for one in (first, on_circuits))

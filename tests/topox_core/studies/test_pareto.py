@@ -1,8 +1,7 @@
 """The front holds what nothing beats: checked against every pair of points, ties and gaps included."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.conftest import examples
 from topox_core.errors import InputError

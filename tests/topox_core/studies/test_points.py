@@ -35,8 +35,7 @@ from topox_core.studies.study_file import dump_study, load_study, study_of
 from topox_core.studies.subject import Subject, resolve, resolved_of, sha256
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.study import BASELINE, StudyCell
-from topox_core.tdm.study import run_cell as run_tdm_cell
+from topox_core.tdm.study import BASELINE, StudyCell, run_cell as run_tdm_cell
 from topox_core.workloads.samples import load_sample
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.patience import wait_until
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
 from topox_core.studies.study import Study
@@ -59,19 +58,6 @@ def test_what_is_kept_is_not_computed_again_and_a_wider_study_only_computes_what
     run(wider, library)
     assert library.count() == 24
     assert sorted(one.kept for one in library.studies()) == [12, 18]
-
-
-@pytest.mark.long
-def test_stopped_and_started_again_it_ends_with_the_same_table(tmp_path: Path) -> None:
-    whole = run(race())
-    library = RunLibrary.open(tmp_path / "runs.sqlite")
-    begun = StudyRun(plan_of(race(), library), library, 1)
-    wait_until(lambda: library.count() >= 2)
-    begun.cancel()
-    begun.close()
-    assert library.studies()[0].state in ("stopped", "complete")
-    assert library.count() >= begun.result().done
-    assert outcomes(run(race(), library)) == outcomes(whole)
 
 
 @pytest.mark.long

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples, long_after, some
 from tests.topox_core.tdm import tdm_reference

@@ -7,8 +7,7 @@ from pkgutil import iter_modules
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples, long_after
 from tests.topox_core.tdm.tdm_cases import (

@@ -9,8 +9,7 @@ from math import gcd
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from tests.topox_core.small_graphs import GBIT_MS, compute, graph, transfer
@@ -155,11 +154,6 @@ def test_strides_are_near_a_geometric_sequence():
     assert find_layout(all_reduce_demand(16), 4).strides == {16: (1, 3, 5, 7)}
     # 27^(1/3) = 3: targets 1, 3, 9, and no stride may be a multiple of 3.
     assert find_layout(all_reduce_demand(27), 3).strides == {27: (1, 2, 8)}
-
-
-def test_two_servers_get_parallel_circuits():
-    found = find_layout(all_reduce_demand(2), 4)
-    assert found.layout.circuits.tolist() == [[0, 4], [4, 0]]
 
 
 def test_disjoint_groups_share_the_ports_and_are_not_joined_if_they_do_not_talk():
@@ -487,14 +481,6 @@ def test_what_cannot_be_laid_is_named_before_memory_is_spent(asked, told):
 # -- the command -----------------------------------------------------------------------------------
 
 
-def test_json_has_rings_links_diameter_and_mean_hops(capsys):
-    asked = ["--servers", "16", "--degree", "4", "--variant", "released", "--json"]
-    assert main(["topology", *asked]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["rings"], told["diameter"], len(told["links"])) == ({"16": [1, 5]}, 4, 64)
-    assert told["mean_hops"] == pytest.approx(2.1333, abs=1e-4)
-
-
 def test_a_graph_s_traffic_decides(tmp_path, capsys):
     file = tmp_path / "g.json"
     both_ways = graph(transfer("act", 0, 2, 1.0), transfer("grad", 2, 0, 1.0))
@@ -506,30 +492,3 @@ def test_a_graph_s_traffic_decides(tmp_path, capsys):
     assert (told["rings"], links) == ({}, [(0, 2, 2), (2, 0, 2)])
     assert main(asked) == 0
     assert "0>2 x2 2>0 x2" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (
-            ["--servers", "16", "--degree", "0"],
-            "field --degree: must be a whole number from 1 to 4,096 (got 0)",
-        ),
-        (["--servers", "0", "--degree", "2"], "field --servers: must be a whole number from 1"),
-        (
-            ["--servers", "16", "--degree", "4", "--variant", "x"],
-            "field --variant: must be one of published, released",
-        ),
-        (["--servers", "16", "--degree", "four"], "--degree: must be a whole number"),
-        (["--servers", "16"], "--degree"),
-        (
-            ["--servers", "16", "--degree", "4", "--graph", "none.json"],
-            "none.json: cannot be read",
-        ),
-    ],
-)
-def test_a_mistake_gets_one_clear_line(arguments, told, capsys):
-    assert main(["topology", *arguments]) == 2
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert told in printed.err

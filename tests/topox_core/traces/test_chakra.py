@@ -180,15 +180,6 @@ def test_a_send_without_a_receive_is_refused() -> None:
         import_chakra(files, ImportSettings(), {})
 
 
-def test_cut_anywhere_it_is_read_or_refused_in_a_line() -> None:
-    data = export_chakra(imported(recordings(JOBS["experts"](layers=2), 100.0)).graph).files[0]
-    for at in range(0, len(data), 97):
-        try:
-            read_chakra(Source.of_bytes("x.0.et", data[:at]))
-        except InputError as error:
-            assert "\n" not in str(error) and str(error).startswith("x.0.et")
-
-
 def test_the_commands_go_out_and_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = imported(recordings(JOBS["experts"](layers=1), 100.0)).graph
     path, back, prefix = (str(tmp_path / name) for name in ("a.json", "b.taskgraph.json", "out"))

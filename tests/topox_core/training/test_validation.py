@@ -137,25 +137,6 @@ def test_a_job_goes_out_and_comes_back_by_command(
     assert (validated["rows"], set(validated["by_model"])) == (55, {"3.6", "18.4", "39.1", "175"})
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["show", "llama3-8b", "--set", "plan.tensor=5"], "plan, field tensor: must divide"),
-        (["show", "llama3-8b", "--set", "tensor=5"], "must be PART.FIELD=VALUE"),
-        (["show", "llama3-7b"], "job: must be a file or one of"),
-        (["show"], "a job must be named"),
-        (["show", "llama3-8b", "--graph", "x.json"], "--graph: must end in .taskgraph.json"),
-        (["machines", "tpu"], "NAME: must be one of a100"),
-        (["validate", "vtrain", "--machine", "tpu"], "--machine: must be one of a100"),
-    ],
-)
-def test_a_wrong_command_ends_with_2(
-    command: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["iteration", *command]) == 2
-    assert said in capsys.readouterr().err
-
-
 def test_rows_that_are_far_off_say_why_and_no_others() -> None:
     rows = predicted(calibration_rows())
     # Eleven beyond 10 %, and row 33, which row 26 contradicts.

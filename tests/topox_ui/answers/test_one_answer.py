@@ -33,8 +33,7 @@ from topox_ui.answers.first import (
     known_first_answer,
 )
 from topox_ui.answers.solving import drawn, listed, token
-from topox_ui.jobs.solving import Case as JobsCase
-from topox_ui.jobs.solving import at_once
+from topox_ui.jobs.solving import Case as JobsCase, at_once
 
 SMALL = ("blackboard", "patience", "race")  # in the quick run with every delay
 

@@ -7,8 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import long_after
-from tests.labs_answered import LABS as READY
-from tests.labs_answered import answered, right
+from tests.labs_answered import LABS as READY, answered, right
 from tests.topox_ui.conftest import Visit, address, bring, buttons, press, words
 from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.labs.answers_file import dump_answers, load_answers

@@ -3,21 +3,11 @@
 import pytest
 
 from tests.conftest import long_after
-from tests.topox_ui.conftest import address, control, press, ways_on, words
-from topox_core.labs.tour import SCREENS, screen
+from tests.topox_ui.conftest import address, control, press, words
+from topox_core.labs.tour import screen
 from topox_core.text.glossary import entry_of, glossary
 
 LEARN, GLOSSARY = "pages/10_Learn.py", "pages/11_Glossary.py"
-
-
-@pytest.mark.long
-def test_next_leads_through_all_screens_and_to_three_ways_on(visit) -> None:
-    at = visit(LEARN)
-    for name in SCREENS:
-        assert screen(name).title in words(at)
-        if name != SCREENS[-1]:
-            press(at, "tour_next")
-    assert {"**Open a sample**", "Bring your own job"} < set(ways_on(at))
 
 
 def test_a_link_opens_a_screen_with_its_slider_and_the_line_follows(visit) -> None:

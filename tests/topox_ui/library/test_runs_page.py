@@ -113,19 +113,6 @@ def test_two_runs_side_by_side_say_what_one_setting_does(keep, page) -> None:
     assert address(choose(at, runs_chosen=[1, 2]))["runs.chosen"] == "1,2"
 
 
-@pytest.mark.long
-def test_of_more_runs_the_fastest_and_the_slowest_are_named_and_filters_leave_what_matches(
-    keep, page
-) -> None:
-    keep(COMPARE, sample="race")
-    order = sorted((one.id for one in library().runs()), key=iteration_ms)
-    text = words(page(chosen=f"{order[-1]},{order[2]},{order[0]}"))
-    assert "C is the fastest of 3 runs" in text and "A is the slowest" in text
-    at = page(kind="schedule", text="RACE")
-    assert "6 kept on this machine · 1 match" in words(at)
-    assert "No run matches." in words(choose(at, runs_text="nothing like it"))
-
-
 def test_a_run_is_named_deleted_and_put_back_even_from_the_empty_page(keep, page) -> None:
     keep(sample="blackboard")
     at = page(chosen="1")

@@ -9,8 +9,7 @@ from tests.labs_answered import LABS, at, solved
 from tests.topox_core.labs.test_answers import written
 from tests.topox_core.labs.test_leaderboard import file_of, planned
 from tests.topox_ui.conftest import address, chart, choose, press, unbroken, words
-from topox_core.labs.keys import key_of
-from topox_core.labs.keys import written as in_words
+from topox_core.labs.keys import key_of, written as in_words
 from topox_core.labs.presentation import slides
 from topox_core.labs.statistics import lab_statistics
 from topox_core.labs.statistics_files import statistics_csv

@@ -79,14 +79,6 @@ def test_the_empty_page_says_what_to_record_and_how(page):
     assert re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0] == SCRIPT
 
 
-@pytest.mark.long
-def test_the_made_up_run_opens_with_one_click_and_says_what_the_command_says(page):
-    at = press(page(), "Open a made-up run")
-    free = imported(EXAMPLE_FILES).report["replay_ms"]["free_network"]
-    assert metric(at, "Without a network") == spoken(free) and replayed(at, EXAMPLE_FILES)
-    assert address(at) == {"recorded.example": "yes"}
-
-
 def test_the_slider_replays_at_once_and_at_the_recorded_speed_gives_the_recorded_time(page):
     at = choose(page(example="yes"), recorded_nic_gbps=100.0)
     # The made-up run was recorded at 100 Gbit/s, and its replay is exact.

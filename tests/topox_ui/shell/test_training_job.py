@@ -4,7 +4,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from tests.topox_ui.conftest import address, metric, press, spoken, the_error, words
+from tests.topox_ui.conftest import address, press, spoken, the_error, words
 from topox_core.rails.presets import PRESETS
 from topox_core.training.iteration import iteration
 
@@ -16,16 +16,6 @@ def test_what_a_link_to_a_page_asks_for_wins_over_what_was_chosen_there_before(v
     way = next(one for one in at.get("page_link") if one.label == "Other plans of this model")
     query = parse_qs(way.proto.query_string)
     assert (query["strategy.model"], query["strategy.seed"]) == (["llama3-8b"], ["7"])
-
-
-def test_a_plan_of_strategy_is_the_job_of_all_pages(visit):
-    at = visit(STRATEGY, **{"strategy.model": "llama3-8b", "strategy.way": "plans"})
-    shown = metric(at, "Iteration time")
-    press(at, "use_plan")
-    assert not at.error and address(at)["workload"] == "llama3-8b"
-    assert f"takes {shown}" in words(at) and "0 % longer than the fastest" in words(at)
-    at.switch_page(HOME).run()
-    assert not at.exception and shown in words(at)
 
 
 @pytest.mark.long

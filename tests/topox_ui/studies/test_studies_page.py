@@ -69,15 +69,6 @@ def test_without_a_study_the_page_offers_ready_ones_and_begins_no_library(page) 
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
 
-@pytest.mark.parametrize("name", list(READY))
-@pytest.mark.long
-def test_every_ready_study_opens_with_its_points_counted(page, name: str) -> None:
-    at = press(page(None), f"begin_{name}")
-    study = READY[name].study()
-    assert not at.error and f"{len(study.points):,} points to compute" in words(at)
-    assert load_study(address(at)["study.of"].encode(), "x").digest == study.digest
-
-
 @pytest.mark.long
 def test_a_study_is_computed_beside_the_page_and_every_point_kept_and_only_once(page) -> None:
     computed(RECORD | {"axes": [{**RECORD["axes"][0], "values": [0, 1]}, *RECORD["axes"][1:]]})
