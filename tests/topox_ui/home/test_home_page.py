@@ -60,6 +60,9 @@ def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
     result = schedule(*load_sample(name), Settings.of(engine="list", free=FREE))
     bold = re.findall("<b>(.*?)</b>", FINDINGS[name])
     assert bold in ([], [spoken(result.execution.makespan_ms)])
+    fixed = re.findall("fixed ones that were found (.+?)[.]$", FINDINGS[name])
+    ways = [one.best_ms for one in result.classes if not one.changes_circuits]
+    assert fixed in ([], [spoken(ways[0])])
     assert ("proved best" in FINDINGS[name]) == (
         result.status == "optimal" and name != "blackboard"
     )
