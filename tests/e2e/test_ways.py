@@ -106,19 +106,6 @@ def test_back_and_forward_undo_and_redo_a_choice(tab: Tab) -> None:
     expect(tab.kicker).to_contain_text("800G ports")
 
 
-@pytest.mark.long
-def test_two_tabs_at_once_keep_their_own_choices(new_tab: NewTab) -> None:
-    tabs = {"400G": new_tab(), "25G": new_tab()}
-    for speed, one in tabs.items():
-        one.open(f"/Schedule?sample=blackboard&port_gbps={speed[:-1]}")
-    for page in ("Circuits", "Compare", "Schedule") * 2:
-        for one in tabs.values():
-            one.menu_link(page).click()
-        for speed, one in tabs.items():
-            one.page.wait_for_function("name => document.title.startsWith(name)", arg=page)
-            assert shown(one)["port_gbps"] == speed
-
-
 def test_a_reload_in_the_middle_of_a_change_leaves_one_setting(tab: Tab) -> None:
     tab.open("/Schedule?sample=blackboard&port_gbps=100")
     for _ in range(3):

@@ -97,6 +97,8 @@ MISTAKES = [
     ("iteration show llama3-8b --graph x.json", "--graph: must end in .taskgraph.json"),
     ("iteration machines tpu", "NAME: must be one of a100"),
     ("iteration validate vtrain --machine tpu", "--machine: must be one of a100"),
+    ("lab grade .", "holds no file whose name ends in .answers.json"),
+    ("lab grade none", "none: |cannot be read"),
     ("rails bytes llama3-8b-perlmutter --stage 2", "--stage: must be from 0 to 1"),
     ("rails count --stages 0 --microbatches 4", "--stages: must be at least 1"),
     ("rails delay --delay-ms 5", "--base-ms: is needed"),

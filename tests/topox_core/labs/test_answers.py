@@ -331,13 +331,6 @@ def test_a_file_that_takes_too_long_is_a_row_and_holds_nobody_up() -> None:
         grade(lab, file, "x", clock=lambda: 3.0 * next(ticks))
 
 
-def test_an_empty_folder_is_one_line(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"holds no file whose name ends in \.answers\.json"):
-        grade_folder(tmp_path, LABS)
-    with pytest.raises(InputError, match="cannot be read"):
-        grade_folder(tmp_path / "none", LABS)
-
-
 def test_of_two_files_of_a_student_the_later_one_counts(tmp_path) -> None:
     lab = LABS["crossover"]
     early, _ = attempt(lab, begin(lab, "NET-401", "S1234567 ", at(0)), "W1", 1, at(1))

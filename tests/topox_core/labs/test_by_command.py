@@ -8,16 +8,10 @@ import pytest
 
 from tests.conftest import long_after
 from topox_core.cli.main import main
-from topox_core.economics.parts_file import dump_parts
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_json import dump_graph_json
-from topox_core.labs.generators.four_jobs import four_jobs
-from topox_core.labs.generators.mix import mix
-from topox_core.labs.generators.pairs import pairs
-from topox_core.labs.generators.price import price
 from topox_core.labs.generators.turns import turns
 from topox_core.labs.generators.windows import windows
-from topox_core.tdm.model.jobs_file import dump_jobs
 
 # What every lab runs with (docs/labs.md), as options of the commands.
 LESSON = [
@@ -64,26 +58,6 @@ def keys(ask: Any, lab: str, seed: int) -> Any:
 
 
 @EACH
-def test_the_tax_of_lab_3(ask: Any, compared: Any, seed: int) -> None:
-    one, found = pairs(seed), keys(ask, "bandwidth-tax", seed)
-    for degree, question in ((3, "W5"), (2, "P2")):
-        run = compared(one.graph(), one.cluster(degree), "static")["static"]
-        assert run["bandwidth_tax"] == pytest.approx(found[question], abs=1e-9)
-
-
-@EACH
-def test_the_two_lines_of_lab_4_cross_where_its_key_says(
-    ask: Any, compared: Any, seed: int
-) -> None:
-    one, cross = mix(seed), keys(ask, "all-to-all", seed)["W5"]
-    for mb in (cross - 1, cross):
-        equal = ("--equivalent-gbps", one.equivalent_gbps())
-        runs = compared(one.graph(mb), one.cluster(), "static,fat_tree", *equal)
-        gain = runs["static"]["iteration_ms"] - runs["fat_tree"]["iteration_ms"]
-        assert gain > 0 if mb == cross else gain <= 0
-
-
-@EACH
 def test_the_delays_of_lab_5(ask: Any, compared: Any, seed: int) -> None:
     one, found = turns(seed), keys(ask, "crossover", seed)
     free, slow = (
@@ -106,26 +80,3 @@ def test_the_windows_of_lab_6(ask: Any, seed: int) -> None:
     costs = ask("rails", "delay", *base, *each, "--delay-ms", 25)
     assert costs["rows"][0]["provisioned_ms"] - one.base_ms == pytest.approx(found["W5"])
     assert costs["slowest_switch_ms"]["provisioned"] == pytest.approx(found["W6"])
-
-
-@EACH
-def test_the_rounds_of_lab_7(ask: Any, tmp_path: Path, seed: int) -> None:
-    found, file = keys(ask, "time-division", seed), tmp_path / "four.jobs.json"
-    file.write_bytes(dump_jobs(four_jobs(seed).jobs()))
-    together, climbed, best = (
-        ask("tdm", file, "--algorithm", name)["round_s"]
-        for name in ("non-tdm", "hill-climbing", "best-grouping")
-    )
-    assert [together, best] == pytest.approx([found["W1"], found["P2"]])
-    assert climbed == pytest.approx(together), "no single move helps"
-
-
-@EACH
-def test_the_bills_of_lab_8(ask: Any, tmp_path: Path, seed: int) -> None:
-    one, found, file = price(seed), keys(ask, "price-tag", seed), tmp_path / "prices.parts.json"
-    file.write_bytes(dump_parts(one.question().catalogue))
-    whole = ("--parts", file, "--counting", "whole-switches", "--years", one.years)
-    priced = ask("rails", "cost", "--gpus", one.gpus, *whole)["fabrics"]
-    mine, other = (priced[name]["cost_usd"] for name in ("photonic_rails", "rail_only"))
-    assert [mine, other] == pytest.approx([found["W1"], found["W2"]], abs=0.5)
-    assert 100 * (1 - mine / other) == pytest.approx(found["P1"], abs=0.01)

@@ -27,12 +27,6 @@ def test_the_training_times_are_equation_8():
     assert as_named["8B"].verdict == "trend"  # 16.06 GB: the row is not the 8B model
 
 
-def test_the_order_of_traffic_turns_over_with_the_context():
-    longer = run("tdm-traffic", context=32_768)
-    assert {row.verdict for row in longer.of("ring_over_all")} == {"differs"}
-    assert all(10_000 < row.ours < 32_768 for row in answer_of("tdm-traffic").of("turn"))
-
-
 def test_eight_units_on_eight_pods_by_hand():
     """7 pods push and pull M; a ring has 8 arcs; 56 ordered pairs."""
     name = "tdm-traffic"
@@ -43,11 +37,6 @@ def test_eight_units_on_eight_pods_by_hand():
     # With what a ring really sends the first step of the order is level.
     level = run(name, ring=1).of("ps_over_ring")
     assert {(round(row.ours, 9), row.verdict) for row in level} == {(1.0, "differs")}
-
-
-@pytest.mark.long
-def test_as_equation_8_is_printed_no_grouping_matters():
-    assert all(row.ours < 5 for row in run("tdm-study", eq8="gpu", seeds=3).of("jobs"))
 
 
 # --- readings

@@ -102,12 +102,13 @@ def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the
     assert (result.stopped_by == "proof") == (result.bound_ms == result.makespan_ms)
 
 
-def test_an_overdemanding_job_is_infeasible_by_name():
-    problem = read_psplib(SMALL.replace("    3    1\n", "    1    1\n").encode(), "ours.sm")
-    answer = solve_highs(problem, Limits())
-    assert (answer.infeasible, answer.message) == (
-        True,
-        "task 2 needs 2 of resource R1, which has 1",
+@pytest.mark.parametrize("units", [1, 0])
+def test_an_overdemanding_job_is_infeasible_by_name(units):
+    problem = read_psplib(SMALL.replace("    3    1\n", f"    {units}    1\n").encode(), "ours.sm")
+    answer = solve_problem(problem, Settings.of(engine="highs", time_limit_s=5))
+    assert (answer.status, answer.message) == (
+        "infeasible",
+        f"task 2 needs 2 of resource R1, which has {units}",
     )
 
 

@@ -13,7 +13,6 @@ from topox_core.studies.buying import (
     Assumptions,
     Question,
     Row,
-    buying_study,
     with_slower_plans,
 )
 from topox_core.studies.buying_answer import beats, front_of_rows, lead, verdict
@@ -28,7 +27,6 @@ from topox_core.studies.buying_turned import (
 )
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
 from topox_core.studies.offers import OFFERS, Figure, offer_of, with_edit
-from topox_core.studies.study_file import dump_study, load_study
 from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import Resolved, Subject, resolve
 
@@ -196,16 +194,6 @@ def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
     assert Question(race).switches(replace(OFFERS[0], ports=Figure(6, 6, 6)), 2) == 2
 
 
-def test_the_study_of_a_question_is_a_file(race: Resolved) -> None:
-    question = Question(race, degrees=(1, 2))
-    study = buying_study(question)
-    assert len(study.points) == len(question.choices) == 2 * (3 + 3 * len(OFFERS))
-    assert load_study(dump_study(study), "buy.study.json").digest == study.digest
-    last = study.values(study.points[-1])
-    assert last["label"] == "Robotic (Telescent), 2 ports per server, high"
-    assert (last["fabric"], last["cluster.degree"], last[DELAY]) == ("scheduled", 2, 240_000.0)
-
-
 def test_a_faster_switch_can_use_the_plan_of_a_slower_one(question: Question) -> None:
     rows = (
         row(question, "sip", 100.0, 1.0),
@@ -273,16 +261,6 @@ def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
     assert hour.high == ("$4", lead(dear, found.offer, found.rival))
     spans = [abs(one.low[1] - one.high[1]) for one in answered.swings if one.low and one.high]
     assert spans == sorted(spans, reverse=True)
-
-
-def test_a_known_question_is_answered_without_a_run(
-    answered: Answer, known: dict[str, PointRow]
-) -> None:
-    question = answered.question.with_assumed(usd_per_gpu_hour=Figure(1, 3, 4))
-    run = BuyingRun(question, executor=1, known=known)
-    assert not run.running and run.result().complete
-    assert run.result().rows[0].iteration_ms == answered.rows[0].iteration_ms
-    run.close()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +14,14 @@ from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.map_run import MapRun
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.sweep import Axes, Sweep
 from topox_core.library.record import RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.delay import iteration_source, study
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import preset
-from topox_core.runs.run import finish
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
 from topox_core.studies.point import StudyJob, fabric_run_of, point_of, run_cell
@@ -238,25 +234,3 @@ def test_the_tornado_of_the_cost_page() -> None:
         rows = tornado(question, measure=measure)
         ends = {round(end[1], 12) for row in rows for end in (row.low, row.high) if end}
         assert ends <= {round(value, 12) for value in savings if value is not None}
-
-
-@pytest.mark.long
-def test_the_crossover_map_of_compare() -> None:
-    """The map passes plans on to shorter delays, so that planned circuits may be faster there, never slower."""
-    delays, speeds = (0.0, 1.0, 10.0), (50.0, 200.0)
-    with ThreadPoolExecutor(1) as here:
-        sweep = Sweep(*load_sample("race"), LIST, Axes(delays, speeds))
-        result = finish(MapRun(sweep, None, here))
-    whole = READY["crossover-map"].record()
-    axes = [
-        {"key": "cluster.port_gbps", "values": list(speeds)},
-        {"key": "cluster.reconfiguration_ms", "values": list(delays)},
-        whole["axes"][2],
-    ]
-    study = study_of({**whole, "axes": axes}, "map")
-    times = dict(zip(study.points, measured(run(study), "iteration_ms"), strict=True))
-    for point in result.points:
-        for fabric, outcome in point.outcomes.items():
-            time = times.get((point.value, point.delay_ms, fabric), outcome.iteration_ms)
-            assert outcome.iteration_ms <= time
-            assert fabric == "scheduled" or outcome.iteration_ms == time

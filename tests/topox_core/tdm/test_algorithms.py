@@ -32,7 +32,6 @@ from topox_core.tdm.algorithms.hill_climbing import climb, hill_climb
 from topox_core.tdm.bounds.floor import floor_of
 from topox_core.tdm.kernels.stage import Fabric, ring_of
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.links import allocated, ports_used
@@ -240,16 +239,6 @@ def test_stopping_keeps_what_was_found() -> None:
     cut = solve(jobs, TdmSettings(), lambda: len(steps) == 2, steps.append)
     assert (cut.stopped_by, cut.status) == ("cancelled", "feasible")
     assert whole.round_s < cut.round_s == pytest.approx(whole.trace[2].round_s, rel=1e-9)
-
-
-def test_a_round_that_meets_the_floor_is_optimal() -> None:
-    found = climbed(load_job_sample("overlap"))
-    assert (found.status, found.stopped_by, found.round_s, found.bound_s) == (
-        "optimal",
-        "proof",
-        40.0,
-        40.0,
-    )
 
 
 # -- rounds -----------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 from itertools import permutations
 from pathlib import Path
 
@@ -95,36 +94,11 @@ def test_sending_at_once_costs_three_milliseconds_in_patience() -> None:
     assert facts(graph, cluster).critical_path_ms == 12 < SAMPLES["patience"].optimum_ms == 14
 
 
-def test_two_rings_save_the_sharded_sample_more_than_a_fifth() -> None:
-    graph, cluster = load_sample("fsdp")
-    one, two = (list_schedule(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 2))
-    assert (two.makespan_ms or math.inf) < 0.8 * one.bound_ms
-
-
-def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
-    graph, cluster = load_sample("moe")
-    without, with_delay = (
-        list_schedule(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0
-        for ms in (0.0, 10.0)
-    )
-    assert with_delay > 2 * without
-
-
 def test_the_dlrm_sample_is_bound_by_its_all_reduce() -> None:
     graph, cluster = load_sample("dlrm-16")
     off = Settings(clock="slots", lowering=Lowering(all_reduce_on_network=False))
     assert list_schedule(graph, cluster, Settings()).unrounded_bound_ms > 2 * 14.543
     assert list_schedule(graph, cluster, off).makespan_ms == pytest.approx(21.2, abs=3.5)
-
-
-@pytest.mark.long
-def test_the_list_schedule_of_the_large_sample_meets_its_bound_and_rings_shorten_it() -> None:
-    graph, cluster = load_sample("llama3-70b")
-    one, four = (
-        list_schedule(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 4)
-    )
-    assert one.status == four.status == "optimal"
-    assert (four.makespan_ms or 0) < 0.95 * (one.makespan_ms or 0)
 
 
 def test_every_file_comes_out_of_the_generator_byte_for_byte(

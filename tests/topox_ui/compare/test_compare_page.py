@@ -209,13 +209,6 @@ def opened(visit, **query):
     return visit(COMPARE, **given | query)
 
 
-def test_it_is_off_until_it_is_switched_on_and_the_address_says_so(visit):
-    at = visit(COMPARE, sample="moe", fabrics="static")
-    assert not any(m.label == "Work a dollar" for m in at.metric)
-    assert metric(choose(at, gated=True), "Work a dollar").endswith("×")
-    assert address(at)["gated"] == "yes"
-
-
 def test_a_link_brings_every_choice_back_with_the_numbers_of_the_core(visit):
     link = {
         "gating": "dirichlet",

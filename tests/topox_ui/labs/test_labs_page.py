@@ -11,13 +11,11 @@ from tests.labs_answered import LABS as READY, answered, right
 from tests.topox_ui.conftest import Visit, address, bring, buttons, press, words
 from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.labs.answers_file import dump_answers, load_answers
-from topox_core.labs.class_folder import ClassFolder
 from topox_core.labs.draws import seed_of
 from topox_core.labs.grading import grade, score
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.student import revealed_at
-from topox_ui.classroom.profile import ClassProfile
 from topox_ui.labs import kept
 from topox_ui.shell.pages import page_of
 
@@ -299,15 +297,3 @@ def test_a_lecturer_s_file_is_a_lab_like_the_others(visit) -> None:
     at.switch_page(LABS).run()
     assert address(at)["lab.id"] == "my-own"
     assert not at.error, "a loaded lab is there until the tab is left"
-
-
-def test_too_many_checks_in_a_class_are_one_line_and_no_attempt(
-    visit, monkeypatch, tmp_path
-) -> None:
-    profile = ClassProfile("NET-401", "word", ClassFolder.opened(tmp_path / "class"))
-    monkeypatch.setattr("topox_ui.classroom.answering.class_profile", lambda: profile)
-    monkeypatch.setattr("topox_ui.classroom.answering.MOST_CHECKS", 0)
-    at = at_screen(visit, SIX, 3, seed=79, done=1)
-    field(at, "text_input", "W2").set_value("9").run()
-    assert len(press(at, "lab_check").error) == 1
-    assert not kept._kept().of[kept.Whose.of(answered(SIX, 79, 1))].worked("W2").attempts

@@ -122,7 +122,7 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
         if not len(tasks):
             continue
         work = problem.duration[tasks] // unit * problem.demand_amount[uses]
-        load, capacity = Load(head[tasks], work, tail[tasks]), int(problem.capacity[r])
+        load, capacity = Load(head[tasks], work, tail[tasks]), max(1, int(problem.capacity[r]))
         if shares:
             ticks, first, last = shared_load_bound(
                 load, problem.pair[tasks], THRESHOLDS, capacity, unit
