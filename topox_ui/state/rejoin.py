@@ -21,14 +21,20 @@ const NAME = "topox-tab";
 export default function ({ data, setTriggerValue }) {
   let mine = null;
   try { mine = sessionStorage.getItem(NAME); } catch { return; }
+  clearTimeout(window.topoxClaim);
   if (!mine || mine === data.id || mine === data.refused) {
     sessionStorage.setItem(NAME, data.id);
-  } else if (window.topoxAskedFor !== mine) {
-    window.topoxAskedFor = mine;
-    setTriggerValue("claim", mine);
+    return;
   }
+  const ask = () => {
+    setTriggerValue("claim", mine);
+    window.topoxClaim = setTimeout(ask, AGAIN_MS);
+  };
+  // A claim may be lost while the first run of a page goes on, so it is made again until it is answered.
+  if (window.topoxAskedFor === mine) window.topoxClaim = setTimeout(ask, AGAIN_MS);
+  else { window.topoxAskedFor = mine; ask(); }
 }
-"""
+""".replace("AGAIN_MS", str(round(1500 * PATIENCE_S)))
 _component = st.components.v2.component("topox_tab_id", js=_SCRIPT)
 
 
@@ -43,7 +49,7 @@ def keep_tab() -> None:
 def _claimed() -> None:
     """Go over to the tab that this one says it is, if that one has left, and take what it had."""
     claim = st.session_state[KEY].get("claim")
-    if not isinstance(claim, str):
+    if not isinstance(claim, str) or claim == connection().tab.token:
         return
     until = time.monotonic() + PATIENCE_S
     while all_tabs().connected(claim) and time.monotonic() < until:
