@@ -80,8 +80,7 @@ def test_a_lock_is_kept_and_counted_and_seen_by_nobody_else(chromium: Browser, h
     field.press("Enter")
     eve.button("Lock my prediction").click()
     wait_until((folder / "windows" / f"{seed:08d}-2.answers.json").exists)
-    again = load_answers(file.read_bytes(), file.name)
-    assert again.answers == kept.answers
+    assert load_answers(file.read_bytes(), file.name).answers == kept.answers
 
     for page in ("Present?present.lab=windows&present.q=P1&present.show=reveal", "Schedule"):
         eve.page.goto(f"{students}/{page}")

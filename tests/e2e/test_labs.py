@@ -209,8 +209,7 @@ def test_a_grid_by_mouse_and_by_keyboard_gives_the_same_file(tab: Tab, tmp_path:
             for i, j in pairs:
                 marks(tab).nth(i * len(grid) + j).click()
         else:
-            first = marks(tab).first
-            first.focus()
+            marks(tab).first.focus()
             at = (0, 0)
             for i, j in pairs:
                 for _ in range(abs(i - at[0])):

@@ -12,10 +12,6 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import Server
 from tests.e2e.tab import Tab
 from tests.patience import wait_until
-from topox_core.fabrics.scheduled import schedule
-from topox_core.schedule.settings import FREE, Settings
-from topox_core.text.numbers import time
-from topox_core.workloads.samples import load_sample
 
 pytestmark = pytest.mark.browser
 
@@ -58,38 +54,8 @@ def wait_for(server: Server, before: set[int], *, some: bool) -> set[int]:
     return solvers(server) - before
 
 
-def iteration(sample: str, **what_ifs: float) -> str:
-    """Return the iteration time that the core gives for a sample, in the page's words."""
-    graph, cluster = load_sample(sample)
-    makespan_ms = schedule(
-        graph, cluster.changed(**what_ifs), Settings.of(engine="list", free=FREE)
-    ).makespan_ms
-    assert makespan_ms is not None
-    return time(makespan_ms)
-
-
 def query(tab: Tab) -> dict[str, list[str]]:
     return parse_qs(urlsplit(tab.page.url).query)
-
-
-def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the_address(
-    tab: Tab,
-) -> None:
-    tab.open("/Schedule?sample=moe")
-    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe"))
-    tab.push("port_gbps")
-    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe", port_gbps=400))
-    tab.push("reconfiguration_ms", "End")
-    expect(tab.kpi("Iteration time")).to_have_text(
-        iteration("moe", port_gbps=400, reconfiguration_ms=100)
-    )
-    tab.still()
-    assert query(tab) == {"sample": ["moe"], "port_gbps": ["400"], "reconfiguration_ms": ["100"]}
-    # The window is one of the schedule that is shown: 210 ms on circuits that stay fixed.
-    assert 0 < max(tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")) <= 211
-    tab.button("Reset what-ifs").click()
-    expect(tab.kpi("Iteration time")).to_have_text(iteration("moe"))
-    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "360G")
 
 
 @pytest.mark.parametrize(

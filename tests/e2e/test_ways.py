@@ -2,13 +2,14 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import PATIENCE_MS, Tab, saved
-from tests.e2e.test_files import CLUSTER, TASKS, bring_files, graph, write
+from tests.e2e.test_files import write
 
 pytestmark = pytest.mark.browser
 
@@ -42,6 +43,47 @@ CONTROLS = """() => Object.fromEntries([...document.querySelectorAll('[class*="s
   const select = box.querySelector('[data-baseweb=select]');
   return [field, select ? select.innerText.trim() || texts[0]?.value : texts[0]?.value];
 }))"""
+
+
+TASKS = [
+    {"id": "f0", "kind": "forward", "server": 0, "duration_ms": 3.0, "dependencies": []},
+    {
+        "id": "act",
+        "kind": "communication",
+        "source": 0,
+        "destination": 1,
+        "size_bytes": 25_000_000,
+        "dependencies": ["f0"],
+    },
+    {"id": "b1", "kind": "backward", "server": 1, "duration_ms": 6.0, "dependencies": ["act"]},
+]
+CLUSTER = {
+    "format": "topox-cluster",
+    "version": 1,
+    "name": "two servers, one switch",
+    "servers": 2,
+    "devices_per_server": 1,
+    "ports_per_server": 1,
+    "switches": 1,
+    "ports_per_switch": 2,
+    "port_gbps": 100.0,
+    "slot_ms": 1.0,
+    "reconfiguration_ms": 0.0,
+}
+
+
+def graph(folder: Path, name: str, tasks: list[dict[str, Any]]) -> Path:
+    return write(
+        folder,
+        f"{name}.taskgraph.json",
+        {"format": "topox-taskgraph", "version": 1, "name": name, "tasks": tasks},
+    )
+
+
+def bring_files(tab: Tab) -> Tab:
+    tab.page.get_by_text("Your own files", exact=True).click()
+    expect(tab.page.locator(".st-key-up_graph")).to_be_visible()
+    return tab.still()
 
 
 def shown(tab: Tab) -> dict[str, str]:

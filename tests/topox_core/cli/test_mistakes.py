@@ -86,7 +86,7 @@ MISTAKES = [
     ("compare g.json c.json --fabrics ,", "field"),
     ("compare g.json c.json --reconfiguration-ms 1e30", "field"),
     ("compare g.json c.json --oversubscription 0.5", "field"),
-    ("compare g.json c.json --model paper --reconfiguration-ms 1", "field"),
+    ("compare g.json c.json --fabrics scheduled --model paper --reconfiguration-ms 1", "field"),
     ("gallery --card x", "unknown card"),
     ("gallery --set a=1", "needs --card"),
     ("gallery --card topox-table3 --set a", "must be KEY=VALUE"),

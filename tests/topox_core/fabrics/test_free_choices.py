@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
-from tests.conftest import examples, long_after
+from tests.conftest import long_after
 from topox_core.fabrics.free_choices import shortest_chain
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import schedule
@@ -30,8 +29,11 @@ def test_no_critical_path_is_above_the_bound_of_a_sample(name: str) -> None:
     assert path
 
 
-@given(seed=st.integers(0, 1_000), ports=st.sampled_from((1, 2, 4)))
-@examples(10)
+# The first three are planned in a fraction of a second; what a search has to improve takes several.
+PORTS = [(4, 1), (5, 2), (3, 4), *((seed, ports) for seed in (0, 1, 7) for ports in (1, 2, 4))]
+
+
+@pytest.mark.parametrize(("seed", "ports"), long_after(3, PORTS))
 def test_no_critical_path_is_above_the_bound_of_a_random_graph(seed: int, ports: int) -> None:
     graph, cluster = generate("random-layered", {"seed": seed, "width": 4, "layers": 5})
     cluster = cluster.changed(ports_per_server=ports, switches=ports)

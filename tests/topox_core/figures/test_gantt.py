@@ -17,7 +17,7 @@ from topox_core.figures.palette import (
     IDLE,
     LIGHT,
 )
-from topox_core.figures.ports import port_use, step_edges
+from topox_core.figures.ports import port_use
 from topox_core.labs.generators.board import board
 from topox_core.model.critical_path import critical_path
 
@@ -87,14 +87,6 @@ def test_painting_keeps_within_the_image():
     image = np.zeros((2, 10), np.uint8)
     paint(image, np.array([0, 1]), np.array([-5, 9]), np.array([3, 99]), np.array([1, 2], np.uint8))
     assert image.tolist() == [[1, 1, 1] + [0] * 7, [0] * 9 + [2]]
-
-
-@pytest.mark.parametrize(
-    ("window", "edges"), [((0.0, 5.0), [0, 1, 2, 3, 4, 5]), ((0.5, 2.5), [0.5, 1, 2, 2.5])]
-)
-def test_steps_follow_slots_while_they_fit(window, edges):
-    assert step_edges(window, 1.0).tolist() == edges
-    assert len(step_edges((0.0, 5000.0), 1.0)) == 421
 
 
 @pytest.mark.parametrize("after_ms", [0, board(0).x])

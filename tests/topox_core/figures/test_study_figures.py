@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
+from topox_core.figures.lanes import Lanes
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.parallel_axes import (
     Upright,
@@ -148,3 +149,6 @@ def test_runs_inside_the_ranges_are_those_whose_values_lie_there() -> None:
     # A run without the value lies in no range of it.
     assert inside(UPRIGHTS, {0: (0.0, 1000.0)}).tolist() == [True, True, True, False]
     assert inside(UPRIGHTS, {0: (5.0, 200.0), 1: (0, 0)}).tolist() == [False, False, True, False]
+
+
+LANES = Lanes(8, 1, ((0, 0),), 0, 7)

@@ -52,8 +52,7 @@ def read(lab: Lab, answers: Answers):
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)
 def test_who_answers_all_right_has_all_points(lab: Lab) -> None:
-    answers = solved(lab)
-    graded = grade(lab, read(lab, answers), "x", {("s1234567", "E1"): 4.0})
+    graded = grade(lab, read(lab, solved(lab)), "x", {("s1234567", "E1"): 4.0})
     assert (graded.total, graded.of, graded.remarks, graded.minutes) == (20, 20, (), 40)
 
 

@@ -140,8 +140,7 @@ def test_what_a_language_lacks_is_named_and_said_in_english(tmp_path) -> None:
 
 def test_every_text_of_labs_is_used_and_every_one_used_is_there() -> None:
     used = set(re.findall(r'"@([^"]+)"', "".join(p.read_text() for p in READY.glob("*.json"))))
-    there = {key for key in texts_in(BASE).flat if key.startswith("lab.")}
-    assert used == there
+    assert used == {key for key in texts_in(BASE).flat if key.startswith("lab.")}
 
 
 # -- lab files of others ----------------------------------------------------------------------------

@@ -83,6 +83,5 @@ def test_every_question_with_a_reveal_after_it_is_told_at_exactly_one(lab) -> No
     done = answered(lab, 1, len(lab.screens))
     told = [name for at in range(len(lab.screens)) for name in revealed_on(lab, done, at)]
     last = max(at for at, screen in enumerate(lab.screens) if screen.stage == "reveal")
-    asked = [q.id for screen in lab.screens[:last] for q in screen.questions]
-    assert told == asked
+    assert told == [q.id for screen in lab.screens[:last] for q in screen.questions]
     assert all(revealed(lab, done, name).right for name in told)

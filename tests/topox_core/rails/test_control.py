@@ -77,8 +77,7 @@ def test_first_come_first_served_and_no_circuit_is_taken_from_traffic() -> None:
     maker.talk(ALL_GATHER, 0, 5 * GATHER_MS)
     message = maker.talk(SEND, 2, SEND_MS, maker.compute(0, 2.0))
     second = maker.talk(ALL_GATHER, 0, GATHER_MS, maker.compute(0, 1.0), maker.compute(1, 3.0))
-    iteration = maker.iteration()
-    run = simulate(iteration, DEMAND, profile=False)
+    run = simulate(maker.iteration(), DEMAND, profile=False)
     check_run(run)
     assert run.start_ms[[message, second]].tolist() == [10 + 5 + 10, run.end_ms[message] + 10]
 
@@ -156,8 +155,7 @@ def test_ranks_that_wait_for_each_other_in_a_circle_are_told() -> None:
     maker = Maker(groups(("dp", (0, 1))), 2)
     maker.talk(ALL_GATHER, 0, 1e6)
     maker.talk(ALL_GATHER, 0, 1e6)
-    iteration = maker.iteration()
-    crossed = replace(iteration, issue_idx=np.array([0, 1, 1, 0], np.int32))
+    crossed = replace(maker.iteration(), issue_idx=np.array([0, 1, 1, 0], np.int32))
     with pytest.raises(InputError, match="wait for each other in a circle"):
         simulate(crossed, AHEAD)
 

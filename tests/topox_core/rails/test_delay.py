@@ -9,16 +9,12 @@ from hypothesis import given, strategies as st
 from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import chain
 from topox_core.errors import InputError
-from topox_core.fabrics.ideal import run_ideal
-from topox_core.fabrics.run import FabricOptions, FabricRequest
-from topox_core.model.lowering import lower
 from topox_core.rails import measured
 from topox_core.rails.advice import TABLE_2, advise, communications, constraints
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.counts import phases_of_stage, windows_by_formula, windows_by_stage
 from topox_core.rails.delay import (
-    execution_source,
     iteration_source,
     on_demand_ms,
     provisioned_ms,
@@ -31,22 +27,10 @@ from topox_core.rails.presets import PRESETS, Preset, preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
-from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import load_sample
 
 lengths = st.lists(st.floats(-1e3, 1e5, allow_nan=False), min_size=1, max_size=30)
 PRESET = PRESETS["llama3-8b-perlmutter"]
 RAIL = Rail(nic_gbps=PRESET.nic_gbps)
-
-
-def test_the_toy_case_of_the_followup_paper() -> None:
-    """One window of 1.1 ms, one of more than 50: on demand 2 R, provisioned R - 1.1 ms."""
-    for way, seconds in (
-        (on_demand_ms, (62.2416, 62.2616, 62.3416)),
-        (provisioned_ms, (62.2416, 62.2505, 62.2905)),
-    ):
-        found = [way(62_241.6, (1.1, 60.0), delay) / 1e3 for delay in (0, 10, 50)]
-        assert found == pytest.approx(seconds, abs=5e-5)
 
 
 def test_an_overlap_is_serialised_at_any_delay() -> None:
@@ -110,14 +94,6 @@ def test_the_slowest_switch_of_the_preset_just_keeps_five_percent(provisioned: b
     assert provisioned or delay == pytest.approx(0.05 * 10_200 / 6)
 
 
-def test_expert_parallelism_is_where_photonic_rails_fail() -> None:
-    """Four exchanges a layer leave no window: at the 25 ms of the largest practical switch the iteration more than doubles."""
-    dense = study(iteration_source(build(PRESET), RAIL), (25.0,))
-    experts = study(iteration_source(build(PRESETS["mixtral-8x7b"], fold=True), Rail()), (25.0,))
-    costs = [one.overhead(one.rows[0].provisioned_ms) for one in (dense, experts)]
-    assert costs[0] < 1.5 and costs[1] > 100
-
-
 @examples(8)
 @given(
     st.sampled_from(["llama3-8b-perlmutter", "toy"]),
@@ -128,19 +104,6 @@ def test_a_preset_never_gains_from_a_slower_switch(name: str, delays: list[float
     assert all(row.provisioned_ms <= row.on_demand_ms for row in found.rows)
     for way in ("on_demand_ms", "provisioned_ms"):
         assert (np.diff([getattr(row, way) for row in found.rows]) >= -1e-6).all()
-
-
-def test_an_execution_of_another_fabric_is_run_again_on_a_photonic_rail() -> None:
-    graph, cluster = load_sample("llama3-8b")
-    execution = run_ideal(
-        FabricRequest(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),
-        lambda: False,
-    ).execution
-    found = study(execution_source(execution), (0.0, 1.0, 100.0))
-    assert found.base_ms == pytest.approx(execution.makespan_ms, rel=0.05)
-    assert found.rows[0].provisioned_ms == found.base_ms
-    assert found.base_ms < found.rows[2].provisioned_ms <= found.rows[2].on_demand_ms
-    assert slowest_switch(execution_source(execution), 10.0) is not None
 
 
 TABLE_3 = {

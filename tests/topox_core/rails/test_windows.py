@@ -12,7 +12,7 @@ from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
-from topox_core.rails.counts import windows_by_formula, windows_by_stage
+from topox_core.rails.counts import windows_by_stage
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.window_lengths import by_class
@@ -100,10 +100,6 @@ def test_the_papers_preset_shows_figure_3a_and_the_classes_of_figure_4b() -> Non
 
 
 # -- how many windows an iteration has -------------------------------------------------------------------
-
-
-def test_the_formula_gives_the_published_127_windows_at_32_microbatches() -> None:
-    assert windows_by_formula(32) == windows_by_stage(16, 32, "afab")[0] == 127
 
 
 @given(st.integers(2, 9), st.integers(1, 24))

@@ -60,19 +60,6 @@ def test_what_is_kept_is_not_computed_again_and_a_wider_study_only_computes_what
     assert sorted(one.kept for one in library.studies()) == [12, 18]
 
 
-@pytest.mark.long
-def test_equal_points_are_one_run_and_those_that_fail_stay_beside_the_others(
-    tmp_path: Path,
-) -> None:
-    library = RunLibrary.open(tmp_path / "runs.sqlite")
-    axes = [{"key": "cluster.ports_per_server", "values": [1, 2, 4]}]
-    listed = {"kind": "listed", "points": [[1], [2], [2], [4]]}
-    result = run(race(axes=axes, design=listed, fixed={"cluster.switches": 2}), library)
-    assert [row.failed for row in result.rows] == [True, False, False, False]
-    assert "ports_per_server" in result.rows[0].message
-    assert (library.count(), library.studies()[0].kept) == (3, 4)
-
-
 def test_the_time_left_is_that_of_the_points_that_are_missing() -> None:
     plan = plan_of(race())
     assert plan.seconds({}, 2) is None

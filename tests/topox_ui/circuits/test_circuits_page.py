@@ -27,8 +27,7 @@ def test_the_page_opens_at_the_busiest_slot_and_its_figures_are_those_of_the_slo
     run = schedule(*load_sample("moe"), Settings.of(engine="list", free=FREE)).execution
     busy = [ports_busy(run.circuits, slot_state(run, slot).carrying) for slot in range(slots(run))]
     at = visit(CIRCUITS, sample="moe")
-    at_first = at.slider[0].value
-    assert busy[at_first] == max(busy) and "slot" not in address(at)
+    assert busy[at.slider[0].value] == max(busy) and "slot" not in address(at)
     opened, before = downloads["Figures (HTML, with PNG and SVG)"](), chart(at, "matrix")
     unbroken(at.slider[0].set_value(24).run())
     assert chart(at, "matrix") != before and address(at)["slot"] == "24"

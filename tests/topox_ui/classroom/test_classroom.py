@@ -21,8 +21,7 @@ WORD = "abcdef"
 @pytest.fixture
 def held(monkeypatch, tmp_path) -> ClassProfile:
     """A class is held on this machine."""
-    folder = ClassFolder.opened(tmp_path / "class")
-    one = ClassProfile("NET-401", WORD, folder)
+    one = ClassProfile("NET-401", WORD, ClassFolder.opened(tmp_path / "class"))
     for module in (answering, door, profile):
         monkeypatch.setattr(module, "class_profile", lambda: one)
     for module in ("classroom.door", "shell.menu"):  # without a browser nobody has an address

@@ -174,8 +174,7 @@ def test_a_screen_waits_for_the_predictions_before_it(visit) -> None:
 
 @pytest.mark.long
 def test_wrong_answers_get_their_sentence_and_the_key_comes_last(visit) -> None:
-    lab = READY["what-binds"]
-    at = at_screen(visit, lab, 1, seed=1)
+    at = at_screen(visit, READY["what-binds"], 1, seed=1)
     press(at, "lab_check")
     assert "Answer W1, W2 first" in at.error[0].value
     for wrong in ("17", "17", "1", "2"):  # the same once more is no attempt

@@ -30,7 +30,6 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.workloads.samples import load_sample
 from topox_ui.library.executions import execution_of
 from topox_ui.library.finding import finding
-from topox_ui.library.listing import PAGE
 
 COMPARE, RUNS = "pages/3_Compare.py", "pages/14_Runs.py"
 
@@ -153,20 +152,6 @@ def test_own_files_are_opened_from_the_library_with_their_what_ifs(visit, page) 
     assert not at.error and "Schedule · mine" in words(at)
     assert control(at, "port_gbps").value == 100.0
     assert f"{iteration_ms(1):.3g}" in metric(at, "Iteration time")
-
-
-@pytest.mark.long
-def test_the_list_has_pages(keep, page) -> None:
-    keep(sample="race")
-    record = library().get(1).record
-    library().add(
-        replace(record, key=f"{k:064x}", started=float(k), name=f"run {k}", result=None)
-        for k in range(1, PAGE + 11)
-    )
-    at = page()
-    assert len(at.dataframe[0].value) == PAGE
-    press(at, "runs_older")
-    assert list(at.dataframe[0].value["Name"]) == [f"run {k}" for k in range(11, 0, -1)]
 
 
 @pytest.mark.long

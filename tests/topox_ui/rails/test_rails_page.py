@@ -78,10 +78,6 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
     assert address(at) == {f"rails.{key}": value for key, value in link.items()} | {
         "rails.see": "control"
     }
-    at = page(delay_ms="50", see="bytes", pipeline="40")
-    (warning,) = [one.value for one in at.warning]
-    assert "rails.pipeline=40 (the pipeline's stages must be at most" in warning
-    assert address(at) == {"rails.delay_ms": "50", "rails.see": "bytes"}
 
 
 @pytest.mark.long
@@ -91,23 +87,6 @@ def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_pro
     assert "= 32 (got 16)" in the_error(at)
     press(at, "reset_here")
     assert not at.error and "16 GPUs" in words(at)
-
-
-@pytest.mark.parametrize(
-    ("choices", "says"),
-    [
-        (
-            {"source": "llama3.1-405b-8192", "switch": "sip"},
-            "at most 16 servers a switch, or split the rail",
-        ),
-        ({"pipeline": 40}, "at most the number of layers, 32"),
-        ({"microbatches": 0}, "microbatches"),
-        ({"microbatches": 3, "schedule": "interleaved"}, "multiple of the pipeline's stages"),
-    ],
-)
-@pytest.mark.long
-def test_choices_that_do_not_go_together_are_one_line(page, choices, says):
-    assert says in the_error(chosen(page(), **choices))
 
 
 def test_an_uploaded_list_is_read_and_asked_how_long_its_iteration_lasts(page):

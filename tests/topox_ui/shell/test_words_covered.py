@@ -38,8 +38,7 @@ def test_a_page_explains_the_words_it_needs_most(visit, page: str) -> None:
     # What binds is a port on one sample, a device on another.
     sample = "fsdp" if page == "Schedule" else "moe"
     query = {"sample": sample} if page_of(page).needs_graph else {}
-    at = visit(page_of(page).path, **query)
-    sent = explained(at)
+    sent = explained(visit(page_of(page).path, **query))
     missing = [
         name
         for name in NEEDED[page].split()
