@@ -131,6 +131,8 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
             _ideal_kept[key] = run
     if any(one.iteration_ms < run.iteration_ms * (1 - 1e-9) for one in request.runs.values()):
         run = min(run, _ideal_of(request, stop), key=lambda one: one.iteration_ms)
+        if given is None:  # at every delay from now on
+            _ideal_kept[key] = run
     return replace(run, execution=replace(run.execution, cluster=request.cluster))
 
 

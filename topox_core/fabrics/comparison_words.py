@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, fastest, gap, undecided
+from topox_core.fabrics.compare import EQUAL, fastest, gap, same_time, undecided
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING, RING_KINDS
@@ -47,7 +47,7 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
         sentence = (
             f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
             f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
-            f"with {_reason(winner, next_best)}"
+            f"which has {_reason(winner, next_best)}"
         )
     elif len(first) > 1:
         sentence = f"It makes no difference: {_named(first, labels)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
@@ -74,10 +74,11 @@ def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) 
     contenders = {name: run for name, run in rest.items() if name != FULL} or rest
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
-    full = rest.get(FULL, winner)
-    faster = full.iteration_ms * (1 + EQUAL) < winner.iteration_ms
-    more = f" {_capital(spoken[FULL])} is faster: {time(full.iteration_ms)}." if faster else ""
-    return _without_full(contenders, first, winner, spoken) + more
+    full, words = rest.get(FULL, winner), _without_full(contenders, first, winner, spoken)
+    if full is winner or full.iteration_ms > winner.iteration_ms * (1 + EQUAL):
+        return words
+    level = same_time(full.iteration_ms, winner.iteration_ms)
+    return f"{words} {_capital(spoken[FULL])} is {'as fast' if level else 'faster still'}: {time(full.iteration_ms)}."
 
 
 def _without_full(

@@ -472,18 +472,18 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
         proved = all(one.cannot_pay_from_ms == 0 for one in never)
         known = "proved" if proved else "no plan was found that does"
         does_not = "It does not" if pays else "Changing circuits does not pay for this job"
-        yield f"{does_not} against {_named(never)}, at any delay ({known})."
+        yield f"{does_not} against {_named(never, 'or')}, at any delay ({known})."
     if beaten:
         yield f"Circuits that stay fixed already beat {_named(beaten)}."
     excluded = [one for one in pays if one.cannot_pay_from_ms is not None]
     if excluded:
         from_ms = " / ".join(delay_in_sentence(one.cannot_pay_from_ms or 0.0) for one in excluded)
-        whom = "" if len(excluded) == len(pays) else f" against {_named(excluded)}"
+        whom = "" if len(excluded) == len(brackets) else f" against {_named(excluded)}"
         yield f"From {from_ms} on no plan can pay{whom} (proved); between, none was found."
 
 
-def _named(brackets: Iterable[Bracket]) -> str:
-    return enumeration([RIVALS[one.name] for one in brackets])
+def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:
+    return enumeration([RIVALS[one.name] for one in brackets], joint)
 
 
 def _end(one: Bracket, unit: str = "") -> str:

@@ -44,8 +44,14 @@ class Measures:
 
 def covered_ms(group: NDArray[np.int64], start_ms: FloatArray, end_ms: FloatArray) -> float:
     """Return the time covered by intervals, summed over groups; overlap within a group counts once."""
+    return float(_added_ms(group, start_ms, end_ms).sum())
+
+
+def _added_ms(group: NDArray[np.int64], start_ms: FloatArray, end_ms: FloatArray) -> FloatArray:
+    """Return what each interval adds to the time that those of its group cover."""
+    added = np.zeros(len(group))
     if not len(group):
-        return 0.0
+        return added
     order = np.lexsort((start_ms, group))
     group, start, end = group[order], start_ms[order], end_ms[order]
     # Shift every group beyond the last, so that one running maximum serves all.
@@ -53,7 +59,8 @@ def covered_ms(group: NDArray[np.int64], start_ms: FloatArray, end_ms: FloatArra
     start, end = start + shift, end + shift
     reach = np.maximum.accumulate(end)
     before = np.concatenate(([-np.inf], reach[:-1]))
-    return float(np.clip(end - np.maximum(start, before), 0.0, None).sum())
+    added[order] = np.clip(end - np.maximum(start, before), 0.0, None)
+    return added
 
 
 def out_port(circuits: Circuits) -> NDArray[np.int64]:
@@ -115,11 +122,14 @@ def circuit_lives_ms(circuits: Circuits) -> FloatArray:
 
 
 def port_table(execution: Execution) -> dict[str, list[float | int]]:
-    """Return one row an out-port in use: server, switch, port, transfers, changes, carrying and dark ms and share."""
+    """Return one row an out-port in use: server, switch, port, transfers, changes, carrying and dark ms and share.
+
+    Where circuits stay fixed transfers share them: a port carries while any of them does.
+    """
     circuits = execution.circuits
     port, inverse = np.unique(out_port(circuits), return_inverse=True)
     n = len(port)
-    carrying = np.bincount(inverse, circuits.end_ms - circuits.start_ms, n)
+    carrying = np.bincount(inverse, _added_ms(inverse, circuits.start_ms, circuits.end_ms), n)
     dark = np.bincount(inverse, circuits.start_ms - circuits.setup_ms, n)
     makespan = execution.makespan_ms or 1.0
     return {

@@ -87,13 +87,15 @@ def limits(shares: Mapping[str, float]) -> str:
 
 def found_by(result: Result) -> str:
     """Return who found this schedule, and after how long."""
-    least_ms = (result.makespan_ms or 0.0) * (1 + MET)
-    best = [one for one in result.trace if (one.incumbent_ms or math.inf) <= least_ms]
-    if not best:
+    step = last_better(events_of(result.trace))
+    if step is None:
         return ""
-    # Of two that are equally long the schedule is the one found last.
-    first = next(one for one in best if one.source == best[-1].source)
-    return f"{_words(first.source)}, {_after(first.elapsed_s)}"
+    least_ms = (result.makespan_ms or 0.0) * (1 + MET)
+    if step.family == "fixed" and result.switching != "fixed":  # as long, and there before
+        for point in result.trace:
+            if point.source.family != "fixed" and (point.incumbent_ms or math.inf) <= least_ms:
+                return f"{_words(point.source)}, {_after(point.elapsed_s)}"
+    return f"{step.words}, {_after(step.elapsed_s)}"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ FABRIC, FAT_TREE = "fabric", "fabric.fat_tree"
 VARIED = (LABEL, FABRIC, FAT_TREE, DEGREE, DELAY, PRICE, POWER)
 # Without a switch that changes circuits: what each is run as.
 RIVALS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
-    "fixed": ("Fixed circuits on a patch panel", {FABRIC: "static"}),
+    "fixed": ("Fixed circuits on a patch panel", {FABRIC: "static_graph"}),
     "fat_tree": ("Full fat-tree", {FABRIC: "fat_tree", FAT_TREE: "full"}),
     "same_cost": ("Fat-tree of the same cost", {FABRIC: "fat_tree", FAT_TREE: "cost"}),
 }
@@ -218,7 +218,7 @@ class Question:
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster with the what-ifs; raises InputError."""
-        return fabric_case(self.resolved, {**self.fixed, FABRIC: "static"}).request.cluster
+        return fabric_case(self.resolved, {**self.fixed, FABRIC: "static_graph"}).request.cluster
 
     @property
     def gpus(self) -> int:

@@ -24,9 +24,13 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
     other = result.other_class
     if result.switching == "fixed" and other is not None and other.best_ms is not None:
-        tie = same_time(other.best_ms, result.makespan_ms or 0.0)
-        words = "as good as changing ones, which take" if tie else "best here: changing them takes"
-        second = f"Fixed circuits are {words} <b>{time(other.best_ms)}</b>."
+        tie, found = same_time(other.best_ms, result.makespan_ms or 0.0), time(other.best_ms)
+        if tie:
+            second = f"Fixed circuits are no worse than changing ones, <b>{found}</b>."
+        elif result.settled:
+            second = f"No plan that changes circuits is shorter than fixed ones (proved): <b>{found}</b>."
+        else:
+            second = f"Fixed circuits are the best found: the best plan that changes them takes <b>{found}</b>."
     elif result.switching == "fixed":
         second = "The circuits are fixed."
     elif not now.circuits_used:

@@ -55,7 +55,7 @@ def _offer(case: Case, result: Result) -> None:
     write_html(seal_line(result))
     proved, racing = result.settled, run_owner().run(RACE) is not None
     st.button(
-        "Proved" if proved else "Prove it",
+        "Nothing left to prove" if proved else "Prove it",
         type="secondary" if proved else "primary",
         icon=":material/verified:",
         disabled=proved or racing,
@@ -68,7 +68,8 @@ def _offer(case: Case, result: Result) -> None:
     )
     if proved and result.status != "optimal":
         quiet(
-            "No plan that changes circuits can be shorter. Whether circuits that stay fixed can, no engine here tells."
+            "No plan that changes circuits can be shorter (proved). Other fixed circuits might, since transfers share them "
+            "and servers forward; no engine here looks for those."
         )
     if not proved:
         expect_request([exact_engine(case.settings.engine)])
