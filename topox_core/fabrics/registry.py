@@ -81,8 +81,8 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             letter="U",
         ),
         "static": FabricEntry(
-            "Fixed circuits",
-            "fixed circuits",
+            "Fixed by TopoOpt",
+            "circuits fixed by TopoOpt",
             "topox_core.fabrics.static:run_static",
             "topoopt_patch_panel",
             options=("layout", "topology_variant", "layout_by", "layout_steps"),
@@ -90,7 +90,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
         ),
         "static_graph": FabricEntry(
             "Fixed by task graph",
-            "fixed circuits from the task graph",
+            "circuits fixed by the task graph",
             "topox_core.fabrics.static:run_static_graph",
             "topoopt_patch_panel",
             options=("topology_variant", "layout_steps"),

@@ -17,7 +17,7 @@ from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.palette import Theme
 from topox_core.figures.tornado import tornado as tornado_figure
 from topox_core.text.foreign import as_text
-from topox_core.text.numbers import count, percent
+from topox_core.text.numbers import count, percent, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
 from topox_ui.answers.verdicts import known_verdict
@@ -110,10 +110,15 @@ def worth_of_a_port(case: Case) -> None:
         if one.price_from == "assumed" and one is not port
     ]
     words = (
-        f"By purchase price, switching is the cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
+        f"{_at(case.cluster.reconfiguration_ms)}, by the purchase price of the network alone, switching is the "
+        f"cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
         f"at ${port.price_usd:,.6g} ({port.price_from})"
     )
     quiet(words + (f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."))
+
+
+def _at(delay_ms: float) -> str:
+    return f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
 
 
 def main_figures(

@@ -67,7 +67,7 @@ def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float |
     )
     if iteration_ms is not None:
         words.append(
-            f"Fixed circuits, which never change, take <b>{time(iteration_ms)}</b>{_lost(iteration_ms, planned_ms)}."
+            f"Circuits fixed by TopoOpt take <b>{time(iteration_ms)}</b>{_lost(iteration_ms, planned_ms)}."
         )
     words.append(f"{carries[0].upper()}{carries[1:]}.")
     longest = laid.result.longest_route

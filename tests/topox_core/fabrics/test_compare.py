@@ -281,7 +281,7 @@ def test_the_command_prints_a_table_or_one_json_object(capsys: pytest.CaptureFix
     assert main([*COMMAND, "--fabrics", "static,ideal"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["fabric", "ideal", "static"]
-    assert lines[-1].startswith("Fixed circuits")
+    assert lines[-1].startswith("Fixed by TopoOpt")
 
 
 # -- the headline ----------------------------------------------------------------------------------
@@ -304,5 +304,5 @@ def test_the_headline_says_first_that_switching_does_not_pay() -> None:
     runs = {"static": run_of("static", 30.0), "scheduled": replace(planned, result=fixed)}
     said = headline(runs).replace("\u00a0", " ")
     assert said == (
-        "Switching does not pay here. Fixed circuits need 30 ms, the best plan that changes circuits 44 ms."
+        "Switching does not pay here. Circuits fixed by TopoOpt need 30 ms, the best plan that changes circuits 44 ms."
     )

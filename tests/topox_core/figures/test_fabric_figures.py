@@ -171,7 +171,7 @@ def test_the_cut_is_logarithmic_both_ways_and_fixed_fabrics_are_labelled_lines()
     assert figure.layout.yaxis.type == "log"
     changing = next(t for t in figure.data if t.name == "Planned circuits")
     assert np.diff(changing.x) == pytest.approx([1, 1])  # 0 a decade below 1, then 1 to 10
-    assert [a.text for a in figure.layout.annotations] == ["Fixed circuits"]
+    assert [a.text for a in figure.layout.annotations] == ["Fixed by TopoOpt"]
 
 
 def test_ticks_are_round_and_delays_written_with_their_unit():

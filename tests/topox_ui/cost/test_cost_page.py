@@ -115,7 +115,8 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     )
     at = visit(COST, sample="blackboard")
     assert (
-        "By purchase price, switching is the cheaper iteration up to $612 per port against the best fixed circuits found "
+        "Without a delay, by the purchase price of the network alone, switching is the cheaper iteration "
+        "up to $612 per port against the best fixed circuits found "
         "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 (published)."
     ) in words(at)
     mine = PRICE_SETS["mixnet"].changed(
@@ -125,4 +126,4 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     at = visit(COST, sample="blackboard")
     assert "counted at $600 (assumed); assumed besides: 400G NIC $90." in words(at)
     monkeypatch.setattr("topox_ui.cost.headline.known_verdict", lambda _case: None)
-    assert "By purchase price" not in words(visit(COST, sample="blackboard"))
+    assert "by the purchase price" not in words(visit(COST, sample="blackboard"))
