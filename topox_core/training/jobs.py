@@ -19,13 +19,14 @@ _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4"
 
 def _llama_405b(data: int, microbatches: int) -> Job:
     gpus = 8 * 16 * data
+    # FSDP shares out the optimizer's state and the gradients, not the weights (section 3.3.2).
     plan = Plan(
         tensor=8,
         data=data,
         pipeline=16,
         microbatches=microbatches,
         sequence_parallel=True,
-        zero=1,
+        zero=2,
     )
     title = f"Llama 3.1 405B on {gpus:,} H100"
     shape, machine = SHAPES["llama3-405b"], MACHINES["h100"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.training.job import Job
+from topox_core.training.order import warm_passes
 from topox_core.training.weights import WEIGHT_BYTES, stage_weights
 
 # The optimizer's FP32 weight and two moments (Rajbhandari et al., ZeRO, SC 2020, section 3.1).
@@ -72,42 +73,44 @@ def _activation_bytes(job: Job, stage: int) -> float:
     return size
 
 
-def _layers_kept(job: Job, stage: int) -> float:
-    """Return for how many layers a stage keeps a microbatch at most.
+def _layers_kept(job: Job, stage: int) -> int:
+    """Return for how many layers a stage keeps a microbatch when it has warmed up and gone one pass forward.
 
-    1F1B: stage i has P - i microbatches under way (Narayanan et al., SC 2021, section 2.2); all forward:
-    all of them, as where exchanges overlap; interleaved: as many chunks as warm up, and one.
+    Where exchanges overlap all passes may go forward first. Passes take P microbatches through each of the
+    stage's chunks in turn, and chunks need not have as many layers (Narayanan et al., SC 2021, section 2.2).
     """
-    ranks, virtual, many = job.plan.pipeline, job.schedule.virtual, job.plan.microbatches
-    layers = job.stage_layers(stage)
-    if job.schedule.order == "afab" or job.schedule.overlap_exchanges:
-        return float(many * layers)
-    if job.schedule.order == "1f1b":
-        return float(min(ranks - stage, many) * layers)
-    warm = 2 * (ranks - 1 - stage) + (virtual - 1) * ranks + 1
-    if many == ranks:
-        warm = many * virtual
-    return min(warm, many * virtual) * layers / virtual
+    ranks, order, many = job.plan.pipeline, job.schedule, job.plan.microbatches
+    passes = many * order.virtual
+    if not order.overlap_exchanges:
+        warm = warm_passes(stage, ranks, many, order.order, order.virtual)
+        passes = min(warm + 1, passes)
+    rounds, rest = divmod(passes, ranks * order.virtual)
+    kept = rounds * ranks * job.stage_layers(stage)
+    for chunk, layers in enumerate(job.chunk_layers[stage::ranks]):
+        kept += layers * min(max(rest - chunk * ranks, 0), ranks)
+    return kept
 
 
 def layer_activation_bytes(job: Job) -> float:
     """Return what a layer keeps of one microbatch for the backward pass, on one GPU.
 
-    Korthikanti et al., Reducing Activation Recomputation (MLSys 2023): 2-byte inputs of both norms (4h),
-    of queries, keys and values (2h), queries (2h), keys and values (4 kv), the input of the output
-    projection (2h), the input of the feed-forward block (2h a visit) and its inner tensors: two of the
-    block's width with GELU, three if gated. What is h wide before a product is whole on every GPU
-    unless sequence parallelism splits it. With kv = h and a GELU block of 4h, all split, it is
-    32 s b h. Scores that stay in memory add 2 bytes each, with dropout 5.
+    Korthikanti et al., Reducing Activation Recomputation (MLSys 2023), section 4.1: 2-byte inputs of both
+    norms (4h), of queries, keys and values (2h), queries (2h), keys and values (4 kv), the input of the
+    output projection (2h), of the feed-forward block (2h a visit), two inner tensors of the block's width,
+    with dropout two masks of a byte (2h). A gated block keeps gate and value; their product is made again
+    of them by the kernel of the backward pass (xFormers' SwiGLU). What is h wide before a product is whole
+    on every GPU unless sequence parallelism splits it. With kv = h, a block of 4h and dropout, all split,
+    it is 34 s b h / t. Scores that stay in memory add 2 bytes each, with dropout 5 (eq. 2 and 4).
     """
     shape, n = job.shape, job.tokens
     visits = shape.top_k * job.plan.capacity if shape.experts > 1 else 1.0
     whole = (6.0 if shape.experts > 1 else 8.0) * shape.hidden
+    whole += 2.0 * shape.hidden if shape.dropout else 0.0
     tokens_sent = 2.0 * visits * shape.hidden if shape.experts > 1 else 0.0
-    inner = 2.0 * shape.matrices * shape.feed_forward * visits
+    inner = 4.0 * shape.feed_forward * visits
     split = 4.0 * shape.hidden + 4.0 * shape.key_value + tokens_sent + inner
     size = n * (whole / job.split + split / job.plan.tensor)
-    if job.schedule.attention == "full" and job.schedule.recompute == "none":
+    if job.schedule.attention == "full" and job.schedule.recompute != "selective":
         scores = shape.heads * shape.sequence * n / job.plan.tensor
         size += (5.0 if shape.dropout else 2.0) * scores
     return size

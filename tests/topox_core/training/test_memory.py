@@ -1,25 +1,54 @@
 """Memory of one GPU: what ZeRO, recomputing and the order of the passes leave on it."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 from tests.topox_core.training.reference_jobs import R1, R4, R5, R6
 from topox_core.training.job import Job
+from topox_core.training.jobs import JOBS
 from topox_core.training.machines import MACHINES
+from topox_core.training.measurements import Measured, calibration_rows, megatron_rows
 from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.plan import Plan
 from topox_core.training.shape import Shape
+from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.weights import stage_weights
 
 
-def test_a_gelu_layer_keeps_32_bytes_a_token_and_width_where_all_is_split() -> None:
-    job = R4.changed(plan__sequence_parallel=True)
-    width = job.tokens * job.shape.hidden / job.plan.tensor
-    assert layer_activation_bytes(job) == pytest.approx(32 * width)
-    kept = layer_activation_bytes(job.changed(schedule__recompute="none"))
-    scores = 5 * job.shape.heads * job.shape.sequence / job.shape.hidden
-    assert kept == pytest.approx((32 + scores) * width)  # Korthikanti et al., eq. 4
+def test_a_layer_keeps_what_korthikanti_et_al_count() -> None:
+    """Bytes a token and hidden width on TP 8: equations 2 (tensor parallel) and 4 (with sequence parallelism)."""
+    t, scores = R4.plan.tensor, 5 * R4.shape.heads * R4.shape.sequence / R4.shape.hidden
+    for split, recompute, expected in (
+        (False, "none", 10 + (24 + scores) / t),
+        (True, "none", (34 + scores) / t),
+        (True, "full", (34 + scores) / t),  # the layer at work has its scores again
+        (True, "selective", 34 / t),
+    ):
+        job = R4.changed(plan__sequence_parallel=split, schedule__recompute=recompute)
+        each = layer_activation_bytes(job) / (job.tokens * job.shape.hidden)
+        assert each == pytest.approx(expected)
+
+
+def test_each_part_of_llama_3_405b_by_hand() -> None:
+    """TP 8, PP 16, DP 64, sequences of 8,192, ZeRO 2; its second stage has eight of the 126 layers."""
+    found = stage_memory(JOBS["llama3.1-405b-8192"], 1)
+    h, kv, width = 16_384, 1_024, 53_248
+    held = 8 * (2 * h * (h + kv) + 3 * h * width + 2 * h) / 8
+    assert found.weights_bytes == 2 * held == 6_375_407_616
+    assert found.gradients_bytes == 4 * held / 64 and found.optimizer_bytes == 12 * held / 64
+    layer = 8_192 * (12 * h + 4 * kv + 4 * width) / 8
+    assert found.activations_bytes == 15 * 8 * layer
+    # Seven chunks a stage, one of two layers: 2 (16 - 2) + 6 x 16 + 1 passes are 16 x 8 layers and 13 of chunk 0.
+    turns = JOBS["llama3.1-405b-8192"].changed(schedule__order="interleaved", schedule__virtual=7)
+    assert stage_memory(turns, 1).activations_bytes == (16 * 8 + 13) * layer
+
+
+@pytest.mark.parametrize("rows", [uncalibrated_rows, megatron_rows, calibration_rows])
+def test_jobs_that_ran_fit_the_gpus_that_they_ran_on(rows: Callable[[], list[Measured]]) -> None:
+    needed = [memory(row.job).total_bytes / 1e9 for row in rows()]
+    assert max(needed) <= 80
 
 
 def test_replicas_share_out_optimizer_gradients_and_weights_in_turn() -> None:
