@@ -149,9 +149,7 @@ def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
     shape, microbatches = preset.shape, preset.microbatches
     forwards = microbatches * (2 if preset.recompute else 1)
     if preset.context > 1:
-        size = (
-            layers * 2.0 * HALF * preset.tokens * preset.context * shape.key_value / preset.tensor
-        )
+        size = layers * 2.0 * HALF * preset.tokens * preset.context * preset.job.key_width
         for kind, when, times in (
             (ALL_GATHER, "forward passes", forwards),
             (REDUCE_SCATTER, "backward passes", microbatches),

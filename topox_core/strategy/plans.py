@@ -102,7 +102,7 @@ def jobs(shape: Shape, machine: Machine, servers: int, batch: int) -> Iterator[J
     """
     gpus = servers * machine.gpus_per_server
     for tensor in divisors(machine.gpus_per_server):
-        if shape.heads % tensor or shape.key_heads % tensor or shape.feed_forward % tensor:
+        if shape.heads % tensor or not shape.keys_suit(tensor) or shape.feed_forward % tensor:
             continue
         for context in divisors(gpus // tensor):
             if context > 1 and shape.sequence % (2 * context):

@@ -67,7 +67,7 @@ def layer_exchanges(job: Job) -> list[Exchange]:
         kinds = ("all_gather", "reduce_scatter") if plan.sequence_parallel else ("all_reduce",)
         found += [Exchange("tp", kind, size, groups.tensor, *calls) for kind in kinds]
     if plan.context > 1:
-        size = 2.0 * HALF * job.tokens * plan.context * shape.key_value / plan.tensor
+        size = 2.0 * HALF * job.tokens * plan.context * job.key_width
         found.append(Exchange("cp", "all_gather", size, groups.context, 1, int(again)))
         found.append(Exchange("cp", "reduce_scatter", size, groups.context, 0, 1))
     if plan.expert > 1:

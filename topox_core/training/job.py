@@ -83,6 +83,12 @@ class Job:
         return self.plan.tensor if self.plan.sequence_parallel else 1
 
     @property
+    def key_width(self) -> float:
+        """Width of the keys on one GPU: its share of their heads, or one that several GPUs hold alike."""
+        shape = self.shape
+        return max(shape.key_value / self.plan.tensor, shape.hidden / shape.heads)
+
+    @property
     def expert_rows(self) -> float:
         """Rows that the experts of one GPU work on in a microbatch; all tokens if the model is dense."""
         if self.shape.experts == 1:
@@ -130,7 +136,10 @@ class Job:
         )
         heads = [
             divides(shape.heads, "the attention heads"),
-            divides(shape.key_heads, "the heads of keys"),
+            Rule(
+                f"divide the heads of keys, {shape.key_heads:,}, or be a multiple of them",
+                shape.keys_suit,
+            ),
             divides(shape.feed_forward, "the width of the feed-forward block"),
             whole_servers,
         ]

@@ -66,7 +66,7 @@ class LayerTime:
 def layer_time(job: Job) -> LayerTime:
     """Return the forward pass of one layer, one microbatch, on one GPU."""
     shape, plan, machine = job.shape, job.plan, job.machine
-    n, t, h, kv = job.tokens, plan.tensor, shape.hidden, shape.key_value
+    n, t, h = job.tokens, plan.tensor, shape.hidden
     rows, width = job.expert_rows, shape.feed_forward / plan.tensor
     local = shape.experts / plan.expert
     linear = query_ms(job) + machine.matmul_ms(n, h / t, h)
@@ -82,7 +82,7 @@ def layer_time(job: Job) -> LayerTime:
     activation = 4 if shape.matrices == 2 else 6
     activated = activation * rows * width
     after_block = residual / 2 * n * h / job.split + activated
-    moved = residual / 2 * n * h / job.split + (8 * h + 8 * kv) * n / t + after_block
+    moved = residual / 2 * n * h / job.split + 8 * (h / t + job.key_width) * n + after_block
     return LayerTime(
         linear,
         _core_ms(job),
@@ -97,7 +97,7 @@ def layer_time(job: Job) -> LayerTime:
 
 def query_ms(job: Job) -> float:
     """Return the product that makes queries, keys and values."""
-    columns = (job.shape.hidden + 2 * job.shape.key_value) / job.plan.tensor
+    columns = job.shape.hidden / job.plan.tensor + 2 * job.key_width
     return job.machine.matmul_ms(job.tokens, job.shape.hidden, columns)
 
 
@@ -107,7 +107,7 @@ def _core_ms(job: Job) -> float:
     n, t, s, h, b = job.tokens, plan.tensor, shape.sequence, shape.hidden, plan.microbatch_size
     if job.schedule.attention == "flash":
         causal_half = 0.5 * 4.0 * n * s * h / t
-        moved = 2.0 * n * (2 * h + 2 * shape.key_value) / t
+        moved = 2.0 * n * (2 * h / t + 2 * job.key_width)
         return causal_half / machine.operations_per_ms + machine.moved_ms(moved)
     heads, width = b * shape.heads / t, h / shape.heads
     products = machine.matmul_ms(n / b, width, s, heads) + machine.matmul_ms(n / b, s, width, heads)
@@ -163,4 +163,6 @@ def expert_share(job: Job) -> float:
 
 def layer_share(job: Job) -> float:
     """Return a layer's parameters on one GPU; norms, which tensor parallelism copies, count as split."""
-    return job.shape.shared_parameters / job.plan.tensor + expert_share(job)
+    shape, t = job.shape, job.plan.tensor
+    copied = 2 * shape.hidden * (job.key_width - shape.key_value / t)
+    return shape.shared_parameters / t + copied + expert_share(job)

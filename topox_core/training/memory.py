@@ -108,8 +108,8 @@ def layer_activation_bytes(job: Job) -> float:
     whole += 2.0 * shape.hidden if shape.dropout else 0.0
     tokens_sent = 2.0 * visits * shape.hidden if shape.experts > 1 else 0.0
     inner = 4.0 * shape.feed_forward * visits
-    split = 4.0 * shape.hidden + 4.0 * shape.key_value + tokens_sent + inner
-    size = n * (whole / job.split + split / job.plan.tensor)
+    split = 4.0 * shape.hidden + tokens_sent + inner
+    size = n * (whole / job.split + split / job.plan.tensor + 4.0 * job.key_width)
     if job.schedule.attention == "full" and job.schedule.recompute != "selective":
         scores = shape.heads * shape.sequence * n / job.plan.tensor
         size += (5.0 if shape.dropout else 2.0) * scores

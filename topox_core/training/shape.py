@@ -77,6 +77,10 @@ class Shape:
         """Heads of keys and values."""
         return self.key_value * self.heads // self.hidden
 
+    def keys_suit(self, tensor: int) -> bool:
+        """Return whether so many GPUs share the heads of keys evenly, or so many of them hold each head."""
+        return self.key_heads % tensor == 0 or tensor % self.key_heads == 0
+
     @property
     def attention_parameters(self) -> int:
         """Weights of a layer's attention: queries and output, keys and values."""

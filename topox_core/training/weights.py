@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.training.collectives import all_reduce_ms, gather_ms, scatter_ms
-from topox_core.training.groups import Group, Groups
+from topox_core.training.groups import Group, Groups, strided
 from topox_core.training.job import Job
 from topox_core.training.layer import expert_share, layer_share, update_ms
 
@@ -65,9 +65,16 @@ def stage_weights(job: Job, stage: int) -> Weights:
 
 
 def stage_update_ms(job: Job, stage: int) -> float:
-    """Return the optimizer's step on a GPU of a stage: on all it holds, or on its part of that."""
-    weights = stage_weights(job, stage)
-    return update_ms(job, weights.split(job) if job.plan.zero else weights.held)
+    """Return the optimizer's step on a GPU of a stage: on all it holds, or on its part of that.
+
+    Before it GPUs that hold the same head of keys add up their gradients of it, or of their part.
+    """
+    weights, shape, t = stage_weights(job, stage), job.shape, job.plan.tensor
+    keys = 2 * shape.hidden * job.key_width * job.stage_layers(stage)
+    keys /= job.plan.replicas if job.plan.zero else 1
+    alike = strided(max(1, t // shape.key_heads), 1, job.machine.gpus_per_server)
+    sum_ms = all_reduce_ms(job.machine, alike, job.plan.gradient_bytes * keys)
+    return sum_ms + update_ms(job, weights.split(job) if job.plan.zero else weights.held)
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,23 @@ from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1
 from tests.topox_core.training.reference_walk import reference_walk
 from topox_core.errors import InputError
 from topox_core.training.collectives import all_reduce_ms, all_to_all_ms, gather_ms, scatter_ms
-from topox_core.training.exchanges import message
+from topox_core.training.exchanges import layer_exchanges, message
 from topox_core.training.groups import strided
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
+from topox_core.training.layer import layer_share, query_ms
 from topox_core.training.machines import MACHINES
+from topox_core.training.memory import layer_activation_bytes
 from topox_core.training.passes import layer_passes
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shape import Shape
+from topox_core.training.steps import program
 from topox_core.training.walk import walk
 from topox_core.training.weights import (
     layer_gathers,
     layer_scatters,
+    stage_update_ms,
     stage_weights,
 )
 
@@ -140,8 +147,8 @@ def test_a_stage_s_layers_and_weights_are_those_of_the_model(job: Job) -> None:
             "plan, field tensor: must divide the attention heads, 32 (got 3; 2 and 4 would do)",
         ),
         (
-            {"plan__tensor": 16},
-            "field tensor: must divide the heads of keys, 8 (got 16; 8 would do)",
+            {"shape__heads": 48, "shape__hidden": 6144, "shape__key_value": 768},
+            "field tensor: must divide the heads of keys, 6, or be a multiple of them (got 8; 2 ",
         ),
         (
             {"machine__gpus_per_server": 12},
@@ -217,3 +224,32 @@ def test_the_compiled_walk_agrees_with_the_one_in_words(job: Job) -> None:
     for given_ms in product((times, uneven), (0.0, 0.3 * times[0][0])):
         asked = job, *given_ms[0], given_ms[1]
         assert walk(*asked) == reference_walk(*asked)
+
+
+def test_gpus_that_share_a_head_of_keys_hold_and_make_it_alike_by_hand() -> None:
+    """Two heads of keys, 8 wide, on four tensor-parallel GPUs: each head is on two of them."""
+    shape = Shape("grouped", "grouped", "", 2, 64, 8, 16, 256, 2, 100, 32)
+    job = Job(
+        shape,
+        Plan(tensor=4, context=2, zero=1),
+        MACHINES["h100"],
+        Schedule(overlap_gradients=False),
+    )
+    n, machine = 16, job.machine
+    assert job.key_width == 8
+    assert query_ms(job) == machine.matmul_ms(n, 64, 16 + 2 * 8)
+    held = 2 * 64 * (16 + 8) + 2 * 64 * 256 / 4 + 2 * 64 / 4
+    assert layer_share(job) == held == 11_296
+    assert layer_activation_bytes(job) == n * (8 * 64 + (4 * 64 + 4 * 256) / 4 + 4 * 8)
+    keys = next(one for one in layer_exchanges(job) if one.parallelism == "cp")
+    assert keys.size_bytes == 2 * 2 * (n * 2) * 8
+    # Both layers' weights of keys and values, 2 x 64 x 8 each, of which a replica has half, in 4 bytes.
+    sum_ms = (41 + 2 * 2.7) / 1e3 + (4 * 2 * 2 * 64 * 8 / 2) / (450e6 * 0.76)
+    stage = stage_weights(job, 0).held
+    assert stage_update_ms(job, 0) == pytest.approx(sum_ms + 28 * stage / 2 / (3350e6 * 0.7))
+    assert iteration(job).total_ms == pytest.approx(program(job).length_ms(), rel=1e-9)
+    # A head a GPU is what grouped queries have where there are as many; one for all is PaLM and Falcon.
+    even = job.changed(shape__key_value=32)
+    assert even.key_width == 8 and layer_share(even) == held
+    assert layer_share(job.changed(shape__key_value=8)) == held
+    assert stage_update_ms(even, 0) < stage_update_ms(job, 0)
