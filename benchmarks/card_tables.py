@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from topox_core.papers.card import VERDICTS, Answer, Card, Row, counted_verdicts
+from topox_core.papers.card import APART, Answer, Card, Row, counted_verdicts
 from topox_core.papers.catalogue import DIRECT
 from topox_core.runs.stopping import never
 
@@ -21,7 +21,8 @@ HEAD = """# Published results, card by card
 
 Written by `benchmarks/card_tables.py` from a run of every card below with each switch in its first position; a test
 compares it with a run. Rows that nothing printed can be set against are on the page and in `gallery --card NAME`, not here.
-The other cards, and what a verdict means, are in [gallery.md](gallery.md).
+What is no simulation has no tick: its kind stands in its place, and it is not counted. The other cards, and what verdicts
+and kinds mean, are in [gallery.md](gallery.md).
 """
 
 
@@ -47,7 +48,7 @@ def line(card: Card, row: Row) -> str:
         number(row.theirs),
         f"{number(row.ours)}{unit}",
         off,
-        " ".join(VERDICTS[row.verdict]),
+        row.verdict_words,
     )
     return f"| {' | '.join(cells)} |"
 
@@ -61,8 +62,13 @@ def section(card: Card, answer: Answer) -> str:
         lines += ["| series | row | printed | ours | off | verdict |", "| --- " * 6 + "|"]
         lines += [line(card, row) for row in judged]
         lines.append("")
-    reasons = {row.reason: row.item for row in judged if row.verdict == "differs"}
+    reasons = {row.reason: row.item for row in judged if row.counted_as == "differs"}
     lines += [f"* ✗ {item}: {reason}" for reason, item in reasons.items()]
+    apart: dict[str, dict[str, None]] = {}
+    for row in judged:
+        if row.counted_as in APART and row.kind_reason:
+            apart.setdefault(f"{row.kind}: {row.kind_reason}", {})[card.series[row.series]] = None
+    lines += [f"* {'; '.join(series)} – {why}" for why, series in apart.items()]
     lines += [f"* {remark}" for remark in answer.remarks]
     return "\n".join(lines).rstrip() + "\n"
 

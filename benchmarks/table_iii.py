@@ -70,7 +70,7 @@ def main() -> None:
     for row in answers[0].rows:
         print(
             f"{row.series:8} {row.item:>2}  theirs {row.theirs:8.3f}  ours {row.ours:8.3f} ms  {row.deviation:+7.1%}  "
-            f"{row.verdict}"
+            f"{row.verdict_words}"
         )
     print(answers[0].finding)
     for name, value, note in answers[0].facts:

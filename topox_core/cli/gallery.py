@@ -1,4 +1,4 @@
-"""``gallery``: published tables and figures, run here, with a verdict on every number."""
+"""``gallery``: published tables and figures, run here, with a verdict, or what kind it is, on every number."""
 
 from __future__ import annotations
 
@@ -84,11 +84,10 @@ def run(options: argparse.Namespace) -> int:
 def _run_all(options: argparse.Namespace) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
     import time
-    from collections import Counter
     from contextlib import ExitStack
 
     from topox_core.papers.answer_record import to_record
-    from topox_core.papers.card import VERDICTS
+    from topox_core.papers.card import COUNTED, counts_of
     from topox_core.papers.catalogue import CARDS
     from topox_core.papers.every_card import CardStep, run_cards
     from topox_core.papers.kept_answers import keep
@@ -118,8 +117,7 @@ def _run_all(options: argparse.Namespace) -> int:
         with ctrl_c_stops("the cards that are there are kept") as stop:
             run_cards(tuple(CARDS), stop, take, executor)
     answered = [step.answer for step in steps.values() if step.answer is not None]
-    verdicts = Counter(row.verdict for answer in answered for row in answer.rows)
-    counts = {name: verdicts[name] for name in VERDICTS}
+    counts = counts_of(row for answer in answered for row in answer.rows)
     complete = len(answered) == len(CARDS) and all(answer.complete for answer in answered)
     if options.json:
         as_json(
@@ -137,20 +135,16 @@ def _run_all(options: argparse.Namespace) -> int:
         rows = [
             (
                 step.card,
-                *(str(_count(step.answer, name)) for name in VERDICTS),
+                *map(str, counts_of(step.answer.rows if step.answer else ()).values()),
                 f"{step.wall_s:.1f}",
             )
             for step in steps.values()
         ]
-        table(("card", *VERDICTS, "seconds"), *rows)
+        table(("card", *COUNTED, "seconds"), *rows)
         print(", ".join(f"{count} {name}" for name, count in counts.items()))
     for name in others:
         note(f"{name}: other rows than this version brought before")
     return 0 if complete and not others else 1
-
-
-def _count(answer: Answer | None, verdict: str) -> int:
-    return 0 if answer is None else sum(row.verdict == verdict for row in answer.rows)
 
 
 def _list(as_record: bool, cards: dict[str, Card]) -> None:
@@ -178,12 +172,10 @@ def _list(as_record: bool, cards: dict[str, Card]) -> None:
 
 
 def _tell(row: Row) -> None:
-    note(f"{row.series} {row.item}: {figure(row.ours, row.unit)} ({row.verdict})")
+    note(f"{row.series} {row.item}: {figure(row.ours, row.unit)} ({row.counted_as})")
 
 
 def _print(card: Card, answer: Answer) -> None:
-    from topox_core.papers.card import VERDICTS
-
     print(f"{card.title} ({card.source})")
     for key, words in card.series.items():
         rows = answer.of(key)
@@ -203,8 +195,8 @@ def _print(card: Card, answer: Answer) -> None:
                     figure(row.ours, row.unit),
                     off,
                     figure(row.bound),
-                    " ".join(VERDICTS[row.verdict]),
-                    row.reason,
+                    row.verdict_words,
+                    f"{row.reason} {row.kind_reason}".rstrip(),
                 )
             )
         table(*lines)

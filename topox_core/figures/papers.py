@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from topox_core.figures.marks import line, note
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, margins, named_axis
-from topox_core.papers.card import VERDICTS, Row
+from topox_core.papers.card import APART, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
 ROW_PX = 29
@@ -18,7 +18,7 @@ LABEL = 34  # letters that fit at the left
 
 
 def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.Figure:
-    """Return paired dots: theirs hollow, ours filled, the bound a tick, the verdict in sign and words at the right.
+    """Return paired dots: theirs hollow, ours filled, the bound a tick, the verdict in sign and words, or the kind, at the right.
 
     Parameters
     ----------
@@ -116,15 +116,12 @@ def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, o
 
 def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     sign, words = VERDICTS[row.verdict]
-    colour = {
-        "match": theme.good,
-        "trend": theme.ink,
-        "differs": theme.bad,
-        "not printed": theme.muted,
-    }[row.verdict]
+    said = row.counted_as if row.counted_as in APART else f"<b>{sign}</b>{NBSP}{words}"
+    colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
     beside = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
-    return note(f"<b>{sign}</b>{NBSP}{words}{off}", 1, y, 12 * theme.scale, colour, **beside)
+    ink = colour.get(row.counted_as, theme.muted)
+    return note(f"{said}{off}", 1, y, 12 * theme.scale, ink, **beside)
 
 
 def _signed(share: float) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 from topox_core.io.record import record_of
 from topox_core.papers.card import Answer, Card, Row
 
-_ROW = "series item about theirs ours unit bound verdict reason"
+_ROW = "series item about theirs ours unit bound verdict reason kind kind_reason counts_with"
 
 
 def to_record(card: Card, answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON has it."""
     rows = [
-        record_of(row, _ROW) | {"deviation": row.deviation, "data": dict(row.data)}
+        record_of(row, f"{_ROW} deviation counted_as") | {"data": dict(row.data)}
         for row in answer.rows
     ]
     return {

@@ -16,6 +16,7 @@ from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 
 Verdict = Literal["match", "trend", "differs", "not printed"]
+Kind = Literal["simulated", "arithmetic", "identity", "quoted"]
 Value = str | int | float
 Settings = Mapping[str, Value]
 
@@ -31,6 +32,19 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType(
     }
 )
 NOT_PRINTED = "No number is printed."
+# What ours is. A match is earned by the first alone, which could have come out otherwise.
+KINDS: Mapping[Kind, str] = MappingProxyType(
+    {
+        "simulated": "ours computed by a model that could have come out otherwise",
+        "arithmetic": "the printed formula on the printed table",
+        "identity": "true by construction",
+        "quoted": "theirs beside theirs",
+    }
+)
+FALLS_BACK = "falls back"
+# All that a row may count as, in the order of every count: a verdict, or apart from them why it has none.
+APART = ("arithmetic", "identity", "quoted", FALLS_BACK)
+COUNTED = (*VERDICTS, *APART)
 
 # A card that takes no longer is run when its page opens.
 QUICK_S = 2.0
@@ -100,11 +114,15 @@ class Row:
     theirs, ours, unit
         The two numbers; ``theirs`` is None where the paper says something but prints no number.
     verdict, reason
-        The judgement, and why it came out so.
+        How near ours is to theirs, and why it came out so.
     bound
         What no schedule on this network can beat, if that is known.
     data
         Further numbers of ours, in the same unit unless the key says otherwise.
+    kind, kind_reason
+        What ours is, and why where that is not obvious; its card says so (:attr:`Card.kinds`).
+    counts_with
+        The column whose number stands in this row too, so that the row counts with that column.
     """
 
     series: str
@@ -117,6 +135,25 @@ class Row:
     unit: str = ""
     bound: float | None = None
     data: Mapping[str, float] = field(default_factory=dict)
+    kind: Kind = "simulated"
+    kind_reason: str = ""
+    counts_with: str = ""
+
+    @property
+    def counted_as(self) -> str:
+        """One of :data:`COUNTED`: the verdict of a simulation, else why the row is counted apart."""
+        if self.verdict == "not printed":
+            return self.verdict
+        apart = FALLS_BACK if self.counts_with else self.kind
+        return self.verdict if apart == "simulated" else apart
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict with its sign; of a row that is counted apart why, and no sign."""
+        sign, words = VERDICTS[self.verdict]
+        if self.counted_as not in APART:
+            return f"{sign} {words}"
+        return f"counts with {self.counts_with}" if self.counts_with else f"{self.kind}: {words}"
 
     @property
     def deviation(self) -> float | None:
@@ -184,6 +221,8 @@ class Card:
         Whether its numbers are read on a logarithmic axis.
     takes_s
         About how long a run takes, in seconds: what is shown before one on this machine is known.
+    kinds
+        What its rows are where they are no simulation, and why: by series, or by series and item.
     """
 
     name: str
@@ -196,6 +235,16 @@ class Card:
     play: Callable[[Settings, Stop, OnRow], Answer]
     logarithmic: bool = False
     takes_s: float = 1.0
+    kinds: Mapping[str | tuple[str, str], tuple[Kind, str]] = field(default_factory=dict)
+
+    def kind(self, series: str, item: str = "") -> tuple[Kind, str]:
+        """Return what rows of a series are, or one of them, and why where that is not obvious."""
+        return self.kinds.get((series, item)) or self.kinds.get(series) or ("simulated", "")
+
+    def classified(self, row: Row) -> Row:
+        """Return a row with its kind."""
+        kind, reason = self.kind(row.series, row.item)
+        return replace(row, kind=kind, kind_reason=reason)
 
     @property
     def quick(self) -> bool:
@@ -266,7 +315,10 @@ class Card:
             As :meth:`settings`.
         """
         with computed_by(executor):
-            return self.play(self.settings(settings), stop, on_row)
+            play = self.play(
+                self.settings(settings), stop, lambda row: on_row(self.classified(row))
+            )
+        return replace(play, rows=tuple(map(self.classified, play.rows)))
 
     def start(
         self, settings: Settings | None = None, executor: Executor | int | None = None
@@ -383,24 +435,34 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(map(math.log, known)) / len(known))
 
 
-def verdict_counts(rows: Iterable[Row]) -> dict[Verdict, int]:
-    """Return how many rows have each verdict."""
-    counts = dict.fromkeys(VERDICTS, 0)
+def counts_of(rows: Iterable[Row]) -> dict[str, int]:
+    """Return how many rows count as what, in the order of :data:`COUNTED`."""
+    counts = dict.fromkeys(COUNTED, 0)
     for row in rows:
-        counts[row.verdict] += 1
+        counts[row.counted_as] += 1
     return counts
 
 
 def counted_verdicts(rows: Iterable[Row]) -> str:
-    """Return how the verdicts on judged rows came out: ``✓ 9 match, ≈ 3 trend, ✗ 2 differ of 14 judged``."""
-    counts = verdict_counts(rows)
-    silent = counts.pop("not printed")
-    judged_rows = sum(counts.values())
-    words = {"match": "match", "trend": "trend", "differs": "differ"}
+    """Return how simulated rows came out, and apart from them how many others there are.
+
+    As in ``✓ 9 match, ≈ 3 trend, ✗ 2 differ of 14 judged; not counted: 3 identity; 2 not printed``.
+    """
+    counts = counts_of(rows)
+    judged_rows = sum(counts[one] for one in ("match", "trend", "differs"))
+    words: dict[Verdict, str] = {"match": "match", "trend": "trend", "differs": "differ"}
     known = ", ".join(
-        f"{VERDICTS[one][0]} {count} {words[one]}" for one, count in counts.items() if count
+        f"{VERDICTS[one][0]} {counts[one]} {word}" for one, word in words.items() if counts[one]
     )
-    if not judged_rows:
-        return f"none judged, {silent} not printed"
-    rest = f"; {silent} not printed" if silent else ""
-    return f"{known} of {judged_rows} judged{rest}"
+    apart = apart_words(counts)
+    parts = [
+        f"{known} of {judged_rows} judged" if judged_rows else "none judged",
+        f"not counted: {apart}" if apart else "",
+        f"{counts['not printed']} not printed" if counts["not printed"] else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def apart_words(counts: Mapping[str, int]) -> str:
+    """Return how many rows are counted apart, by why: ``15 arithmetic, 3 identity``; empty if none."""
+    return ", ".join(f"{counts[name]} {name}" for name in APART if counts.get(name))

@@ -13,7 +13,7 @@ from topox_core.io.record import digest_of
 from topox_core.library.record import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.answer_record import of_record, to_record
-from topox_core.papers.card import VERDICTS, Answer, Card, Settings
+from topox_core.papers.card import Answer, Card, Settings, counts_of
 from topox_core.runs.identity import code_version
 
 
@@ -45,7 +45,6 @@ def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool
     before = kept(library, [card], answer.settings).get(card.name)
     if before is not None and before.of_this_version:
         return before.answer == answer
-    counts = {name: float(sum(row.verdict == name for row in answer.rows)) for name in VERDICTS}
     record = RunRecord(
         key=key_of(card, answer.settings),
         version=code_version(),
@@ -56,7 +55,7 @@ def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool
         settings={"card": card.name, **answer.settings},
         status="compared",
         stopped_by="",
-        measures={f"rows {name}": count for name, count in counts.items()},
+        measures={f"rows {name}": float(n) for name, n in counts_of(answer.rows).items() if n},
         message=answer.finding,
         host=platform.node(),
         started=time.time() - wall_s,

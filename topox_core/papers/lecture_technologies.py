@@ -251,6 +251,10 @@ CARD = Card(
     play=direct(NAME, _rows, _words),
     takes_s=1.0,
     logarithmic=True,
+    kinds={
+        "latency": ("quoted", "The printed figures of products."),
+        "orders": ("quoted", "Two printed numbers divided."),
+    },
 )
 CLAIMS = (
     Claim(

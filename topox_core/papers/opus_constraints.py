@@ -149,7 +149,7 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
         "does not fit" if row_of(rows, "c2", "context parallelism").verdict == "trend" else "fits"
     )
     return (
-        f"A 3D-parallel job has {degree:.0f} neighbours a GPU (printed: 6); a fixed split leaves each parallelism "
+        f"As built here a 3D-parallel job has {degree:.0f} neighbours a GPU (printed: 6); a fixed split leaves each parallelism "
         f"{share:.0%} of the NIC, which costs {cost:.1f} % of an iteration; context parallelism beside it {refused}.",
         (
             "Where data and context parallelism use the same ranks they share a ring; the published configuration has rings of "
@@ -168,6 +168,15 @@ CARD = Card(
     series=SERIES,
     row_count=2 + 1 + 2 + 2 + 1,
     play=direct(NAME, _rows, _words),
+    kinds={
+        "degree": (
+            "identity",
+            "Two neighbours a ring and two of the pipeline, as the groups are built.",
+        ),
+        "c1": ("arithmetic", "N − 1 steps of a ring, log2 N of a tree."),
+        "c2": ("identity", "Two more neighbours for one more ring, as the groups are built."),
+        "c3": ("identity", "The split is made so: two ports for each parallelism."),
+    },
 )
 CLAIMS = (
     Claim(

@@ -94,7 +94,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
 def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     cost, power = (row_of(rows, measure, MOST) for measure in PRINTED)
     return (
-        f"Photonic rails save up to {cost.ours:.1f} % of the cost and {power.ours:.2f} % of the power "
+        f"Counted by parts and prices, photonic rails save up to {cost.ours:.1f} % of the cost and {power.ours:.2f} % of the power "
         f"(printed: 70.5 % and 95.84 %).",
         (
             "The printed pair comes out at 4,096 GPUs only, where rounding of a fractional radix helps. That many H200 need "
@@ -113,6 +113,7 @@ CARD = Card(
     series=SERIES,
     row_count=2 + 2 * len(SIZES) * len(RIVALS),
     play=direct(NAME, _rows, _words),
+    kinds=dict.fromkeys(SERIES, ("arithmetic", "Parts by formula, times the prices of a list.")),
 )
 CLAIMS = tuple(
     Claim(

@@ -220,6 +220,10 @@ CARD = Card(
     row_count=len(POINTS) + 9 + 3,
     play=direct(NAME, _rows, _told),
     takes_s=2.6,
+    kinds={
+        "calls": ("identity", "Iterations are built here with the calls that Table 2 names."),
+        "share": ("identity", "Weights are dealt here as Table 2 divides them."),
+    },
 )
 CLAIMS = (
     Claim(

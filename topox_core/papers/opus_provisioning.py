@@ -133,6 +133,7 @@ CARD = Card(
     series=SERIES,
     row_count=2 * len(DELAYS_MS) + 2 + 2,
     play=direct(NAME, _rows, _words),
+    kinds={"measured": ("quoted", "Times that the authors measured.")},
 )
 CLAIMS = (
     Claim(

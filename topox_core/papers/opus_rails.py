@@ -190,8 +190,8 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     drift = row_of(rows, "drift", "each rail for itself").ours
     long = [row.ours for row in rows if row.series == "groups"][-1]
     return (
-        f"Jobs that share a switch take {worst:.3f}× as long as alone; rails that ask for themselves drift {drift:,.0f} ms "
-        f"apart; {long:.0%} of the changes of a longer pipeline come while another group sends.",
+        f"Jobs on one switch have ports of their own here and take {worst:.3f}× as long as alone; rails that ask for "
+        f"themselves drift {drift:,.0f} ms apart; {long:.0%} of the changes of a longer pipeline come while another group sends.",
         (
             "Forwarding through the scale-up domain and sending small messages over a packet network are not modelled.",
             "A change counts as in conflict if any other group's communication overlaps its dark time.",
@@ -209,6 +209,13 @@ CARD = Card(
     series=SERIES,
     row_count=len(TENANTS) + 3 + 2 + 1,
     play=direct(NAME, _rows, _words),
+    kinds={
+        "tenants": (
+            "identity",
+            "Each job has ports of its own here, so that none can wait for another.",
+        ),
+        "drift": ("identity", "Passes are drawn for each rail, so that they must drift."),
+    },
 )
 CLAIMS = (
     Claim(

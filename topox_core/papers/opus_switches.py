@@ -87,8 +87,8 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     same = sum(row.theirs == row.ours for row in rows if row.series in SCALE_UP)
     robotic, piezo = (row_of(rows, "longer", name).ours for name in ("Robotic", "Piezo"))
     return (
-        f"{same} of {len(TECHNOLOGIES) * len(SCALE_UP)} numbers of GPUs come out exactly: scale-up domain times half "
-        f"the ports. On the paper’s own job Piezo adds {piezo:.2g} % to the iteration, the largest switch {robotic:,.0f} %.",
+        f"Scale-up domain times half the ports is arithmetic: it gives {same} of {len(TECHNOLOGIES) * len(SCALE_UP)} printed "
+        f"numbers of GPUs. On the paper’s own job Piezo adds {piezo:.2g} % to the iteration, the largest switch {robotic:,.0f} %.",
         (
             "36K GPUs need the robotic switch, whose two minutes are longer than an iteration: inside a job the largest "
             f"network is Piezo’s, {gpus(TECHNOLOGIES[4], 72):,} GPUs.",
@@ -106,6 +106,9 @@ CARD = Card(
     row_count=3 * len(TECHNOLOGIES) + 1,
     play=direct(NAME, _rows, _words),
     logarithmic=True,
+    kinds=dict.fromkeys(
+        (*SCALE_UP, "most"), ("arithmetic", "Table 3's formula on the ports that it prints.")
+    ),
 )
 CLAIMS = (
     Claim(

@@ -199,6 +199,10 @@ CARD = Card(
     series=SERIES,
     row_count=2 + 5 + 4 + 4,
     play=direct(NAME, _rows, _words),
+    kinds={
+        ("share", "recorded"): ("quoted", "Windows that the authors measured."),
+        ("bytes", NAMES["all_reduce"]): ("identity", "It is built of three numbers."),
+    },
 )
 CLAIMS = (
     Claim(

@@ -179,6 +179,13 @@ CARD = Card(
     series=SERIES,
     row_count=4 + 2 + 3 + 4,
     play=direct(NAME, _rows, _words),
+    kinds={
+        ("count", "4 M − 1"): (
+            "identity",
+            "The form was chosen because it gives the printed number.",
+        ),
+        ("order", "gather after receive"): ("identity", "The iteration is built in this order."),
+    },
 )
 CLAIMS = (
     Claim(

@@ -191,6 +191,7 @@ def _rows(one: Known) -> list[Row]:
                     "their_speed_up": printed.topoopt_ms / printed.topox_ms,
                     "most_speed_up": side.static_ms / side.bound_ms,
                 },
+                counts_with=one.counts_with(mode),
             )
         )
     return rows

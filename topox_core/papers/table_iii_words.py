@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.papers.card import TREND, Row, Settings, Verdict, counted_verdicts, geometric_mean
-from topox_core.papers.table_iii_runs import SAME, Known
+from topox_core.papers.table_iii_runs import STATIC_SIDE, Known
 
 SERIES = {
     "topoopt": "TopoOpt",
@@ -37,16 +37,15 @@ def topoopt_reason(one: Known, verdict: Verdict) -> str:
 def topox_reason(one: Known, mode: str, verdict: Verdict) -> str:
     """Return why the reported time in a mode is where it is."""
     theirs, side = one.printed.topox_ms, one.off if mode == "off" else one.on
-    if theirs < side.bound_ms * (1 - SAME):
+    if one.out_of_reach(mode):
         return (
             f"The printed {theirs:g} ms cannot be had with the all-reduce {mode} the network: the bound is "
             f"{side.bound_ms:.4g} ms ({side.bound_by})."
         )
     plan = f"the plan {'on slots ' if side.on_slots else ''}takes {side.scheduled_ms:.4g} ms"
     if one.falls_back(mode):
-        what = "TopoOpt column" if mode == "off" else "static fabric"
         why = ", as every transfer fills whole slots" if side.on_slots else ""
-        words = f"Falls back to the {what}, {one.static_ms(mode):.4g} ms: {plan}{why}."
+        words = f"Falls back to {STATIC_SIDE[mode]}, {one.static_ms(mode):.4g} ms: {plan}{why}."
         return words + (
             " The paper falls back here too." if one.printed.topoopt_ms == theirs else ""
         )
@@ -114,7 +113,7 @@ def remarks(known: Sequence[Known], rows: Sequence[Row], settings: Settings) -> 
             f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}"
             f"{why}. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
         )
-    below = [one for one in known if one.printed.topox_ms < one.on.bound_ms * (1 - SAME)]
+    below = [one for one in known if one.out_of_reach("on")]
     if below:
         lines.append(_out_of_reach(below))
     if settings["topoopt_bytes"] != settings["bytes"]:

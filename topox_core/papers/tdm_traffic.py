@@ -118,11 +118,12 @@ def _rows(settings: Settings) -> Iterator[Row]:
 
 
 def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
-    ratios = [row for row in rows if row.series in ("ps_over_ring", "ring_over_all")]
+    ratios = [row for row in rows if row.series == "ring_over_all"]
     kept = sum(row.verdict == "trend" for row in ratios)
     turns = [row.ours for row in rows if row.series == "turn"]
     return (
-        f"PS > ring > all-to-all holds in {kept} of {len(ratios)} comparisons; from {min(turns):,.0f} to {max(turns):,.0f} "
+        f"A ring sends more than an all-to-all for {kept} of {len(ratios)} models (that a parameter server sends more than a ring is "
+        f"arithmetic); from {min(turns):,.0f} to {max(turns):,.0f} "
         "tokens of context, by model, an all-to-all sends more than a ring.",
         (
             "The volume of an all-to-all is not printed: tokens × width × 8 bytes × layers, there and back, forward and "
@@ -144,6 +145,10 @@ CARD = Card(
     row_count=3 * len(MODELS) + 3,
     play=direct(NAME, _rows, _words),
     logarithmic=True,
+    kinds={
+        "ps_over_ring": ("arithmetic", "Equations 2 to 4 on the printed sizes."),
+        "links": ("identity", "N (N − 1) pairs, N, and N − 1."),
+    },
 )
 CLAIMS = (
     Claim(

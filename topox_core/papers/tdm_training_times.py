@@ -166,7 +166,7 @@ def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
     return (
         f"The sizes are those of Llama 3.2 in BF16 (the furthest, {furthest.item}, is "
         f"{100 * abs(furthest.deviation or 0.0):.0f} % smaller); an iteration trains {min(times):.3g} to {max(times):.3g} s. "
-        "The ports add up as printed.",
+        "The ports are set up as printed.",
         (
             "26 TFLOPS with FP64 is not a figure of the A100 that the drafts name; it is kept as printed.",
             "As equation 8 is printed one GPU trains a whole replica; a 90B model then takes 560 s at 8k, and no grouping "
@@ -184,6 +184,11 @@ CARD = Card(
     series=SERIES,
     row_count=2 * len(MODELS) + 4 + 2,
     play=direct(NAME, _rows, _words),
+    kinds={
+        "train": ("arithmetic", "Equation 8 as printed."),
+        "ports": ("identity", "The network is set up with these numbers."),
+        "mesh": ("arithmetic", "Two links to each other pod of a group."),
+    },
 )
 CLAIMS = (
     Claim(

@@ -73,9 +73,12 @@ class Cell:
             return None
         return self.times_ms[one] / self.times_ms[other]
 
+    def changes(self, fabric: str) -> bool:
+        """Whether a fabric that ran here changes a circuit during the iteration."""
+        return fabric in self.times_ms and fabric in PAYS_DELAY - self.unchanged
+
     def _least(self, changing: bool) -> float | None:
-        changes = PAYS_DELAY - self.unchanged
-        times = [ms for name, ms in self.times_ms.items() if (name in changes) == changing]
+        times = [ms for name, ms in self.times_ms.items() if self.changes(name) == changing]
         return min(times, default=None)
 
 

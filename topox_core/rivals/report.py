@@ -20,6 +20,9 @@ VERDICT_WORDS = {
     "not printed": "not tried",
 }
 
+# Where the share by decades and that of all trials lie further apart, both are told.
+SENSITIVE = 0.1
+
 
 def cell_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Return every cell as a row of a table: its setting, who is ahead, and the time on each fabric."""
@@ -40,11 +43,21 @@ def cell_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def verdict_words(one: Tried) -> str:
-    """Return a verdict with its sign, and of how many trials the claim is true."""
-    sign, words = VERDICTS[one.verdict][0], VERDICT_WORDS[one.verdict]
-    if one.share is None:
-        return f"{sign} {words}"
-    return f"{sign} {words}: true of {percent(one.share)} of {one.trials}"
+    """Return a verdict with its sign, and of which share of the trials the claim is true; what is not judged has no sign."""
+    words = f"{VERDICTS[one.verdict][0]} {VERDICT_WORDS[one.verdict]}"
+    if one.share is None or one.of_all is None:
+        return words
+    if one.claim.identity:
+        return f"identity: {one.claim.identity}; counted: {percent(one.share)} of {one.trials}"
+    if one.claim.abstract:
+        words = "not comparable"
+    least, most = min(one.decades.values()), max(one.decades.values())
+    by_decade = f", {percent(least)} to {percent(most)} by decade of the delay"
+    alike = f", {percent(one.of_all)} with all weighed alike"
+    return (
+        f"{words}: true of {percent(one.share)} of {one.trials}{by_decade if least < most else ''}"
+        f"{alike if abs(one.share - one.of_all) > SENSITIVE else ''}"
+    )
 
 
 def measured_words(one: Tried) -> str:
@@ -77,11 +90,14 @@ def as_record(cells: Sequence[Cell], complete: bool = True) -> dict[str, Any]:
                 "verdict": one.verdict,
                 "trials": one.trials,
                 "share": one.share,
+                "share_of_all": one.of_all,
+                "share_by_decade": [list(pair) for pair in one.decades.items()],
                 "measured": one.claim.measured,
                 "middle": one.middle,
                 "largest": one.largest,
                 "published": one.claim.published,
                 "abstract_only": one.claim.abstract,
+                "identity": one.claim.identity,
                 "jobs": {job: list(counts) for job, counts in one.by_job.items()},
             }
             for one in (tried(claim, cells) for claim in CLAIMS)

@@ -11,16 +11,15 @@ import streamlit as st
 from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.palette import Theme
 from topox_core.figures.who_is_right import sides_legend, sides_map
-from topox_core.papers.card import VERDICTS
 from topox_core.rivals.cells import Cell, cells_of
 from topox_core.rivals.claims import CLAIMS, Tried, argument, tried
 from topox_core.rivals.jobs import JOBS, file_of
 from topox_core.rivals.report import (
-    VERDICT_WORDS,
     as_record,
     cell_rows,
     crossing_words,
     measured_words,
+    verdict_words,
 )
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import percent
@@ -72,14 +71,11 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
 def _claims(claims: Sequence[Tried]) -> None:
     chart_title("What papers claim", "each tried on all cells of all four networks")
     for one in claims:
-        sign, colour = (
-            VERDICTS[one.verdict][0],
-            {"match": "good", "differs": "bad"}.get(one.verdict, ""),
-        )
-        true = "" if one.share is None else f", true of {percent(one.share)} of {one.trials}"
+        colour = {"match": "good", "differs": "bad"}.get(one.verdict, "")
+        verdict, _, true = verdict_words(one).partition(": ")
         abstract = " Built from the abstract alone." if one.claim.abstract else ""
         write_html(
-            f'<p class="claim"><b class="{colour}">{sign} {VERDICT_WORDS[one.verdict]}</b>{true}: {escape(one.claim.says)} '
+            f'<p class="claim"><b class="{colour}">{escape(verdict)}</b>{true and f", {escape(true)}"}: {escape(one.claim.says)} '
             f'<span class="quiet">{escape(one.claim.source)}.{abstract}</span></p>'
         )
         with st.expander("How it was tried", key=f"tried_{one.claim.name}", type="compact"):
@@ -100,8 +96,10 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
     with st.expander("What is run, and how a claim is judged"):
         quiet(
             "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
-            f"holds where it is true of at least 90 % of what is counted, holds in part from 50 %. Times closer than {percent(EQUAL)} "
-            "are even. The side of changing circuits is every network that changes a circuit during the iteration."
+            f"holds where it is true of at least 90 % of what is counted, holds in part from 50 %; every decade of the delay weighs "
+            f"alike. Times closer than {percent(EQUAL)} are even, which supports no claim that somebody is faster. What was built "
+            "from an abstract is not comparable, and what is true by construction has no verdict. The side of changing circuits "
+            "is every network that changes a circuit during the iteration."
         )
     with st.container(horizontal=True, key="argument_files"):
         download_menu(

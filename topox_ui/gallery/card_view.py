@@ -7,7 +7,7 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
-from topox_core.papers.card import VERDICTS, Answer, Card, Row, counted_verdicts
+from topox_core.papers.card import APART, VERDICTS, Answer, Card, Row, counted_verdicts
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short
 from topox_ui.shell.charts import chart, frame, kpis
@@ -56,10 +56,13 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
 
 
 def reasons(rows: tuple[Row, ...]) -> None:
-    """Write why rows do not match, those with the same reason together."""
+    """Write why rows do not match or do not count, those with the same reason together."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        if row.verdict != "match":
+        if row.counted_as in APART:
+            key = (row.verdict_words, row.kind_reason or row.reason)
+            grouped.setdefault(key, []).append(row.item)
+        elif row.verdict != "match":
             grouped.setdefault((VERDICTS[row.verdict][0], row.reason), []).append(row.item)
     write_html(
         "".join(
@@ -71,7 +74,7 @@ def reasons(rows: tuple[Row, ...]) -> None:
 
 
 def table(rows: tuple[Row, ...]) -> pd.DataFrame:
-    """Return rows as a table: all digits, the verdict in sign and words, the reason."""
+    """Return rows as a table: all digits, the verdict in sign and words or the kind, the reason."""
     unit = f" ({rows[0].unit})" if rows and rows[0].unit else ""
     content: dict[str, list[object]] = {
         "row": [row.item for row in rows],
@@ -79,11 +82,13 @@ def table(rows: tuple[Row, ...]) -> pd.DataFrame:
         f"theirs{unit}": [row.theirs for row in rows],
         f"ours{unit}": [round(row.ours, 6) for row in rows],
         "deviation": ["" if row.deviation is None else f"{row.deviation:+.1%}" for row in rows],
-        "verdict": [" ".join(VERDICTS[row.verdict]) for row in rows],
+        "verdict": [row.verdict_words for row in rows],
     }
     if any(row.bound is not None for row in rows):
         content[f"bound{unit}"] = [row.bound for row in rows]
-    return pd.DataFrame({**content, "why": [row.reason for row in rows]})
+    return pd.DataFrame(
+        {**content, "why": [f"{row.reason} {row.kind_reason}".rstrip() for row in rows]}
+    )
 
 
 def _alt(card: Card, series: str, rows: tuple[Row, ...]) -> str:

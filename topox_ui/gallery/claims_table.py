@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.papers.card import VERDICTS, Answer, Verdict
+from topox_core.papers.card import KINDS, VERDICTS, Answer, Verdict
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.claim import Claim
-from topox_core.papers.claims import CLAIMS, answer_words
+from topox_core.papers.claims import CLAIMS, answer_words, kind_of
 from topox_ui.gallery.card_run import answer_of
 from topox_ui.gallery.wall import opened
 from topox_ui.shell.page import quiet, write_html
@@ -29,8 +29,10 @@ def claims_table() -> None:
         _line("<b>Claim</b>", "<b>Printed</b>", "<b>Recomputed</b>", "<b>Verdict</b>", "head")
         for place, claim in enumerate(CLAIMS):
             _row(place, claim, answers.get(claim.card))
+    apart = ", ".join(f"{kind}: {KINDS[kind]}" for kind in KINDS if kind != "simulated")
     quiet(
-        "A click on a claim opens its card: every number of it is recomputed there on this machine. "
+        f"No simulation and no verdict: {apart}. A click on a claim opens its card: every number of it is recomputed there on "
+        "this machine. "
         "Numbers marked ° are those of the last check of this version; a run of the card takes their place."
     )
 
@@ -42,12 +44,14 @@ def _row(place: int, claim: Claim, answer: Answer | None) -> None:
     words = "holds" if claim.least and verdict == "match" else WORDS[verdict]
     if claim.printed is None and verdict == "trend":
         words = "same direction"
+    kind = kind_of(claim)
+    told = f'<b class="{colour}">{sign}</b> {words}' if kind == "simulated" else kind
     printed = "no number" if claim.printed is None else _number(claim, claim.printed)
     _line(
         place,
         printed,
         f"<b>{_number(claim, claim.reading.value(answer))}</b>{'' if fresh else '°'}",
-        f'<b class="{colour}">{sign}</b> {words}',
+        told,
         claim.card,
         claim.words,
     )

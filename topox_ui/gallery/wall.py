@@ -1,8 +1,7 @@
-"""The wall: every card with its picture, what was published, and how many rows match, follow, differ, are not printed."""
+"""The wall: every card with its picture, what was published, and how many rows match, follow, differ, are not counted."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -10,7 +9,7 @@ import streamlit as st
 
 from topox_core.figures.card_thumbnail import thumbnail
 from topox_core.figures.palette import Theme
-from topox_core.papers.card import PAPERS, VERDICTS, Answer, Card
+from topox_core.papers.card import FALLS_BACK, PAPERS, VERDICTS, Card, apart_words, counts_of
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.kept_answers import KeptAnswer
 from topox_core.text.numbers import plural, seconds
@@ -29,8 +28,10 @@ WORDS = {
     "trend": "follow the trend",
     "differs": "differ",
     "not printed": "not printed",
+    FALLS_BACK: "fall back",
 }
-CLASSES = {"match": "good", "trend": "even", "differs": "bad", "not printed": "none"}
+CLASSES = {"match": "good", "trend": "even", "differs": "bad"}
+SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}
 
 
 def wall(theme: Theme) -> None:
@@ -50,19 +51,14 @@ def opened(card: str) -> None:
     choose(GalleryState, card=card)
 
 
-def counts_of(known: Mapping[str, KeptAnswer]) -> Counter[str]:
-    """Return how many rows of the cards that were run have each verdict."""
-    return Counter(row.verdict for one in known.values() for row in one.answer.rows)
-
-
 def _drawn(theme: Theme) -> None:
     known = dict(last_runs.last_runs())
-    totals = counts_of(known)
+    totals = counts_of(row for one in known.values() for row in one.answer.rows)
     headline(
         f"Published results · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
         _finding(known, totals),
     )
-    if totals:
+    if any(totals.values()):
         write_html(_bar(totals))
     options = {ALL: f"All {len(CARDS)}"}
     options |= {
@@ -70,7 +66,7 @@ def _drawn(theme: Theme) -> None:
         for paper in PAPERS
         if (count := sum(card.paper == paper for card in CARDS.values()))
     }
-    off = [name for name in known if _counts(known[name].answer)["differs"]]
+    off = [name for name in known if counts_of(known[name].answer.rows)["differs"]]
     options[DIFFERS] = f"with rows that differ {len(off)}"
     chosen = pick("Which cards", GalleryState, "paper", options, label_visibility="collapsed")
     shown = [
@@ -96,35 +92,31 @@ def _drawn(theme: Theme) -> None:
     )
 
 
-def _finding(known: Mapping[str, KeptAnswer], totals: Counter[str]) -> str:
+def _finding(known: Mapping[str, KeptAnswer], totals: Mapping[str, int]) -> str:
     judged = sum(totals[name] for name in JUDGED)
     if not judged:
-        return (
-            "Every number that these sources print is computed again here, with a verdict on each."
-        )
+        return "Every number that these sources print is set beside one of here, with a verdict where ours is simulated."
     others = totals["not printed"]
     words = (
-        f"Of <b>{judged}</b> published numbers and statements <b>{totals['match']}</b> match, "
+        f"Of <b>{judged}</b> published numbers and statements that were simulated <b>{totals['match']}</b> match, "
         f"<b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ"
     )
+    if apart := apart_words(totals):
+        words += f". No simulation, and not counted: {apart}"
     if others:
         words += f". For {plural(others, 'more row', 'more rows')} the papers print nothing"
     left = len(CARDS) - len(known)
     return words + (f" ({left} of {len(CARDS)} cards not run yet)." if left else ".")
 
 
-def _bar(totals: Counter[str]) -> str:
+def _bar(totals: Mapping[str, int]) -> str:
     parts = [
-        f'<span class="part {CLASSES[name]}" style="flex:{totals[name]} 1 0">'
-        f"<i></i><span>{VERDICTS[name][0]} {totals[name]} {WORDS[name]}</span></span>"  # type: ignore[index]
+        f'<span class="part {CLASSES.get(name, "none")}" style="flex:{totals[name]} 1 0">'
+        f"<i></i><span>{SIGNS[name]} {totals[name]} {WORDS[name]}</span></span>"
         for name in (*JUDGED, "not printed")
         if totals[name]
     ]
     return f'<div class="verdicts">{"".join(parts)}</div>'
-
-
-def _counts(answer: Answer) -> Counter[str]:
-    return Counter(row.verdict for row in answer.rows)
 
 
 def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
@@ -140,20 +132,24 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
             st.html(f'{source}<p class="quiet">Not run here yet{long}.</p>')
             return
         answer = known.answer
-        counts = _counts(answer)
+        counts = {name: count for name, count in counts_of(answer.rows).items() if count}
         series = next((key for key in card.series if answer.of(key)), "")
         picture = thumbnail(answer.of(series), theme, card.logarithmic)
-        words = ", ".join(f"{counts[name]} {WORDS[name]}" for name in WORDS if counts[name])
+        words = ", ".join(f"{count} {WORDS.get(name, name)}" for name, count in counts.items())
         signs = "".join(
-            f'<span class="{CLASSES[name]}">{VERDICTS[name][0]} {counts[name]}</span>'  # type: ignore[index]
-            for name in WORDS
-            if counts[name]
+            f'<span class="{CLASSES.get(name, "none")}">{_sign(name, count)}</span>'
+            for name, count in counts.items()
         )
         old = "" if known.of_this_version else '<span class="none">another version</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
             f'<p class="signs">{signs}{old}</p>'
         )
+
+
+def _sign(name: str, count: int) -> str:
+    """Return a count with its sign; of what has no verdict with its word."""
+    return f"{SIGNS[name]} {count}" if name in SIGNS else f"{count} {WORDS.get(name, name)}"
 
 
 def _sidebar() -> None:

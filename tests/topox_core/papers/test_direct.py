@@ -12,7 +12,7 @@ from tests.topox_core.papers.answers import answer_of, run
 from topox_core.papers.calls import CANCELLED
 from topox_core.papers.card import Card, Choice
 from topox_core.papers.catalogue import DIRECT
-from topox_core.papers.claims import CLAIMS
+from topox_core.papers.claims import CLAIMS, answer_words
 from topox_core.papers.direct import direct, unprinted
 from topox_core.runs.stopping import never
 
@@ -46,6 +46,8 @@ def test_document_and_claims_say_what_a_card_gives(card: Card):
     answer = answer_of(card.name)
     assert answer.complete and len(answer.rows) == card.row_count
     assert all(row.reason and row.ours == row.ours for row in answer.rows)
+    places = {(row.series, row.item) for row in answer.rows} | {row.series for row in answer.rows}
+    assert set(card.kinds) <= places
     for series in card.series:  # one chart, one axis
         assert len({row.unit for row in answer.of(series)}) == 1
     assert section(card, answer) in DOCUMENT
@@ -77,6 +79,11 @@ def test_another_position_of_every_switch_gives_rows(card: Card, choice: Choice)
 # --- cards that take long
 
 TEXT = "one\n<!-- a -->\nold\n<!-- end of a -->\ntwo\n"
+
+
+def test_the_document_opens_with_the_count_of_claims_by_kind() -> None:
+    counted = re.sub("<.*?>", "", answer_words({})).partition(" TOPO")[0].replace("\u00a0", " ")
+    assert " ".join(GALLERY.split("```")[0].split()).count(counted) == 1
 
 
 def test_a_part_is_replaced_and_found_stale() -> None:

@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import math
 import os
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from operator import attrgetter
@@ -23,7 +24,7 @@ from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers import table_iii
+from topox_core.papers import reconfiguration, table_iii
 from topox_core.papers.booked_links import (
     INTRA_SERVER_BYTES_PER_MS,
     LATENCY_MS,
@@ -32,10 +33,12 @@ from topox_core.papers.booked_links import (
 )
 from topox_core.papers.calls import Call, answers, computed_by
 from topox_core.papers.card import (
+    KINDS,
     Answer,
     Card,
     Choice,
     Row,
+    apart_words,
     counted_verdicts,
     drawn,
     geometric_mean,
@@ -44,7 +47,7 @@ from topox_core.papers.card import (
     stated,
 )
 from topox_core.papers.catalogue import CARDS, card_named
-from topox_core.papers.claims import CLAIMS
+from topox_core.papers.claims import CLAIMS, answer_words, kind_of
 from topox_core.papers.direct import at_least, directed, printed, unprinted
 from topox_core.papers.dlrm_batches import TAX
 from topox_core.papers.shared_cluster import MIX, drawn_jobs
@@ -137,6 +140,51 @@ def test_the_claims_of_the_last_check_are_what_table_iii_gives(known):
     for reading in (largest.reading, largest.other):
         assert reading.value(answer) == pytest.approx(reading.checked, abs=0.005)
     assert largest.verdict(answer) == largest.verdict(None) == "differs"
+
+
+def test_a_row_falls_back_and_counts_with_the_column_it_repeats(known):
+    """Unless the print lies below the bound: then it is out of reach of every column."""
+    for one in known:
+        of_one = {row.series: row for row in table_iii._rows(one)}
+        for mode, column in (("off", "TopoOpt's column"), ("on", "our static fabric")):
+            repeated = one.static_ms(mode) == of_one[mode].ours
+            reachable = of_one[mode].bound <= one.printed.topox_ms
+            assert of_one[mode].counts_with == (column if repeated and reachable else "")
+        assert of_one["topoopt"].counts_with == ""
+    backs = {
+        mode: [one.printed.number for one in known if one.counts_with(mode)]
+        for mode in ("off", "on")
+    }
+    assert {9, 14} <= set(backs["off"]) & set(backs["on"]) and not {5, 7, 10} & set(backs["on"])
+
+
+def test_the_figure_on_delays_judges_circuits_that_are_re_evaluated_and_no_others():
+    times = {reconfiguration.FIXED: 100.0}
+    times |= {
+        (series, delay, 0): 90.0 * delay
+        for series in reconfiguration.SERIES
+        for delay in reconfiguration.DELAYS_US
+    }
+    judged_series = {
+        row.series
+        for series in reconfiguration.SERIES
+        for row in reconfiguration._line(
+            [reconfiguration._row((series, delay), times) for delay in reconfiguration.DELAYS_US]
+        )
+        if row.verdict != NO
+    }
+    assert judged_series == {"forwarding", "direct"}
+
+
+def test_only_what_a_simulation_tries_counts_among_the_claims():
+    kinds = Counter(map(kind_of, CLAIMS))
+    assert set(kinds) == set(KINDS) and kinds["simulated"] > len(CLAIMS) / 2
+    words = answer_words({})
+    tried = sum(claim.comparable and kind_of(claim) == "simulated" for claim in CLAIMS)
+    assert f"Of {tried} published claims that a simulation tries" in words
+    rebuilt = sum(not claim.comparable for claim in CLAIMS)
+    assert f"Not counted: {apart_words(kinds)}, {rebuilt} from abstracts alone." in words
+    assert tried + rebuilt + len(CLAIMS) - kinds["simulated"] == len(CLAIMS)
 
 
 def test_a_run_takes_the_place_of_the_last_check_once_it_is_complete():
@@ -416,7 +464,17 @@ def test_the_count_is_that_of_judged_rows():
     verdicts = ("match", "match", "differs", "not printed", "not printed")
     rows = [replace(row(1), verdict=verdict) for verdict in verdicts]
     assert counted_verdicts(rows) == "✓ 2 match, ✗ 1 differ of 3 judged; 2 not printed"
-    assert counted_verdicts(rows[3:]) == "none judged, 2 not printed"
+    assert counted_verdicts(rows[3:]) == "none judged; 2 not printed"
+    apart = [replace(rows[0], kind=kind) for kind in KINDS]
+    apart += [replace(rows[2], kind="quoted"), replace(rows[0], counts_with="the other column")]
+    assert counted_verdicts(apart) == (
+        "✓ 1 match of 1 judged; not counted: 1 arithmetic, 1 identity, 2 quoted, 1 falls back"
+    )
+    assert [one.verdict_words for one in apart] == [
+        *("✓ match", "arithmetic: match", "identity: match", "quoted: match", "quoted: differs"),
+        "counts with the other column",
+    ]
+    assert replace(rows[3], kind="identity").verdict_words == "– not printed"
     assert geometric_mean([1, 4, 2]) == pytest.approx(2)
     assert (row(3, theirs=2).deviation, row(3).deviation) == (0.5, None)
 
@@ -493,3 +551,12 @@ def test_the_command_lists_and_runs_cards(monkeypatch, capsys):
     record = json.loads(capsys.readouterr().out)
     assert record["settings"] == {"factor": 2}
     assert [one["deviation"] for one in record["rows"]] == [1, 1, 1]
+    sure = replace(COUNT, kinds={("line", "2"): ("identity", "It is two by construction.")})
+    monkeypatch.setitem(CARDS, "count", sure)
+    assert main(["gallery", "--card", "count", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [one["counted_as"] for one in rows] == ["trend", "identity", "trend"]
+    assert main(["gallery", "--card", "count"]) == 0
+    told = capsys.readouterr()
+    assert "identity: trend" in told.out and "by construction" in told.out
+    assert "line 2: 2 ms (identity)" in told.err

@@ -1,7 +1,9 @@
 """Who is right: sides, leads, plans of longer delays, claims judged by what they count, and the six studies run in turn."""
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.rivals.cells import Cell, cells_of
 from topox_core.rivals.claims import CLAIMS, argument, crossings, tried
 from topox_core.rivals.jobs import study_of_job
+from topox_core.rivals.report import verdict_words
 from topox_core.rivals.rivals_run import RivalsRun, known_results
 from topox_core.runs.run import finish
 from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
@@ -103,30 +106,130 @@ def test_words_are_of_complete_cells_alone_and_ties_are_ties() -> None:
     )
 
 
+def at_one_and(beyond_ms: float, at_one_ms: float = 100.0) -> list[Cell]:
+    """Circuits re-evaluated at a microsecond and at ten, beside fixed ones of 100 ms."""
+    return [
+        cell(1e-3, static=100.0, reevaluated=at_one_ms),
+        cell(1e-2, static=100.0, reevaluated=beyond_ms),
+    ]
+
+
+def provisioned(slow_ms: float) -> list[Cell]:
+    return [cell(1e-5, provisioned=100.0), cell(10.0, provisioned=slow_ms)]
+
+
+def experts(gbps: float, regional_ms: float) -> list[Cell]:
+    """A mixture of experts whose regional circuits cost two thirds of a fat-tree that takes 100 ms."""
+    times, dollars = (
+        {"fat_tree": 100.0, "regional": regional_ms},
+        {"fat_tree": 3.0, "regional": 2.0},
+    )
+    return [Cell("experts", 2, gbps, 1.0, times, dollars)]
+
+
+def beside(fabric: str, rival: str, ms: float) -> list[Cell]:
+    return [cell(**{rival: 100.0, fabric: ms})]
+
+
+@pytest.mark.parametrize(
+    ("name", "true", "false"),
+    [
+        (
+            "delay-precludes",
+            [cell(static_graph=100.0, scheduled=100.0, unchanged=("scheduled",), reactive=110.0)],
+            [
+                cell(static_graph=100.0, scheduled=90.0),
+                cell(static_graph=100.0, scheduled=100.0),
+                cell(static_graph=100.0, scheduled=100.4),
+                cell(static_graph=100.0, scheduled=100.0, unchanged=("scheduled",)),
+            ],
+        ),
+        (
+            "graph-over-matrix",
+            beside("static_graph", "static", 99.0),
+            [*beside("static_graph", "static", 99.6), *beside("static_graph", "static", 110.0)],
+        ),
+        (
+            "planned-over-fixed",
+            beside("scheduled", "static", 99.0),
+            [
+                *beside("scheduled", "static", 99.6),
+                *beside("scheduled", "static", 110.0),
+                cell(static=100.0, scheduled=80.0, unchanged=("scheduled",)),
+            ],
+        ),
+        ("one-shot", at_one_and(110.0), at_one_and(90.0)),
+        ("one-shot", at_one_and(101.0, 90.0), at_one_and(100.0)),
+        ("one-shot", at_one_and(101.0, 100.4), at_one_and(100.4)),
+        ("one-shot", at_one_and(110.0), at_one_and(110.0, 101.0)),
+        ("windows-hide", provisioned(103.0), provisioned(104.0)),
+        ("windows-hide", provisioned(100.0), provisioned(200.0)),
+        (
+            "phases-over-demand",
+            beside("phased", "reactive", 99.0),
+            [*beside("phased", "reactive", 99.6), *beside("phased", "reactive", 110.0)],
+        ),
+        (
+            "inside-collective",
+            beside("in_collective", "static", 99.0),
+            [
+                *beside("in_collective", "static", 99.6),
+                *beside("in_collective", "static", 110.0),
+                cell(static=100.0, in_collective=80.0, unchanged=("in_collective",)),
+            ],
+        ),
+        ("regional-100", experts(100.0, 138.0), experts(100.0, 140.0)),
+        ("regional-400", experts(400.0, 87.0), experts(400.0, 88.0)),
+    ],
+)
+def test_a_claim_is_tried_by_its_own_sentence_in_both_directions(
+    name: str, true: Sequence[Cell], false: Sequence[Cell]
+) -> None:
+    """What is even is among what does not support a claim that somebody is faster."""
+    assert tried(claim(name), true).share == 1
+    assert tried(claim(name), false).share == 0
+
+
+def test_what_cannot_fail_and_what_was_built_from_an_abstract_has_no_verdict_and_no_tick() -> None:
+    tests = {one.name for one in CLAIMS if not (one.identity or one.abstract)}
+    assert tests == {"planned-over-fixed", "one-shot", "windows-hide"}
+    for name, words in (("planned-hides-delay", "identity: "), ("inside-collective", "not comp")):
+        fabric = claim(name).needs[0]
+        one = tried(claim(name), beside(fabric, "static", 50.0))
+        assert (one.share, one.verdict) == (1.0, "not printed")
+        assert verdict_words(one).startswith(words)
+
+
+OPEN = replace(claim("planned-hides-delay"), identity="")
+
+
 @pytest.mark.parametrize(
     ("true", "verdict"), [(10, "match"), (9, "match"), (8, "trend"), (5, "trend"), (4, "differs")]
 )
 def test_a_claim_holds_by_the_share_of_cells_it_is_true_of(true: int, verdict: str) -> None:
-    cells = [cell(k + 0.0, static=100.0, scheduled=90.0 if k < true else 110.0) for k in range(10)]
-    one = tried(claim("planned-hides-delay"), cells)
+    cells = [cell(1.0, static=100.0, scheduled=90.0 if k < true else 110.0) for k in range(10)]
+    one = tried(OPEN, cells)
     assert (one.trials, one.share, one.verdict) == (10, true / 10, verdict)
     assert one.by_job == {"dense": (true, 10)}
     for other in CLAIMS:  # what did not run is not tried
-        assert tried(other, [cell(fat_tree=1.0)]).verdict == "not printed"
+        assert tried(other, [cell(fat_tree=1.0)]).share is None
 
 
-@pytest.mark.parametrize(("slow_ms", "share"), [(103.0, 1.0), (104.0, 0.0)])
-def test_a_delay_is_hidden_where_provisioned_circuits_take_no_longer(
-    slow_ms: float, share: float
-) -> None:
-    cells = [cell(1e-5, provisioned=100.0), cell(10.0, provisioned=slow_ms)]
-    assert tried(claim("windows-hide"), cells).share == share
+def test_every_decade_of_the_delay_weighs_alike_and_the_other_share_is_told() -> None:
+    """Nine delays below a microsecond at which the claim is true, one of a millisecond at which it is not."""
+    true = [cell(1e-4 * (1 + k / 2), static=100.0, scheduled=90.0) for k in range(9)]
+    one = tried(OPEN, [*true, cell(1.0, static=100.0, scheduled=110.0)])
+    assert (one.share, one.of_all, one.verdict) == (0.5, 0.9, "trend")
+    assert verdict_words(one).replace("\u00a0", " ") == (
+        "≈ holds in part: true of 50 % of 10, 0 % to 100 % by decade of the delay, 90 % with all weighed alike"
+    )
+    even = tried(OPEN, [true[0], cell(1.0, static=100.0, scheduled=110.0)])
+    assert "weighed alike" not in verdict_words(even)
 
 
 def test_iterations_a_dollar_count_price_and_time() -> None:
-    times, dollars = {"fat_tree": 100.0, "regional": 80.0}, {"fat_tree": 3.0, "regional": 2.0}
-    found = tried(claim("regional-100"), [Cell("experts", 2, 100.0, 1.0, times, dollars)])
-    assert (found.middle, found.verdict) == (pytest.approx(100 / 80 * 3 / 2), "match")
+    found = tried(claim("regional-100"), experts(100.0, 80.0))
+    assert found.middle == pytest.approx(100 / 80 * 3 / 2)
 
 
 # -- the studies, one after the other ---------------------------------------------------------------

@@ -59,6 +59,7 @@ def card(play) -> Card:
         {"a": "First", "b": "Second"},
         4,
         play,
+        kinds={"b": ("identity", "It is built so.")},
     )
 
 
@@ -111,6 +112,8 @@ def test_a_card_says_what_the_original_shows_runs_with_progress_and_tells_its_st
     assert list(at.dataframe[0].value["deviation"]) == ["+5.0%", "+20.0%", "+200.0%"]
     unbroken(at.get("button_group")[0].set_value("b").run())
     assert list(at.dataframe[0].value["row"]) == ["4"]
+    assert list(at.dataframe[0].value["verdict"]) == ["identity: trend"]
+    assert "It is built so." in words(at) and "not counted: 1 identity" in words(at)
     assert at.button(key="gallery_run").label == "Run it again"
     assert "The same rows as before." in words(run_here(visit, toy, at))
 
@@ -163,12 +166,15 @@ def test_the_wall_has_every_card_with_the_counts_of_its_last_run(visit, monkeypa
     wait_until(lambda: "cancel_every_card" not in buttons(at), at.run)
     told = words(unbroken(at))
     counts = Counter(
-        one.verdict
+        one.counted_as
         for name in quick
         for one in CARDS[name].run(None, never, lambda _row: None).rows
     )
-    judged = sum(count for verdict, count in counts.items() if verdict != "not printed")
-    assert f"Of {judged} published numbers and statements {counts['match']} match" in told
+    judged = sum(counts[verdict] for verdict in ("match", "trend", "differs"))
+    numbers = f"Of {judged} published numbers and statements that were simulated"
+    assert f"{numbers} {counts['match']} match" in told
+    apart = f"{counts['arithmetic']} arithmetic, {counts['identity']} identity"
+    assert f"No simulation, and not counted: {apart}." in told
     assert "(1 of 4 cards not run yet)" in told
     # Another visitor finds them, another server process in the run library.
     forget_answers()
