@@ -78,11 +78,11 @@ def _add_validate(parts: argparse._SubParsersAction[Any]) -> None:
         "predictions beside measured iterations",
         "Predict every row of a table of measured iterations (vTrain's columns) and say how far predictions are. "
         "vtrain and megatron name the two sets of measurements that come with this program, uncalibrated published "
-        "iterations where nothing was fitted.",
+        "iterations where nothing was fitted, production published runs of weeks on A100.",
     )
     add_options(
         command,
-        Option("file FILE", str, "a table (.csv), or vtrain, megatron or uncalibrated"),
+        Option("file FILE", str, "a table (.csv), or vtrain, megatron, uncalibrated or production"),
         Option("--machine NAME", str, "what the rows of a file ran on (default vtrain)"),
         JSON,
     )
@@ -192,7 +192,7 @@ def _record(one: Iteration) -> dict[str, Any]:
 
 
 def _print(one: Iteration) -> None:
-    from topox_core.training.machines import status_of
+    from topox_core.training.machines import status_of, trust
     from topox_core.training.memory import memory
     from topox_core.training.pieces import pieces
 
@@ -230,6 +230,7 @@ def _print(one: Iteration) -> None:
     print(
         f"figures of the machine: {status_of(job.machine)}; closed form, nobody else on the network"
     )
+    print(trust(job.machine))
 
 
 def _machines(options: argparse.Namespace) -> int:
@@ -315,7 +316,8 @@ def _validate(options: argparse.Namespace) -> int:
         ),
     )
     print(
-        "matmul and memory share were fitted to the rows of vtrain; nothing was fitted to any other row"
+        "matmul and memory share were fitted to the rows of vtrain, how much longer production runs take to rows "
+        "1 to 3 of production; nothing was fitted to any other row"
     )
     return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,19 +11,22 @@ from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.training.iteration import iteration
 from topox_core.training.measurements import TIME, Measured, calibration_rows, megatron_rows
+from topox_core.training.pieces import parts
+from topox_core.training.production import production_rows
 from topox_core.training.uncalibrated import uncalibrated_rows
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.
 CONTRADICTION = 1.05
-# Parameters from which a model fills its GPUs, and sequences of a microbatch that leave them idle.
-_HEAVY, _SMALL_MICROBATCH = 10e9, 2
 BUILT_IN = {
     "vtrain": calibration_rows,
     "megatron": megatron_rows,
     "uncalibrated": uncalibrated_rows,
+    "production": production_rows,
 }
-# From this error on a row asks for a reason.
+# Parts of an iteration that are communication.
+MOVED = ("tensor", "context", "expert", "sends", "gradients")
+# From this error on a row asks for more to be said.
 FAR_OFF = 0.10
 # Beyond this factor a time is in another unit.
 _FAR = 100.0
@@ -33,12 +36,19 @@ _FAR = 100.0
 class Compared:
     """A measured iteration beside its prediction.
 
-    ``contradicts`` is the row that this one contradicts, whatever the model says; 0 if none.
+    Attributes
+    ----------
+    contradicts
+        The row that this one contradicts, whatever the model says; 0 if none.
+    alike, alike_error
+        Other rows of its model with as much tensor parallelism, and their mean error.
     """
 
     measured: Measured
     predicted_ms: float
     contradicts: int = 0
+    alike: int = 0
+    alike_error: float = 0.0
 
     @property
     def error(self) -> float:
@@ -47,27 +57,28 @@ class Compared:
 
     @property
     def note(self) -> str:
-        """What speaks against the row, or what may make a prediction fail that is far off; empty of others."""
+        """What speaks against the row, and of one that is far off by how much, against what; empty of others."""
         notes = [f"contradicts row {self.contradicts}"] if self.contradicts else []
         if abs(self.error) > FAR_OFF:
-            notes.append(self._reason())
+            notes += self._distance()
         return "; ".join(notes)
 
-    def _reason(self) -> str:
-        """Return why rows of this kind are far off, as far as anybody knows."""
+    def _distance(self) -> list[str]:
+        """Return how much longer or shorter than predicted it ran, and how far rows like it are off."""
         job = self.measured.job
-        plan, heavy = job.plan, job.shape.parameters > _HEAVY
-        if plan.tensor > job.machine.gpus_per_server:
-            return "tensor parallelism across servers comes out 6 to 10 % too slow"
-        if self.error > 0 and not heavy:
-            return "small models with wide tensor parallelism come out too slow"
-        if self.error < 0 and not heavy and plan.microbatch_size <= _SMALL_MICROBATCH:
-            return "small work on each GPU is bound by launching it, which is not modelled"
-        if self.error < 0 and plan.tensor < job.machine.gpus_per_server and heavy:
-            return "perhaps a slow node or link, or memory pressure: the source does not tell"
-        if self.error > 0 and plan.pipeline > 1 and job.schedule.virtual == 1:
-            return "interleaved stages, which the source may have had, would be faster"
-        return "nobody knows why"
+        spent = parts(iteration(job))
+        moved_ms = sum(spent[part] for part in MOVED)
+        off_ms = self.measured.measured_ms - self.predicted_ms
+        said = [
+            f"{abs(off_ms) / 1e3:.3g} s {'longer' if off_ms > 0 else 'shorter'} than predicted, with "
+            f"{moved_ms / 1e3:.3g} s of communication and {spent['bubble'] / 1e3:.3g} s of bubble in the prediction"
+        ]
+        if self.alike:
+            rows = "row" if self.alike == 1 else "rows"
+            said.append(
+                f"{self.alike} other {rows} of the model with TP {job.plan.tensor}: {self.alike_error:+.1%}"
+            )
+        return said
 
 
 @dataclass(frozen=True)
@@ -112,10 +123,24 @@ def predicted(rows: Sequence[Measured], file: str = "measurements") -> list[Comp
                 item=f"row {row.row}",
                 field=TIME,
             )
-    return [
+    found = [
         Compared(row, time_ms, contradicts)
         for row, time_ms, contradicts in zip(rows, times, _contradictions(rows, times), strict=True)
     ]
+    kinds: dict[object, list[float]] = {}
+    for one in found:
+        kinds.setdefault(_kind(one), []).append(one.error)
+    return [_beside(one, kinds[_kind(one)]) for one in found]
+
+
+def _kind(one: Compared) -> tuple[str, int]:
+    return one.measured.model, one.measured.job.plan.tensor
+
+
+def _beside(one: Compared, errors: Sequence[float]) -> Compared:
+    """Return a row beside the errors of all rows like it, its own among them."""
+    others = len(errors) - 1
+    return replace(one, alike=others, alike_error=(sum(errors) - one.error) / max(1, others))
 
 
 def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[int]:

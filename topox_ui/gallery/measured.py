@@ -12,7 +12,9 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.predicted import MeasuredSet, predicted_against_measured
 from topox_core.papers.card import VERDICTS, judged
 from topox_core.text.numbers import NBSP
+from topox_core.training.machines import trust
 from topox_core.training.measurements import calibration_rows, megatron_rows, read_measured
+from topox_core.training.production import FITTED, benchmark_rows, production_rows
 from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.validation import Agreement, Compared, agreement, by_model, predicted
 from topox_ui.shell.charts import chart, frame
@@ -75,6 +77,7 @@ def measured_card(theme: Theme) -> None:
         chart_title("Rows that are far off", "by more than 10 %, or contradicted by another row")
         frame(_far_off(sets))
     _uncalibrated()
+    _production()
     _box()
 
 
@@ -90,7 +93,7 @@ def _uncalibrated() -> None:
         "Machines nobody calibrated",
         "published speeds, made into times; the order of passes is assumed, since the papers do not print it",
     )
-    rows = _beyond()
+    rows = _beyond()[0]
     frame(
         pd.DataFrame(
             {
@@ -105,13 +108,40 @@ def _uncalibrated() -> None:
     )
     quiet(
         "Llama 3.1 405B: 430 and 400 TFLOP/s a GPU (Llama 3 Herd, table 4), six operations a parameter and token. "
-        "GPT-3 175B: Megatron-LM as MegaScale (NSDI 2024) measured it. Expect errors up to 25 % where nothing was calibrated."
+        "Expect errors up to 25 % where nothing was calibrated."
+    )
+
+
+def _production() -> None:
+    """Draw runs of weeks, predicted with the figures of benchmark runs and with those of production runs."""
+    chart_title(
+        "Production runs",
+        "one factor was fitted to the first three, nothing to the others; the plan of LLaMA 65B is not printed",
+    )
+    _, benchmark, production = _beyond()
+    frame(
+        pd.DataFrame(
+            {
+                "job": one.measured.job.title,
+                "published (s)": round(one.measured.measured_ms / 1e3, 2),
+                "as a benchmark (s)": round(fast.predicted_ms / 1e3, 2),
+                "error as that": f"{fast.error:+.1%}",
+                "in production (s)": round(one.predicted_ms / 1e3, 2),
+                "error": f"{one.error:+.1%}",
+                "factor": "fitted" if one.measured.row <= FITTED else "held out",
+            }
+            for fast, one in zip(benchmark, production, strict=True)
+        )
+    )
+    quiet(
+        f"{escape(production[0].measured.job.machine.title)}: {trust(production[0].measured.job.machine)}"
     )
 
 
 @cache
-def _beyond() -> list[Compared]:
-    return predicted(uncalibrated_rows())
+def _beyond() -> tuple[list[Compared], ...]:
+    """Return what nothing was fitted to, and production runs by benchmark and by production figures."""
+    return tuple(map(predicted, (uncalibrated_rows(), benchmark_rows(), production_rows())))
 
 
 def _box() -> None:

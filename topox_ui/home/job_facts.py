@@ -16,6 +16,7 @@ from topox_core.model.task_graph import COMPUTE_KINDS, Task
 from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration
 from topox_core.training.job_file import dump_job
+from topox_core.training.machines import trust
 from topox_core.training.pieces import pieces
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
@@ -23,7 +24,7 @@ from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
-from topox_ui.shell.page import chart_title, quiet
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
 
@@ -78,6 +79,7 @@ def _pieces(theme: Theme) -> None:
             "GPUs": [p.group.size if p.group else 1 for p in found],
         },
     )
+    quiet(f"{escape(job.machine.title)}: {trust(job.machine)}")
     job_links()
 
 

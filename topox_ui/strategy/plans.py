@@ -23,7 +23,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
 from topox_core.training.machine import Machine
-from topox_core.training.machines import MACHINES, status_of
+from topox_core.training.machines import MACHINES, trust
 from topox_core.training.shape import Shape
 from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu
@@ -36,12 +36,6 @@ from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
 from topox_ui.strategy.state import StrategyState
 
 SHOWN = 8
-TRUST = {
-    "calibrated": "Its shares of the peaks were fitted to measured iterations of A100.",
-    "transferred": "Its shares of the peaks are carried over from the A100, not measured: expect errors up to 25 %, "
-    "mostly too fast.",
-    "your own": "Its figures are your own.",
-}
 
 
 def pick_machine(model: Model) -> tuple[Machine, int]:
@@ -160,7 +154,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     frame(_table(plans.ranked))
     quiet(
-        f"{escape(machine.title)}: {TRUST[status_of(machine)]} All plans share out the optimizer's state between "
+        f"{escape(machine.title)}: {trust(machine)} All plans share out the optimizer's state between "
         "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
     )
     other_ways(plans=True)
