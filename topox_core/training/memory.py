@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from topox_core.training.job import Job
 from topox_core.training.order import warm_passes
-from topox_core.training.weights import WEIGHT_BYTES, stage_weights
+from topox_core.training.weights import WEIGHT_BYTES, layer_weights, stage_weights
 
 # The optimizer's FP32 weight and two moments (Rajbhandari et al., ZeRO, SC 2020, section 3.1).
 OPTIMIZER_BYTES = 12
@@ -48,9 +48,15 @@ def fits(job: Job) -> bool:
 
 
 def stage_memory(job: Job, stage: int) -> Memory:
-    """Return the memory of a GPU of one stage; ZeRO shares out optimizer (1), gradients (2), weights (3)."""
+    """Return the memory of a GPU of one stage; ZeRO shares out optimizer (1), gradients (2), weights (3).
+
+    Of shared out weights those of the layer at work and of the next are whole, of all where they stay gathered.
+    """
     weights, zero = stage_weights(job, stage), job.plan.zero
     held = [weights.split(job) if zero >= level else weights.held for level in (3, 2, 1)]
+    if zero == 3:
+        gathered = 2 * layer_weights(job).held if job.schedule.reshard else weights.held
+        held[0] = min(weights.held, held[0] + gathered)
     return Memory(
         stage,
         weights.held,

@@ -8,10 +8,12 @@ import pytest
 from tests.topox_core.training.reference_jobs import R1, R4, R5, R6
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
+from topox_core.training.layer import layer_share
 from topox_core.training.machines import MACHINES
 from topox_core.training.measurements import Measured, calibration_rows, megatron_rows
 from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.plan import Plan
+from topox_core.training.production import production_rows
 from topox_core.training.shape import Shape
 from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.weights import stage_weights
@@ -45,7 +47,9 @@ def test_each_part_of_llama_3_405b_by_hand() -> None:
     assert stage_memory(turns, 1).activations_bytes == (16 * 8 + 13) * layer
 
 
-@pytest.mark.parametrize("rows", [uncalibrated_rows, megatron_rows, calibration_rows])
+@pytest.mark.parametrize(
+    "rows", [uncalibrated_rows, production_rows, megatron_rows, calibration_rows]
+)
 def test_jobs_that_ran_fit_the_gpus_that_they_ran_on(rows: Callable[[], list[Measured]]) -> None:
     needed = [memory(row.job).total_bytes / 1e9 for row in rows()]
     assert max(needed) <= 80
@@ -56,7 +60,10 @@ def test_replicas_share_out_optimizer_gradients_and_weights_in_turn() -> None:
     each = [stage_memory(R1.changed(plan__zero=zero), 0) for zero in range(4)]
     assert [one.optimizer_bytes for one in each] == [12 * held, *[6 * held] * 3]
     assert [one.gradients_bytes for one in each] == [*[4 * held] * 2, *[2 * held] * 2]
-    assert [one.weights_bytes for one in each] == [*[2 * held] * 3, held]
+    # Half of the weights, and two of eight layers whole; all of them where they stay gathered.
+    assert [one.weights_bytes for one in each] == [*[2 * held] * 3, held + 2 * 2 * layer_share(R1)]
+    gathered = R1.changed(plan__zero=3, schedule__reshard=False)
+    assert stage_memory(gathered, 0).weights_bytes == 2 * held
 
 
 def test_the_order_of_the_passes_decides_how_many_microbatches_are_kept() -> None:
