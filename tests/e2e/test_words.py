@@ -98,7 +98,7 @@ def test_the_tour_is_walked_to_its_end_and_back_and_reload_keep_the_screen(tab: 
     expect(box(tab)).to_be_visible()
     tab.page.locator(".kicker .ask").click()
     expect(tab.headline).to_contain_text("words of the field")
-    assert f"learn.step={len(SCREENS)}" in tab.page.url
+    assert "learn.step" not in tab.page.url  # an address carries its own page
     expect(tab.page.locator("#entry-ocs")).to_contain_text(entry_of("ocs").text)
 
 

@@ -174,7 +174,7 @@ def test_what_is_exported_is_what_is_listed_and_can_be_taken_in_and_nonsense_is_
     at = page(before="yesterday", kind="spaceship", chosen="a,b")
     assert len(at.warning) == 1 and "runs.before=yesterday" in at.warning[0].value
     page(kind="fabric")
-    assert len(downloads["Table (CSV)"]().splitlines()) == 6
+    assert len(downloads["Table (CSV)"]().splitlines()) == 8
     brought = downloads["Library (SQLite), with results and inputs"]()
     before = library()
     before.delete([one.id for one in before.runs()])

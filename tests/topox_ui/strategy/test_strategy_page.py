@@ -120,7 +120,7 @@ def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
     at = press(searched(page()), "use_graph")
     assert "is loaded" in at.info[0].value
     unbroken(at.switch_page("pages/3_Compare.py").run())
-    assert not at.error and len(at.dataframe[0].value) == 6
+    assert not at.error and len(at.dataframe[0].value) == 8
 
 
 def test_plans_are_ranked_and_the_best_is_the_headline_and_the_job_of_all_pages(page):
