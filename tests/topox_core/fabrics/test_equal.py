@@ -29,7 +29,7 @@ def test_the_words_have_its_number() -> None:
     texts = json.loads((ROOT / "topox_core/labs/texts/en.json").read_text(encoding="utf-8"))
     lab = texts["lab"]["all-to-all"]["P1"]["option"]["equal"]
     counted = [one.counted for one in CLAIMS if "by more than" in one.counted]
-    assert len(counted) == 4
+    assert len(counted) == 7
     for text in (lab, sides_legend(LIGHT)[-1][1], *counted):
         assert words in text.replace(" %", "\u00a0%")
 
