@@ -222,12 +222,12 @@ def cut(
         if steady_name and at:
             level_lines.append((math.log10(at[-1][1]), labels[name]))
     low = best / 1.12
-    # Lines that lie close together share a label.
+    # Lines that lie close together share a label, one name above the other as the lines are.
     near = 18 / CUT_HEIGHT * math.log10(max(top, low * 1.3) / low)
     shared: list[tuple[float, str]] = []
     for y, words in sorted(level_lines):
         if shared and y - shared[-1][0] < near:
-            words = f"{shared.pop()[1]}; {words}"
+            words = f"{words}<br>{shared.pop()[1]}"
         shared.append((y, words))
     corner = {"xanchor": "left", "yanchor": "bottom"}
     left = _level(order, order[0])
