@@ -15,7 +15,7 @@ from topox_core.text.sentences import enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
-# Costs what it costs: said beside what this money buys.
+# Not built for the money of the others: a headline compares those, then says whether this one is as fast.
 FULL = "fat_tree_full"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02

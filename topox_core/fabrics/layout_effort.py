@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Of a first answer: layouts tried, and what simulating them may take, in paths looked at on links.
+# Of a first answer: layouts tried, and what simulating them may take, in paths looked at on links. It
+# runs beside every plan: 0.1 to 1 s on the samples, where eight times the work takes up to 2.5 s and
+# gives circuits that are 0 to 10 % faster.
 FIRST_STEPS, FIRST_WORK = 20_000, 1_000_000
 # So many draws of layouts that were looked at before count as one that is tried.
 DRAWS = 10
