@@ -49,10 +49,9 @@ ALSO_ON_CIRCUITS = ("phased", "in_collective")
 def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
 
-    On a half-duplex cluster in and out of a server share d_S * B together. The result is the best
-    of fair shares, of priority by the longest remaining path and by the best plan, of the orders of
-    every circuit fabric without delay, and of what static circuits do; the runs of those fabrics
-    that ``order.runs`` does not hold are made here.
+    The result is the best of fair shares, of priority by the longest remaining path and by the best
+    plan, of the orders of every circuit fabric without delay, and of what static circuits do; the
+    runs of those fabrics that ``order.runs`` does not hold are made here.
 
     Raises
     ------
@@ -212,13 +211,13 @@ def priority_tasks(
     cluster = order.cluster
     wiring = non_blocking(order)
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, order.settings.exclusive_devices)
-    n, half = cluster.servers, cluster.duplex == "half"
+    n = cluster.servers
     rank = np.empty(len(graph), np.int32)
     rank[nodes] = np.arange(len(graph))
     succ_ptr, succ_idx = graph.successors
     devices = int(plan.device.max(initial=-1)) + 1
     capacity: FloatArray = np.full(
-        n if half else 2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+        2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
     )
     return PriorityTasks(
         np.diff(graph.pred_ptr),
@@ -229,7 +228,7 @@ def priority_tasks(
         plan.device,
         pointer_of(plan.device[plan.device >= 0], devices),
         np.maximum(graph.source, 0),
-        (np.maximum(graph.destination, 0) + (0 if half else n)).astype(np.int32),
+        (np.maximum(graph.destination, 0) + n).astype(np.int32),
         rank,
         capacity,
     )

@@ -1,7 +1,8 @@
 """Packet switches: a fat-tree with racks, and the links of a switch that blocks nobody.
 
 Electrical packet switches carry any mixture of transfers at once; transfers share the links they
-cross max-min fairly. Queues, losses and headers are not modelled.
+cross max-min fairly. Queues, losses and headers are not modelled. A packet NIC sends and receives at
+once, also where the ports of optical switches are half duplex.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from topox_core.schedule.bounds.unrounded import Bound
 
 
 def ideal_bound(order: FabricRequest) -> Bound:
-    """Return a lower bound for every fabric whose servers send and receive at most d_S * B."""
+    """Return a lower bound for circuits: at most d_S * B out of and into a server (half duplex: together)."""
     graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
-    wiring = non_blocking(order)
+    wiring = non_blocking(order, shared=cluster.duplex == "half")
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     return bound_on_links(graph, cluster, wiring, plan, exclusive)
 
 
-def non_blocking(order: FabricRequest) -> LinkRoutes:
-    """Return every server on one switch, d_S * B each way (half duplex: both ways together)."""
+def non_blocking(order: FabricRequest, shared: bool = False) -> LinkRoutes:
+    """Return every server on one switch, d_S * B each way, or both ways together where they are ``shared``."""
     cluster = order.cluster
     nic_gbps = cluster.ports_per_server * cluster.port_gbps
-    return switched(Pairs.of(order.graph, cluster), cluster, nic_gbps, cluster.servers, 1.0)
+    pairs = Pairs.of(order.graph, cluster)
+    return switched(pairs, cluster, nic_gbps, cluster.servers, 1.0, shared)
 
 
 def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -94,25 +96,25 @@ def _check(options: FabricOptions) -> None:
 
 
 def switched(
-    pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversubscription: float
+    pairs: Pairs,
+    cluster: Cluster,
+    nic_gbps: float,
+    rack: int,
+    oversubscription: float,
+    shared: bool = False,
 ) -> LinkRoutes:
-    """Return servers on switches: out and in of each server, then up and down of each rack.
-
-    On a half-duplex cluster out and in are one link, shared; the links between switches are always
-    duplex.
-    """
+    """Return servers on switches: out and in of each server, one link if ``shared``, then up and down of each rack."""
     n = cluster.servers
-    half = cluster.duplex == "half"
     racks = -(-n // rack) if rack < n else 0
     server = np.arange(n, dtype=np.int32)
     core = np.full(n, -1, np.int32)
     between = np.full(2 * racks, -1, np.int32)
-    hosts = n if half else 2 * n
+    hosts = n if shared else 2 * n
     in_rack = np.minimum(rack, n - rack * np.arange(racks))
     rack_gbps = np.repeat(in_rack * nic_gbps / oversubscription, 2)
     names = (
         [f"ports of server {s}" for s in range(n)]
-        if half
+        if shared
         else (
             [f"out-ports of server {s}" for s in range(n)]
             + [f"in-ports of server {s}" for s in range(n)]
@@ -120,7 +122,7 @@ def switched(
     )
     names += [f"{way} link of rack {r}" for r in range(racks) for way in ("up", "down")]
     count = len(pairs)
-    first, last = pairs.source.astype(np.int64), pairs.destination + (0 if half else n)
+    first, last = pairs.source.astype(np.int64), pairs.destination + (0 if shared else n)
     up = hosts + 2 * (pairs.source // rack)
     down = hosts + 2 * (pairs.destination // rack) + 1
     crosses = (
@@ -142,8 +144,8 @@ def switched(
             np.arange(count + 1, dtype=np.int32),
         ),
         names=names,
-        source=np.concatenate([server, between] if half else [server, core, between]),
-        destination=np.concatenate([core, between] if half else [core, server, between]),
+        source=np.concatenate([server, between] if shared else [server, core, between]),
+        destination=np.concatenate([core, between] if shared else [core, server, between]),
         path_hops=np.ones(count, np.int32),
         path_sender=(one, pairs.source),
         port_gbps=nic_gbps,

@@ -8,7 +8,7 @@ circuits follow the bytes of the exchange at hand.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ BATCHES_BETWEEN_STOPS = 2_000
 def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run iterations on a packet switch and regional circuits; return the one nearest to their mean.
 
-    Of a server's ports e are on a packet switch that blocks nobody (e * B out and in; half duplex:
-    together), the others on the optical switch of its region. A circuit goes both ways and takes a
-    port at either end. Rates are max-min fair; a transfer between experts of a region moves to its
+    Of a server's ports e are on a packet switch that blocks nobody (e * B out and in), the others on
+    the optical switch of its region. A circuit goes both ways (half duplex: one at a time) and takes
+    a port at either end. Rates are max-min fair; a transfer between experts of a region moves to its
     circuit as soon as it is up and back to the packet switch when it goes.
 
     Raises
@@ -51,7 +51,9 @@ def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
     iterations = regional_iterations(order, stop)
     mean = sum(one.execution.makespan_ms for one in iterations) / len(iterations)
     message = _words(options, order.cluster, len(iterations), mean)
-    return typical_run("regional", order, iterations, mean, message)
+    # The bound lets every port send and receive at once, as those on the packet switch do.
+    duplex = replace(order, cluster=order.cluster.changed(duplex="full"))
+    return typical_run("regional", duplex, iterations, mean, message)
 
 
 def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms: float) -> str:
@@ -153,18 +155,17 @@ class _Hybrid:
         """Return the links of the packet switch, then a link for each pair of servers that circuits join."""
         n, pairs = self.cluster.servers, self.pairs
         half = self.cluster.duplex == "half"
-        hosts = n if half else 2 * n
         source, destination = np.nonzero(np.triu(up) if half else up)
         number = np.full((n, n), -1, np.int64)
-        number[source, destination] = hosts + np.arange(len(source))
+        number[source, destination] = 2 * n + np.arange(len(source))
         if half:
             number = np.maximum(number, number.T)
         speed = bytes_per_ms(self.cluster.port_gbps)
         # A link of no capacity is on no path.
-        packet = np.full(hosts, max(self.packet_ports, 1) * speed)
+        packet = np.full(2 * n, max(self.packet_ports, 1) * speed)
         capacity = np.concatenate([packet, up[source, destination] * speed])
         joined = self.joined(up)
-        into = pairs.destination + (0 if half else n)
+        into = pairs.destination + n
         paths: list[list[list[int]]] = []
         for i, (a, b) in enumerate(zip(pairs.source.tolist(), into.tolist(), strict=True)):
             if joined[i]:

@@ -146,13 +146,9 @@ def test_no_task_starts_later_than_in_the_slotted_plan(
         assert (carried_out.start_ms <= plan.start * tick_ms * SLACK + 1e-9).all(), plan.source
 
 
-@pytest.mark.parametrize("duplex", ["full", "half"])
 @pytest.mark.parametrize("name", ["patience", "race"])
-def test_transfers_by_priority_keep_to_the_ports_and_move_their_bytes(
-    name: str, duplex: str
-) -> None:
+def test_transfers_by_priority_keep_to_the_ports_and_move_their_bytes(name: str) -> None:
     task_graph, of = load_sample(name)
-    of = of.changed(duplex=duplex)
     order = FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK)
     tasks = priority_tasks(order.graph, order, np.arange(len(order.graph)))
     start, end, rows = by_priority(tasks)
@@ -161,9 +157,9 @@ def test_transfers_by_priority_keep_to_the_ports_and_move_their_bytes(
     assert (rows.begin_ms >= start[rows.node] - 1e-9).all()
     assert (rows.end_ms <= end[rows.node] + 1e-9).all()
     ends = [tasks.source, tasks.destination]
-    for side in [ends] if duplex == "half" else [[one] for one in ends]:
+    for side in ends:
         for server, capacity in enumerate(tasks.capacity):
-            row = np.concatenate([np.flatnonzero(one[rows.node] == server) for one in side])
+            row = np.flatnonzero(side[rows.node] == server)
             times = np.concatenate([rows.begin_ms[row], rows.end_ms[row]])
             steps = np.concatenate([rows.rate[row], -rows.rate[row]])
             used = np.cumsum(steps[np.lexsort((steps, times))])

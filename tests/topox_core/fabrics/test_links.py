@@ -68,10 +68,10 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
         {},
         (3, "critical path, 1 task: there"),
     ),
-    "half-duplex ports share what enters and leaves": (
+    "also where the ports of optical switches go one way at a time": (
         BOTH_WAYS,
         {"duplex": "half"},
-        (6, "ports of server 0 between 0 and 6 ms"),
+        (3, "critical path, 1 task: there"),
     ),
     "a chain binds": (
         (compute("f", 0, 3.0), transfer("act", 0, 1, 1.0, "f"), compute("g", 1, 2.0, "act")),
@@ -137,6 +137,22 @@ def test_the_links_of_a_fat_tree_by_hand(
     answer = run("fat_tree", job, options)
     assert answer.iteration_ms == pytest.approx(expected_ms)
     assert answer.bound_by.startswith(bound_by)
+
+
+def test_packet_nics_send_and_receive_at_once_and_half_duplex_circuits_do_not() -> None:
+    """3 ms there and 3 ms back, on all the ports that a fabric gives them: 3 ms on packets, 6 on circuits."""
+    job, half = graph(*BOTH_WAYS), {"ports_per_server": 1, "switches": 1, "duplex": "half"}
+    on_packets = {
+        "ideal": {},
+        "fat_tree": {},
+        "fat_tree_full": {},
+        "regional": {"regional_packet_ports": 1},
+    }
+    for name, options in on_packets.items():
+        one = run(name, job, options, **half)
+        assert one.iteration_ms == one.bound_ms == pytest.approx(3), name
+    circuits = run("static", job, {}, **half)
+    assert circuits.iteration_ms == circuits.bound_ms == pytest.approx(6)
 
 
 def test_links_and_ports_are_measured() -> None:
