@@ -32,6 +32,8 @@ Pair = tuple[int, int]
 MOST_EVENED, MOST_WORK = 32, 400_000
 # Lines of a phase's matrix: beyond, pairs are coloured one after the other, the longest first.
 MOST_LINES = 128
+# Nodes, in all, of iterations that leave planes unused: on 10,000 nodes one takes half a second.
+MOST_UNUSED_WORK = 10_000
 # Iterations kept: a plan asks for those of each way of lowering two or three times (moe: 4 of 7 s).
 MOST_KEPT = 6
 _kept: dict[Hashable, Profile] = {}
@@ -125,13 +127,19 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     transfers of a phase do not wait for one another. A plane is one port of every server. Nothing
     else keeps phases apart: a port goes on as soon as it can, devices and places on a switch are
     first come, first served. There is no deadlock, since phases rise along every path and both
-    ports of a transfer take it by (phase, configuration). The iteration is the shorter of two: a
-    configuration that is divided keeps the first transfers of each pair, or the longest that fit.
+    ports of a transfer take it by (phase, configuration). The iteration is the shortest of some: a
+    configuration that is divided keeps the first transfers of each pair, or the longest that fit, and
+    planes may stay unused, since a phase spread over more of them can cost the next one a change.
     """
-    graph = profile.graph
+    graph, planes = profile.graph, profile.wiring.switches * profile.wiring.k
     key = (graph.digest, graph.lowering, profile.cluster.digest, exclusive_devices)
     if key not in _kept:
-        ways = (_phased(profile, exclusive_devices, by_length) for by_length in (False, True))
+        unused = min(planes - 1, MOST_UNUSED_WORK // max(1, len(graph)))
+        ways = (
+            _phased(profile, exclusive_devices, used, by_length)
+            for used in range(planes, planes - unused - 1, -1)
+            for by_length in (False, True)
+        )
         best = min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
@@ -139,12 +147,12 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     return _kept[key]
 
 
-def _phased(profile: Profile, exclusive_devices: bool, by_length: bool) -> Profile:
-    """Return the iteration phase by phase with configurations divided in one way."""
+def _phased(profile: Profile, exclusive_devices: bool, used: int, by_length: bool) -> Profile:
+    """Return the iteration phase by phase on so many planes, with configurations divided in one way."""
     graph, wiring, length_ms = profile.graph, profile.wiring, profile.length_ms
     planes, delay_ms = wiring.switches * wiring.k, profile.cluster.reconfiguration_ms
     carried = (graph.kind == TRANSFER) & (length_ms > 0)
-    rank, plane = _phase_by_phase(profile, carried, planes, by_length)
+    rank, plane = _phase_by_phase(profile, carried, used, by_length)
     nobody, nothing = np.full(len(graph), -1, np.int32), np.zeros(0, np.int64)
     ends = [
         np.where(carried, numbered_servers(end, profile.server) * planes + plane, -1)

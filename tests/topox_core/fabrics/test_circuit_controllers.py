@@ -267,6 +267,23 @@ def test_pairs_fall_into_as_many_matchings_as_the_busiest_server_has_peers(
         assert len(ends) == len(set(ends))
 
 
+def test_a_port_more_may_stay_unused() -> None:
+    """Four transfers in turn, each a phase, on the plane that has carried least: 1 + 2 + 2 + 1 = 6 ms and changes.
+
+    One port changes from 1 to 2: 26 ms. Of two, the second joins 2 and has carried less when the last
+    transfer goes there: 6 ms. Of three, the second is the one that joins 2, the third has carried what
+    goes back, and the last transfer takes the first: it changes once idle, at 1 ms, and ends at 22 ms.
+    """
+    chain = (("a", 0, 1, 1.0), ("b", 0, 2, 2.0), ("c", 2, 0, 2.0), ("d", 0, 2, 1.0))
+    before = ((), ("a",), ("b",), ("c",))
+    job = graph(*(transfer(*one, *after) for one, after in zip(chain, before, strict=True)))
+    times_ms = {}
+    for ports in (1, 2, 3, 4):
+        of = cluster(3, ports_per_server=ports, switches=ports, reconfiguration_ms=20)
+        times_ms[ports] = run("phased", job, of).iteration_ms
+    assert times_ms == pytest.approx({1: 26, 2: 6, 3: 6, 4: 6})
+
+
 @pytest.mark.parametrize("duplex", ["full", "half"])
 @pytest.mark.parametrize("seed", long_after(4, range(12)))
 def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_more_than_they_may(
