@@ -125,7 +125,7 @@ def layout_by_graph(order: FabricRequest, steps: int, stop: Stop) -> LayoutAnswe
         )
     effort = Effort.of(steps)
     found = list(found_layouts(order, stop))
-    matrices = [*_matrices(order), *_over_shortest_routes(order, found)]
+    matrices = [*_matrices(order, chordal=True), *_over_shortest_routes(order, found)]
     starts = [(one.layout.name, one.time_ms) for one in found]
     starts += [(one.name, one.time_ms) for one in matrices]
     if min((time_ms for _, time_ms in starts), default=math.inf) == math.inf:
@@ -157,10 +157,10 @@ def _unconnected() -> InputError:
     )
 
 
-def _matrices(order: FabricRequest) -> Iterator[MatrixStart]:
+def _matrices(order: FabricRequest, chordal: bool = False) -> Iterator[MatrixStart]:
     exclusive = order.settings.exclusive_devices
     for rings, graph in ring_graphs(order):
-        yield from matrix_starts(LayoutTimes(graph, order.cluster, exclusive), rings)
+        yield from matrix_starts(LayoutTimes(graph, order.cluster, exclusive), rings, chordal)
 
 
 def _over_shortest_routes(

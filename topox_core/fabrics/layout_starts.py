@@ -15,12 +15,17 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import VARIANTS
 from topox_core.topology.greedy import Circuits as Matrix
-from topox_core.topology.greedy import greedy_circuits, minimax_circuits, repaired
+from topox_core.topology.greedy import (
+    chordal_rings,
+    greedy_circuits,
+    minimax_circuits,
+    repaired,
+)
 from topox_core.topology.mutation import on_ring_count
 
 # Matrices of circuits are looked at whole.
 MAX_SERVERS = 1_024
-GREEDY, MINIMAX = "greedy by bytes", "fewest bytes a circuit"
+GREEDY, MINIMAX, CHORDAL = "greedy by bytes", "fewest bytes a circuit", "rings of several strides"
 
 
 @dataclass(frozen=True)
@@ -74,16 +79,20 @@ def ring_graphs(order: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
             yield f"{rings} ring{'s' if rings > 1 else ''}", moved
 
 
-def matrix_starts(times: LayoutTimes, rings: str) -> Iterator[MatrixStart]:
-    """Yield circuits for the bytes of a graph, repaired so that everybody reaches whom it talks to."""
+def matrix_starts(times: LayoutTimes, rings: str, chordal: bool = False) -> Iterator[MatrixStart]:
+    """Yield circuits for the bytes of a graph, repaired so that everybody reaches whom it talks to.
+
+    ``chordal`` adds rings of several strides, which serve exchanges of everybody with everybody.
+    """
     wanted, ports = times.bytes_between, times.cluster.ports_per_server
     pairs = times.pairs
     talking = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
-    for name, circuits in (
-        (GREEDY, greedy_circuits(wanted, ports)),
-        (MINIMAX, minimax_circuits(wanted, ports)),
-    ):
-        if name == MINIMAX and talking and not circuits.any():
+    ways = {GREEDY: greedy_circuits, MINIMAX: minimax_circuits}
+    if chordal:
+        ways[CHORDAL] = chordal_rings
+    for name, way in ways.items():
+        circuits = way(wanted, ports)
+        if name != GREEDY and talking and not circuits.any():
             continue
         mended = repaired(circuits, talking, wanted, ports)
         words = f"{name}, {rings}" if rings else name

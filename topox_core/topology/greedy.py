@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from topox_core.topology.routing import RoutedNetwork
 
 Circuits = NDArray[np.int32]
+# Strides of rings that are tried, of servers in a circle.
+MOST_STRIDES = 128
 
 
 def greedy_circuits(
@@ -45,6 +47,41 @@ def greedy_circuits(
         into[b] -= 1
         heapq.heappush(waiting, (-float(bytes_between[a, b]) / (int(circuits[a, b]) + 1), a, b))
     return circuits
+
+
+def chordal_rings(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
+    """Return rings through all servers that talk, one for each port, that take bytes over few circuits.
+
+    The first leads to the next server. The stride of each further ring is the one that leaves the
+    fewest bytes times circuits crossed, where the bytes between two servers count by how far apart
+    they stand; of many servers a part of the strides is tried.
+    """
+    circuits = np.zeros(bytes_between.shape, np.int32)
+    talking = np.flatnonzero(bytes_between.any(axis=0) | bytes_between.any(axis=1))
+    m = len(talking)
+    if m < 2:
+        return circuits
+    place = np.arange(m)
+    apart = (place[None, :] - place[:, None]) % m
+    wanted = np.bincount(apart.ravel(), bytes_between[np.ix_(talking, talking)].ravel(), m)
+    strides = [1]
+    while len(strides) < ports:
+        more = range(1, m, 1 + m // MOST_STRIDES)
+        strides.append(min(more, key=lambda one: _crossed(wanted, [*strides, one])))
+    for stride in strides:
+        circuits[talking, np.roll(talking, -stride)] += 1
+    return circuits
+
+
+def _crossed(wanted: NDArray[np.float64], strides: list[int]) -> float:
+    """Return bytes times circuits crossed, where ``wanted[k]`` bytes go k servers further over rings of these strides."""
+    reached = np.zeros(len(wanted), np.bool_)
+    reached[0] = True
+    crossed = 0.0
+    while not reached.all():
+        crossed += float(wanted[~reached].sum())
+        reached = np.logical_or.reduce([reached, *(np.roll(reached, one) for one in strides)])
+    return crossed
 
 
 def minimax_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:

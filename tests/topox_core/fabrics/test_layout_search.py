@@ -27,10 +27,10 @@ from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
-from topox_core.model.task_graph import TaskGraph
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
-from topox_core.schedule.settings import Settings
-from topox_core.topology.greedy import greedy_circuits, minimax_circuits
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.topology.greedy import chordal_rings, greedy_circuits, minimax_circuits
 from topox_core.topology.routing import RoutedNetwork
 
 SETTINGS = Settings.of(engine="list")
@@ -100,6 +100,47 @@ def test_of_the_nine_permutations_of_race_the_best_is_found_and_the_command_tell
     assert record["starts_ms"]["greedy by bytes"] == pytest.approx(found[4], abs=1e-6)
     assert main([*asked[:5], "--layout-by", "matrix"]) == 2
     assert "--layout-by: matrix needs a task graph" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "servers", "ports", "topoopt_ms", "by_graph_ms"),
+    [
+        # The root sends 100 MB on four ports, each quarter down a chain of its own: 100 / 4.
+        ("broadcast", 8, 4, 75.0, 25.0),
+        # Everybody sends 25 MB to each of three others: two next to it, one two circuits away, so that
+        # 4 x 25 MB cross circuits for each server, which has two. TopoOpt lays one ring twice over.
+        ("all_to_all", 4, 2, 100.0, 50.0),
+        # 12.5 MB to each of seven: two are one circuit away (strides 1 and 3), three two (2, 4 and 6),
+        # two three (5 and 7): 2 + 6 + 6 = 14 times 12.5 MB on two circuits. Strides 1 and 2 take 16 times.
+        ("all_to_all", 8, 2, 200.0, 87.5),
+    ],
+)
+def test_fixed_circuits_of_one_collective_are_the_best_that_are_known(
+    kind: str, servers: int, ports: int, topoopt_ms: float, by_graph_ms: float
+) -> None:
+    """100 MB on ports of 1 MB a ms; TopoOpt's own circuits stay what they are under their name."""
+    root = 0 if kind == "broadcast" else None
+    members = tuple(range(servers))
+    job = graph(Task("c", kind, members=members, size_bytes=1e8, root=root))
+    of = cluster(servers, ports_per_server=ports, switches=ports, port_gbps=8.0)
+    settings = Settings.of(engine="list", free=FREE)
+    runs = compare(job, of, settings, ("static", "static_graph"))
+    found = [run.iteration_ms for run in runs.values()]
+    assert found == pytest.approx([topoopt_ms, by_graph_ms])
+
+
+def test_rings_of_several_strides_take_bytes_over_few_circuits() -> None:
+    """Of eight in a circle the stride 3 brings nobody further than three circuits; servers that do not talk have none."""
+    everybody = np.ones((9, 9)) - np.eye(9)
+    everybody[3], everybody[:, 3] = 0, 0
+    circuits = chordal_rings(everybody, 2)
+    circle = [0, 1, 2, 4, 5, 6, 7, 8]
+    expected = {(circle[i], circle[(i + one) % 8]) for i in range(8) for one in (1, 3)}
+    assert set(zip(*(ends.tolist() for ends in np.nonzero(circuits)), strict=True)) == expected
+    assert circuits.max() == 1
+    # Two servers have one stride; nobody, none.
+    assert chordal_rings(np.array([[0.0, 1.0], [0.0, 0.0]]), 2).tolist() == [[0, 2], [2, 0]]
+    assert not chordal_rings(np.zeros((3, 3)), 2).any()
 
 
 def test_circuits_that_save_no_time_are_given_back() -> None:
