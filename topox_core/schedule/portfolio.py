@@ -199,8 +199,9 @@ class Portfolio:
             process.cancel()
 
     def close(self) -> None:
-        """End everything at once."""
-        self._cancelled.set()
+        """End everything at once; a race that had ended keeps its reason."""
+        if self.running:
+            self._cancelled.set()
         self._end()
 
     @property

@@ -57,6 +57,7 @@ class Proof:
     beside: Callable[[Result], Result] | None = None
     standing: FixedCircuits | None = None
     blocks: bool = False
+    race: Portfolio = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._stopped = self._done = False
@@ -86,9 +87,10 @@ class Proof:
             assert self._folded is not None
             yield self._folded_race(self._folded)
             self._unfold()
-            self._folded = None
             self.spent_before_s += self.race.elapsed_s
-        yield self._whole_race()
+        race = self._whole_race()
+        self.race, self._folded = race, None  # in this order: until then there is a stage to come
+        yield race
 
     def _begin(self, race: Portfolio) -> list[TracePoint]:
         self.race = race
@@ -233,6 +235,8 @@ class Proof:
         points = self._record(self.race.poll())
         if not self._last and not self.race.running:
             points += self._begin(next(self._stages))
+            if self._stopped:  # while the race began: only the one before has heard of it
+                self.close()
         if self.on_time is not None:
             points += self._poll_bound(self.on_time)
             if self._exact is not None:
@@ -308,8 +312,8 @@ class Proof:
             self._exact.cancel()
 
     def close(self) -> None:
-        """End everything at once (the tab was closed)."""
-        self._stopped = True
+        """End everything at once (the tab was closed); what had ended keeps its reason."""
+        self._stopped = self._stopped or self.running
         self.race.close()
         if self._exact is not None:
             self._exact.close()
@@ -358,7 +362,8 @@ class Proof:
         if self._exact is None:
             return "heuristic" if on_slots == "proof" else on_slots
         named = self.prepared.settings.engine == "cpsat" and not self._exact.running
-        return self._exact.stopped_by if named else "time_limit"
+        ended = self._exact.stopped_by if named else "time_limit"
+        return "time_limit" if ended == "cancelled" else ended  # by the clock, which asked nobody
 
     @property
     def _last(self) -> bool:

@@ -126,6 +126,7 @@ class RunOwner:
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._active: dict[RunKind, _Entry] = {}
+        self._latest: dict[RunKind, object] = {}  # what was started last, even while it begins
         self._leaving: list[_Entry] = []
         self._results: dict[RunKind, Kept[Any]] = {}
         self._refusals: dict[RunKind, Kept[InputError]] = {}
@@ -215,6 +216,7 @@ class RunOwner:
             self._let_go(kind)
             if self._closed.is_set():
                 return
+            self._latest[kind] = latest = object()
             self._notes[kind] = ""
             self._refused.discard(kind)
             self._ended.discard(kind)
@@ -238,11 +240,13 @@ class RunOwner:
             return
         with self._lock:
             entry = _Entry(kind, key, run, ticket, begin, keep)
-            self._active[kind] = entry
-            self._attend()
             self._tell(entry)
-            if self._closed.is_set():  # the session ended while the run began
-                self._let_go(kind)
+            # While it began the session may have ended, the run too, or another one was started.
+            if self._closed.is_set() or self._latest.get(kind) is not latest:
+                self._leave(entry)
+            else:
+                self._active[kind] = entry
+                self._attend()
 
     def cancel(self, kind: RunKind) -> None:
         """Cancel a run; whatever is complete is kept."""
@@ -392,22 +396,27 @@ class RunOwner:
 
     def _let_go(self, kind: RunKind) -> None:
         """End a run without keeping what it has."""
+        self._latest.pop(kind, None)
         entry = self._active.pop(kind, None)
         if entry is not None:
-            entry.run.cancel()
-            self._leaving.append(entry)
-            self._attend()
+            self._leave(entry)
+
+    def _leave(self, entry: _Entry) -> None:
+        entry.run.cancel()
+        self._leaving.append(entry)
+        self._attend()
 
     def _close(self, entry: _Entry) -> None:
-        """Close a run and give its slots back once it has ended."""
+        """Close a run and give its slots back once it has ended; a defect is for the page, other runs go on."""
         try:
             entry.run.close()
-        finally:
-            with self._lock:
-                if entry.run.running:
-                    self._leaving.append(entry)
-                else:
-                    self._give_back(entry.ticket)
+        except Exception as error:
+            self._failures[entry.kind] = error
+        with self._lock:
+            if entry.run.running:
+                self._leaving.append(entry)
+            else:
+                self._give_back(entry.ticket)
 
     def _give_back(self, ticket: Ticket | None) -> None:
         if ticket is not None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ from topox_core.schedule.feasibility import violation
 from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
+from topox_core.schedule.portfolio import Portfolio
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.proof import Proof
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
@@ -262,6 +265,25 @@ def test_a_folded_solve_is_cancelled_with_the_best_so_far(folded_always):
     assert result.stopped_by in ("cancelled", "proof")
     assert result.bound_ms == list_schedule(*THREE_COPIES, PER_SLOT).bound_ms
     assert check(*THREE_COPIES, to_record(result)).ok
+
+
+@pytest.mark.parametrize("end", [Proof.cancel, Proof.close])
+def test_a_solve_that_is_ended_while_its_second_race_begins_ends_that_race_too(
+    folded_always, monkeypatch, end
+):
+    second = Mock(running=True, trace=[])
+
+    def begin_while_another_thread_ends_it(proof: Proof) -> Portfolio:
+        assert proof.running
+        end(proof)  # of the races it knows the first one only
+        return second
+
+    monkeypatch.setattr(Proof, "_whole_race", begin_while_another_thread_ends_it)
+    proof = prove(*THREE_COPIES, PER_SLOT)
+    proof.race.close()
+    proof.poll()
+    assert proof.race is second
+    assert second.close.called
 
 
 @pytest.mark.parametrize("circuits", ["continuous", "per-slot"])

@@ -10,6 +10,7 @@ from numba.core import event
 
 from tests.conftest import long_after, some, suite_instance
 from tests.past import load_past
+from tests.topox_core.schedule.fake_solvers import READY, SLEEP, saying
 from tests.topox_core.small_graphs import (
     cluster,
     compute,
@@ -24,6 +25,8 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import Lowering
+from topox_core.schedule.engines import solver_process
+from topox_core.schedule.engines.waiting_workers import start_worker
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import prove, solve
@@ -128,6 +131,16 @@ def test_a_solver_that_is_killed_is_reported_and_the_last_schedule_kept():
     assert result.stopped_by == "failed"
     assert "ended" in result.message
     assert check(*HARD, to_record(result)).ok
+
+
+@pytest.mark.parametrize("clock", ["continuous", "slots"])
+def test_an_engine_that_does_not_heed_its_limit_was_not_cancelled(monkeypatch, clock):
+    hangs = saying(READY, then=SLEEP)
+    monkeypatch.setattr(solver_process, "worker_of", lambda _engine: start_worker(hangs))
+    settings = Settings.of(engine="cpsat", clock=clock, threads=1, time_limit_s=1.0)
+    proof = prove(*HARD, settings)
+    assert proof.finish().stopped_by == "time_limit"
+    assert proof.result().stopped_by == "time_limit"  # and not for being closed since
 
 
 def test_a_time_limit_of_nothing_returns_the_list_schedule():

@@ -195,6 +195,62 @@ def test_the_end_of_a_session_ends_its_processes_and_keeps_complete_cells(owner,
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize("through_first", [0, 1])
+def test_of_two_runs_of_a_kind_that_begin_at_once_the_one_started_last_goes_on(
+    owner, through_first
+):
+    runs = [counting()(0), counting()(0)]
+    begins, gates = ([threading.Event(), threading.Event()] for _ in range(2))
+
+    def start(number: int) -> None:
+        def begin(_slots: int) -> FunctionRun:
+            begins[number].set()
+            gates[number].wait(60)
+            return runs[number]
+
+        owner.start(FREE, number, begin)
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in (0, 1)]
+    for thread, begun in zip(threads, begins, strict=True):
+        thread.start()
+        assert begun.wait(60)
+    for number in (through_first, 1 - through_first):
+        gates[number].set()
+        threads[number].join(60)
+    wait_until(lambda: not runs[0].running)
+    assert (owner.key(FREE), owner.run(FREE) is runs[1], runs[1].running) == (1, True, True)
+
+
+def test_a_run_that_is_ended_while_it_begins_does_not_go_on(owner):
+    run = counting()(0)
+
+    def begin(_slots: int) -> FunctionRun:
+        owner.end(FREE)
+        return run
+
+    owner.start(FREE, "a", begin)
+    wait_until(lambda: not run.running)
+    assert owner.run(FREE) is None
+
+
+def test_a_run_that_cannot_be_closed_leaves_the_others_attended(owner, slot):
+    owner.start(FREE, "a", counting())
+    run, closing = owner.run(FREE), threading.Event()
+
+    def broken() -> None:
+        closing.set()
+        raise ValueError("a defect")
+
+    run.close = broken
+    owner.end(FREE)
+    assert closing.wait(60)
+    owner.start(WORK, "b", counting(20))
+    wait_until(lambda: owner.results(WORK) == {"b": 20})
+    wait_until(lambda: is_free(slot))
+    with pytest.raises(ValueError, match="a defect"):
+        owner.ended(FREE)
+
+
 # -- proofs and races ------------------------------------------------------------------------------
 
 
