@@ -36,7 +36,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     given.add_planner(
         command,
         "auto|list|highs|cpsat|printed",
-        "auto (default) runs what there is side by side; list needs no exact solver",
+        "auto (default) runs what there is side by side; list needs no exact solver; highs proves on slots only",
     )
     add_options(
         command,

@@ -16,7 +16,7 @@ from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.story import Event, events_of, last_better, proof_of
 from topox_core.text.numbers import apart, percent, seconds
 from topox_core.text.sentences import enumeration
-from topox_core.text.status_words import RACE_STOPPED_BY
+from topox_core.text.status_words import STOPPED_BY
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
@@ -172,7 +172,7 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
     proved = runner.proved_s is not None
     at = max(runner.proved_s if runner.proved_s is not None else runner.wall_s, begin)
     colour = COLOURS[theme.name][runner.engine]
-    how = "proved" if proved else RACE_STOPPED_BY.get(runner.ended, "running")
+    how = "proved" if proved else STOPPED_BY.get(runner.ended, "running")
     return go.Scatter(
         x=[at],
         y=[runner.makespan_ms],
@@ -263,8 +263,7 @@ def race_table(runners: Sequence[Contestant]) -> dict[str, list[object]]:
         "proof after (s)": [None if r.proved_s is None else round(r.proved_s, 3) for r in runners],
         "proved by": [r.proved_by for r in runners],
         "ended by": [
-            "proof" if r.proved_s is not None else RACE_STOPPED_BY.get(r.ended, r.ended)
-            for r in runners
+            "proof" if r.proved_s is not None else STOPPED_BY.get(r.ended, r.ended) for r in runners
         ],
     }
     return (

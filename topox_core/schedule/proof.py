@@ -23,7 +23,7 @@ from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint
 from topox_core.schedule.root_phase import RootPhase, root_phase
-from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
+from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
@@ -338,7 +338,7 @@ class Proof:
                 self._stopped_by_on_time(stopped_by),
                 tuple(self.trace),
                 self.elapsed_s,
-                race.message if self._exact is None else self._exact.message,
+                self._message_on_time,
             )
         else:
             result = to_result(
@@ -352,6 +352,21 @@ class Proof:
                 race.message,
             )
         return result if self.beside is None else self.beside(result)
+
+    @property
+    def _message_on_time(self) -> str:
+        """What a user must know besides; that an engine asked for by name proves nothing where it plans on slots."""
+        if self._exact is not None:
+            return self._exact.message
+        engine, problem = self.prepared.settings.engine, self.prepared.reduction.problem
+        if engine == "auto" or self._closed or not self.race.process_ids:
+            return self.race.message
+        slot_ms = problem.ms(problem.ticks_per_slot)
+        words = (
+            f"{self.race.message} {ENGINES[engine].name} planned on slots of {slot_ms:g} ms; "
+            "its plans are carried out without them, where its bounds do not hold."
+        )
+        return words.lstrip()
 
     def _stopped_by_on_time(self, on_slots: StoppedBy) -> StoppedBy:
         """Return why the search on continuous time ended, short of a proof; a proof on slots is none there."""

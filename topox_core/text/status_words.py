@@ -8,13 +8,11 @@ STOPPED_BY = {
     "time_limit": "time limit",
     "gap": "gap reached",
     "cancelled": "cancelled",
-    "heuristic": "list schedule",
+    "heuristic": "end of its search",
     "failed": "solver failed",
 }
-# A race of engines, in which the list schedule is one of them.
-RACE_STOPPED_BY = {**STOPPED_BY, "heuristic": "all rules tried"}
 # A round of jobs.
-ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you", "heuristic": "end of its search"}
+ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you"}
 # A search for a parallelisation strategy, under the number of strategies tried.
 STRATEGY_STOPPED_BY = {
     "budget": "as many as allowed",
@@ -28,6 +26,6 @@ ENDED = {
     "time_limit": "stopped by the time limit",
     "gap": "stopped at the gap asked for",
     "cancelled": "cancelled",
-    "heuristic": "no exact engine ran",
+    "heuristic": "ended without a proof",
     "failed": "the solver failed",
 }

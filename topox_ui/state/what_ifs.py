@@ -287,7 +287,7 @@ def engine_choice() -> None:
         ENGINE_WORDS,
         value=settings.engine,
         help="The list scheduler answers every slider; this engine proves. auto: CP-SAT and the local search side by "
-        "side, HiGHS with them from the third core on. The printed MIP is for small graphs.",
+        "side, HiGHS with them from the third core on. HiGHS alone proves on slots only. The printed MIP is for small graphs.",
     )
     slide(
         "Time limit",

@@ -12,6 +12,7 @@ from tests.conftest import long_after, some, suite_instance
 from tests.past import load_past
 from tests.topox_core.schedule.fake_solvers import READY, SLEEP, saying
 from tests.topox_core.small_graphs import (
+    GBIT_MS,
     cluster,
     compute,
     graph,
@@ -24,6 +25,7 @@ from topox_core.compiled import working_s
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.engines import solver_process
 from topox_core.schedule.engines.waiting_workers import start_worker
@@ -141,6 +143,23 @@ def test_an_engine_that_does_not_heed_its_limit_was_not_cancelled(monkeypatch, c
     proof = prove(*HARD, settings)
     assert proof.finish().stopped_by == "time_limit"
     assert proof.result().stopped_by == "time_limit"  # and not for being closed since
+
+
+def test_highs_on_continuous_time_says_that_it_planned_on_slots_and_proves_nothing() -> None:
+    """Of three transfers two at a time, 4 ms each; 1.5 ms on a device; 2 ms each: 13.5 ms, or 14 on slots."""
+    reduced = Task("a", "all_reduce", (), members=(0, 1, 3), size_bytes=3 * GBIT_MS)
+    gathered = Task("b", "all_gather", ("f",), members=(0, 2, 3), size_bytes=3 * GBIT_MS)
+    g = graph(reduced, compute("f", 3, 1.5, "a"), gathered)
+    c = cluster(4, ports_per_server=2, ports_per_switch=2)
+    result = solve(g, c, Settings.of(engine="highs"))
+    assert (result.makespan_ms, result.stopped_by) == (13.5, "heuristic")
+    assert result.bound_ms < 13.5
+    assert result.message == (
+        "HiGHS planned on slots of 1 ms; its plans are carried out without them, where its bounds do not hold."
+    )
+    for proves in ({"engine": "cpsat"}, {"engine": "highs", "clock": "slots"}):
+        result = solve(g, c, Settings.of(**proves))
+        assert (result.status, result.message) == ("optimal", "")
 
 
 def test_a_time_limit_of_nothing_returns_the_list_schedule():
