@@ -97,7 +97,7 @@ def _note_run(run: FabricRun) -> None:
 
 def _record(run: FabricRun) -> dict[str, Any]:
     """Return what a script needs of a run."""
-    from topox_core.fabrics.compare import gap
+    from topox_core.schedule.result import gap
 
     record: dict[str, Any] = {
         **record_of(run, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),

@@ -219,11 +219,6 @@ def same_time(one_ms: float, other_ms: float) -> bool:
     return abs(one_ms - other_ms) <= EQUAL * min(one_ms, other_ms)
 
 
-def gap(iteration_ms: float, bound_ms: float) -> float:
-    """Return the distance between an iteration and its bound, as a share of the iteration."""
-    return max(0.0, (iteration_ms - bound_ms) / iteration_ms) if iteration_ms > 0 else 0.0
-
-
 def fastest(runs: Mapping[str, FabricRun]) -> tuple[str, ...]:
     """Return the names of the fastest run and of those called equal to it, from the simplest controller on."""
     if not runs:

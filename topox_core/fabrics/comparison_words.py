@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, fastest, gap, same_time, undecided
+from topox_core.fabrics.compare import EQUAL, fastest, same_time, undecided
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING, RING_KINDS
+from topox_core.schedule.result import gap
 from topox_core.text.numbers import percent, time
 from topox_core.text.sentences import enumeration
 

@@ -12,7 +12,7 @@ from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
 from topox_core.figures.template import axis, frame, margins
-from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.result import Result, TracePoint, gap
 from topox_core.schedule.story import Event, events_of, last_better, proof_of
 from topox_core.text.numbers import apart, percent, seconds
 from topox_core.text.sentences import enumeration
@@ -255,7 +255,7 @@ def race_table(runners: Sequence[Contestant]) -> dict[str, list[object]]:
         ],
         "bound (ms)": [r.bound_ms for r in runners],
         "gap (%)": [
-            round(100 * max(0.0, 1 - r.bound_ms / r.makespan_ms), 3) if r.makespan_ms else None
+            round(100 * gap(r.makespan_ms, r.bound_ms), 3) if r.makespan_ms else None
             for r in runners
         ],
         "best after (s)": [None if r.best_s is None else round(r.best_s, 3) for r in runners],

@@ -21,7 +21,7 @@ from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
 from topox_core.schedule.report import to_continuous_result, to_result
-from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint
+from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint, gap
 from topox_core.schedule.root_phase import RootPhase, root_phase
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
@@ -223,11 +223,10 @@ class Proof:
     def progress(self) -> RunProgress:
         """Share of the time limit that is spent, and the gap."""
         limit_s, now = self.prepared.settings.time_limit_s, self.story[-1]
-        gap = max(0.0, 1 - now.bound_ms / now.incumbent_ms) if now.incumbent_ms else 0.0
         return RunProgress(
             self.elapsed_s,
             min(1.0, self.elapsed_s / limit_s) if limit_s else 1.0,
-            words=f"gap {percent(gap)}, at most {seconds(limit_s)}",
+            words=f"gap {percent(gap(now.incumbent_ms or 0.0, now.bound_ms))}, at most {seconds(limit_s)}",
         )
 
     def poll(self) -> list[TracePoint]:

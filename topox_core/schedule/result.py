@@ -14,6 +14,12 @@ from topox_core.schedule.source import LOADS, TraceSource
 MET = 1e-9  # of the makespan: a bound so close to it is met
 
 
+def gap(makespan_ms: float, bound_ms: float) -> float:
+    """Return the distance between a makespan and its bound as a share of the makespan: 0 where the bound is met."""
+    met = makespan_ms <= bound_ms * (1 + MET)
+    return 0.0 if met else (makespan_ms - bound_ms) / makespan_ms
+
+
 @dataclass(frozen=True)
 class TracePoint:
     """Incumbent and bound at a time of the solve, in ms: ``source`` moved one of them, ``bound_source`` the bound last."""
@@ -180,8 +186,4 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Relative distance between makespan and bound; None without a schedule."""
-        if self.makespan_ms is None:
-            return None
-        if self.makespan_ms <= 0:
-            return 0.0
-        return max(0.0, (self.makespan_ms - self.bound_ms) / self.makespan_ms)
+        return None if self.makespan_ms is None else gap(self.makespan_ms, self.bound_ms)

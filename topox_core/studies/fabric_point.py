@@ -17,7 +17,7 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import SET_BY_SPEED, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
-from topox_core.fabrics.compare import gap, run_freely
+from topox_core.fabrics.compare import run_freely
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.sweep import with_degree
@@ -29,6 +29,7 @@ from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.open_choices import lowering_and_free
+from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.studies.keys import SEED, Value

@@ -8,12 +8,13 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics import comparison_words
-from topox_core.fabrics.compare import fastest, gap
+from topox_core.fabrics.compare import fastest
 from topox_core.fabrics.comparison_words import YARDSTICK, sentence, time_rows
 from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
+from topox_core.schedule.result import gap
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import enumeration

@@ -29,6 +29,7 @@ from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.engines import solver_process
 from topox_core.schedule.engines.waiting_workers import start_worker
+from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import prove, solve
@@ -159,7 +160,12 @@ def test_highs_on_continuous_time_says_that_it_planned_on_slots_and_proves_nothi
     )
     for proves in ({"engine": "cpsat"}, {"engine": "highs", "clock": "slots"}):
         result = solve(g, c, Settings.of(**proves))
-        assert (result.status, result.message) == ("optimal", "")
+        assert (result.status, result.gap, result.message) == ("optimal", 0.0, "")
+
+
+def test_a_bound_that_is_met_but_for_the_last_digits_leaves_no_gap() -> None:
+    assert [gap(10.0, bound) for bound in (10.0, 10.0 * (1 - 1e-13), 9.0, 0.0)] == [0, 0, 0.1, 1]
+    assert gap(0.0, 0.0) == 0
 
 
 def test_a_time_limit_of_nothing_returns_the_list_schedule():
