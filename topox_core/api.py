@@ -186,7 +186,7 @@ def schedule_iteration(
     Returns
     -------
     Result
-        ``makespan_ms`` and ``bound_ms`` (of the rounded model), ``gap`` (0 to 1), ``status``,
+        ``makespan_ms`` and ``bound_ms`` (of unrounded times, but on slots), ``gap`` (0 to 1), ``status``,
         ``stopped_by`` and the ``execution``: start and end of every task, every circuit.
 
     Raises

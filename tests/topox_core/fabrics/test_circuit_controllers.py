@@ -94,6 +94,14 @@ BY_HAND = {  # what runs, on what; when a task starts, or the iteration ends
         cluster(4, ports_per_switch=1),
         {"end": 4},
     ),
+    "of the places on a switch that are free by then the one left last is taken": (
+        (
+            *(transfer("long", 0, 1, 5), transfer("short", 2, 3, 1)),  # two places, left at 5 and 1
+            *(transfer("then", 0, 4, 2), transfer("soon", 2, 5, 2)),  # the one left at 1 is kept
+        ),
+        cluster(6, ports_per_switch=2),
+        {"then": 5, "soon": 1},
+    ),
     "a busy port pays for all its set-ups but the first": (
         FAN,
         cluster(5, reconfiguration_ms=10),
