@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.root_bounds import PROPAGATION_BY, narrow_windows, raise_bounds
+from topox_core.schedule.bounds.root_bounds import (
+    PROPAGATION_BY,
+    narrow_windows,
+    raise_bounds,
+    step_of,
+)
 from topox_core.schedule.bounds.windows import Windows, coarsened, windows
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
@@ -114,7 +119,9 @@ def _sub_solve(limits: Limits) -> SubSolve:
     def solve(
         problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
     ) -> Int | Undecided:
-        model = StepModel(problem, given, horizon, horizon)
+        # One makespan only, the last by the horizon that can occur: nothing is to be minimised.
+        last = horizon - step_of(problem, given) + 1
+        model = StepModel(problem, given, last, horizon)
         if model.empty:
             return "none"
         if int(model.width.sum()) > WHOLE_COLUMNS:
