@@ -109,9 +109,8 @@ def _told(
     figure = hand_gantt(plan.graph, plan.cluster, plan.starts_ms, asking.theme, until_ms, bound_ms)
     end = f"{plan.makespan_ms:g}"
     note = asking.say("plan.note", end=end)
-    alt = asking.say(
-        "plan.alt", tasks=len(plan.graph.tasks), end=end, bars=_words(asking, bars, lanes)
-    )
+    alt = asking.say("plan.alt", tasks=len(plan.graph.tasks), end=end)
+    alt = f"{alt} {_words(asking, bars, lanes)}."
     if bound_ms is not None:
         note = asking.say("plan.bound", end=end, bound=f"{bound_ms:g}")
         alt = f"{alt} {asking.say('plan.bound_alt', bound=f'{bound_ms:g}')}"
@@ -143,7 +142,7 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
         for row in task_rows(execution, path)
     )
     end = f"{execution.makespan_ms:g}"
-    alt = asking.say("plan.alt", tasks=len(rows), end=end, bars="")
+    alt = asking.say("plan.alt", tasks=len(rows), end=end)
     title, note = asking.say("plans.planned"), asking.say("plan.note", end=end)
     if last + 1 < lanes.servers:
         note = asking.say("plan.part", end=end, drawn=last + 1, servers=lanes.servers)

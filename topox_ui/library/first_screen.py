@@ -49,7 +49,7 @@ def _one(now: Listed) -> str:
                 measure, "the network costs"
             )
             return f"{name}: {what} <b>{measure_words(measure, value)}</b>."
-    return f"{name}: {escape(record.message or record.status)}."
+    return f"{name}: {escape((record.message or record.status).rstrip('.'))}."
 
 
 def nothing_yet() -> None:

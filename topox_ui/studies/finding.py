@@ -25,7 +25,7 @@ def finding(result: StudyResult) -> str:
         return f"<b>{plural(len(result.rows), 'point')}</b> to compute: none is there yet."
     if result.failed == result.done:
         message = next(row.message for row in result.rows if row.failed)
-        return f"None of {plural(result.done, 'point')} can be computed: {escape(message)}."
+        return f"None of {plural(result.done, 'point')} can be computed: {escape(message.rstrip('.'))}."
     begin = "" if result.complete else "So far "
     words = _wins(result) or _best(result)
     worth = _worth(result)

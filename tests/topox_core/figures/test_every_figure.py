@@ -675,6 +675,7 @@ def test_every_picture_of_a_lab_is_small_and_has_words_and_a_table_of_what_it_dr
     for asking, picture in pictures:
         assert len(picture.figure.to_json()) < MOST_BYTES
         assert picture.title and picture.alt.endswith(".")
+        assert not re.search(r"[.:;,] ?\.", picture.alt), picture.alt
         assert not re.search(r"[{}@]", picture.title + picture.note + picture.alt)
         found = np.array([*drawn(picture.figure)])
         as_drawn = DRAWN_AS.get(picture.id, lambda number, _: number)
