@@ -475,11 +475,13 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
         yield f"{does_not} against {_named(never, 'or')}, at any delay ({known})."
     if beaten:
         yield f"Circuits that stay fixed already beat {_named(beaten)}."
-    excluded = [one for one in pays if one.cannot_pay_from_ms is not None]
+    excluded: dict[str, list[Bracket]] = {}
+    for one in pays:
+        if one.cannot_pay_from_ms is not None:
+            excluded.setdefault(delay_in_sentence(one.cannot_pay_from_ms), []).append(one)
     if excluded:
-        from_ms = " / ".join(delay_in_sentence(one.cannot_pay_from_ms or 0.0) for one in excluded)
-        whom = "" if len(excluded) == len(brackets) else f" against {_named(excluded)}"
-        yield f"From {from_ms} on no plan can pay{whom} (proved); between, none was found."
+        ends = (f"from {start} on against {_named(them)}" for start, them in excluded.items())
+        yield f"No plan can pay (proved) {', '.join(ends)}; between, none was found."
 
 
 def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:

@@ -106,6 +106,16 @@ def test_the_sentence_says_of_every_rival_what_its_bracket_says(pays, cannot):
         )
 
 
+def test_from_which_delay_on_no_plan_can_pay_is_said_with_the_rivals_that_share_it() -> None:
+    ends = {"fixed": 8.0, "fat_tree_same_cost": 30.0, "fat_tree_full": 8.0}
+    brackets = tuple(Bracket(name, 10.0, "", 2.0, ms) for name, ms in ends.items())
+    said = Verdict("list", brackets).sentence.replace("\u00a0", " ").split(". ")[1]
+    assert said == (
+        "No plan can pay (proved) from 8 ms on against the best fixed circuits found and a full fat-tree, "
+        "from 30 ms on against a fat-tree of the same cost; between, none was found."
+    )
+
+
 @pytest.mark.long
 def test_who_loses_to_circuits_that_stay_fixed_is_said_to_whatever_the_delay():
     """Sharded weights need no change on two ports: rings that stay beat a fat-tree of the same cost."""
