@@ -194,9 +194,15 @@ def _ready(
                     f"is of version {version} and cannot be brought to {known}: {reason}",
                     file=str(path),
                 )
-            if version:
-                connection.execute("VACUUM INTO ?", (str(_free(path, f"version-{version}")),))
-            migrate(connection, migrations)
+            copy = _free(path, f"version-{version}")
+            try:
+                if version:
+                    connection.execute("VACUUM INTO ?", (str(copy),))
+                migrate(connection, migrations)
+            except BaseException:
+                if user_version(connection) == version:  # as the copy, which is of no use then
+                    copy.unlink(missing_ok=True)
+                raise
         wal = True if reason else _choose_log(connection, path)
     return OpenedFile(path, reason, immutable, wal, notices)
 

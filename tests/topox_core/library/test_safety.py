@@ -225,8 +225,15 @@ def test_an_older_library_gets_the_tables_of_today_and_a_copy_is_kept(tmp_path: 
         open_file(
             path, migrations=(*MIGRATIONS, partial(add_a_column, then="SELECT * FROM nowhere"))
         )
-    with RunLibrary.open(path) as library:  # a step that fails changes nothing
+    with RunLibrary.open(path) as library:  # a step that fails changes nothing and leaves no copy
         assert library.count() == 10
+    assert not list(tmp_path.glob("*.version-*"))
+    path = filled(tmp_path / "half.sqlite", 10)
+    with pytest.raises(InputError):  # the first of two steps has changed the file
+        open_file(
+            path, migrations=(*MIGRATIONS, add_a_column, partial(add_a_column, then="nonsense"))
+        )
+    assert (tmp_path / "half.sqlite.version-1").exists()
     path = filled(tmp_path / "older.sqlite", 10)
     with Connections(
         open_file(path, migrations=(*MIGRATIONS, add_a_column))
