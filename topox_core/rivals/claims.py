@@ -224,7 +224,7 @@ def _hidden(cells: Sequence[Cell]) -> Iterable[Trial]:
 
 
 def _a_dollar(port_gbps: float, least: float) -> Callable[[Sequence[Cell]], Iterable[Trial]]:
-    """Return trials on the mixture of experts: iterations a dollar over the fat-tree's, in the printed range or above."""
+    """Return trials on the mixture of experts: iterations per dollar over the fat-tree's, in the printed range or above."""
 
     def trials(cells: Sequence[Cell]) -> Iterable[Trial]:
         for one in cells:
@@ -337,10 +337,10 @@ CLAIMS: tuple[Claim, ...] = (
         Claim(
             f"regional-{gbps:g}",
             MIXNET,
-            f"Regional circuits for experts do more a dollar than packet networks at {gbps:g} Gbit/s.",
-            f"mixture of experts at {gbps:g} Gbit/s and delays up to 25 ms: cells with at least {low:g} times the iterations a "
-            "dollar of the fat-tree of the same cost (less 10 %)",
-            "iterations a dollar over the fat-tree's",
+            f"Regional circuits for experts do more per dollar than packet networks at {gbps:g} Gbit/s.",
+            f"mixture of experts at {gbps:g} Gbit/s and delays up to 25 ms: cells with at least {low:g} times the iterations "
+            "per dollar of the fat-tree of the same cost (less 10 %)",
+            "iterations per dollar over the fat-tree's",
             _a_dollar(gbps, low),
             ("regional", "fat_tree"),
             published=f"{low:g} to {high:g} times",
