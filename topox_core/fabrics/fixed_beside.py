@@ -144,6 +144,7 @@ def with_fixed(order: FabricRequest, result: Result, fixed: FixedBeside | None) 
         classes=(beside,) if alone else (*result.classes, beside),
         alternative=result if keeps_fixed else None,
         trace=standing.beside(result.trace),
+        wall_s=standing.wall_s + result.wall_s,  # on the clock of the trace
     )
 
 

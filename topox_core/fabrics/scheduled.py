@@ -176,12 +176,13 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
 
     def beside(result: Result) -> Result:
+        spent_s = result.wall_s
         result = with_fixed(order, result, fixed)
         return replace(
             result,
             settings=replace(result.settings, time_limit_s=asked_s),
-            wall_s=waited_s + result.wall_s,
-            working_s=worked_s + result.wall_s,
+            wall_s=waited_s + spent_s,
+            working_s=worked_s + spent_s,
         )
 
     proof.beside = beside

@@ -196,7 +196,12 @@ class Proof:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the start, standing still once the solve has ended."""
+        """Seconds since the start, on the clock of the story, standing still once the solve has ended."""
+        return self._solving_s + (0.0 if self.standing is None else self.standing.wall_s)
+
+    @property
+    def _solving_s(self) -> float:
+        """The same without what fixed circuits took before, on the clock of the trace."""
         exact_s = 0.0 if self._exact is None else self._exact.elapsed_s
         return max(self.race.elapsed_s, exact_s) + self.spent_before_s
 
@@ -267,7 +272,7 @@ class Proof:
 
     def _point(self, source: TraceSource, bound_source: TraceSource) -> TracePoint:
         """Add a point to the trace as things stand on continuous time, and return it."""
-        point = TracePoint(self.elapsed_s, self.incumbent_ms, self.bound_ms, source, bound_source)
+        point = TracePoint(self._solving_s, self.incumbent_ms, self.bound_ms, source, bound_source)
         self.trace.append(point)
         return point
 
@@ -278,7 +283,7 @@ class Proof:
         better = exact.poll()
         plans.take_replay(exact.best)
         plans.raise_bound(exact.bound)
-        late = self.elapsed_s - self.prepared.settings.time_limit_s
+        late = self._solving_s - self.prepared.settings.time_limit_s
         if self._closed or late > OVERTIME_S:
             self._end_all()
         elif not exact.running and self.prepared.settings.engine == "cpsat":
@@ -336,7 +341,7 @@ class Proof:
                 self.on_time,
                 self._stopped_by_on_time(stopped_by),
                 tuple(self.trace),
-                self.elapsed_s,
+                self._solving_s,
                 self._message_on_time,
             )
         else:
@@ -347,7 +352,7 @@ class Proof:
                 bound_by,
                 stopped_by,
                 tuple(self.trace),
-                self.elapsed_s,
+                self._solving_s,
                 race.message,
             )
         return result if self.beside is None else self.beside(result)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.source import Family, TraceSource
-from topox_core.text.numbers import apart, percent, seconds, time
+from topox_core.text.numbers import about_seconds, apart, percent, time
 from topox_core.text.sentences import enumeration
 
 FAMILY_WORDS: dict[Family, str] = {
@@ -94,8 +94,8 @@ def found_by(result: Result) -> str:
     if step.family == "fixed" and result.switching != "fixed":  # as long, and there before
         for point in result.trace:
             if point.source.family != "fixed" and (point.incumbent_ms or math.inf) <= least_ms:
-                return f"{_words(point.source)}, {_after(point.elapsed_s)}"
-    return f"{step.words}, {_after(step.elapsed_s)}"
+                return f"{_words(point.source)}, {about_seconds(point.elapsed_s)}"
+    return f"{step.words}, {about_seconds(step.elapsed_s)}"
 
 
 @dataclass(frozen=True)
@@ -175,19 +175,21 @@ def summary_sentence(events: Sequence[Event]) -> str:
     proof = proof_of(events)
     if proof is not None and len(ways) == 1 and not rises:
         return (
-            f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {_after(proof.elapsed_s)}: "
+            f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {about_seconds(proof.elapsed_s)}: "
             "nothing shorter exists."
         )
-    first = f"{_capital(ways[0].words)} came to {number[ways[0].value_ms]} in {_after(ways[0].elapsed_s)}"
+    first = f"{_capital(ways[0].words)} came to {number[ways[0].value_ms]} in {about_seconds(ways[0].elapsed_s)}"
     rest = [f"{e.words} to {number[e.value_ms]}" for e in ways[1:]]
-    schedules = ", ".join([first, *rest]) + (f" after {_after(ways[-1].elapsed_s)}" if rest else "")
+    schedules = ", ".join([first, *rest]) + (
+        f" after {about_seconds(ways[-1].elapsed_s)}" if rest else ""
+    )
     if rises:
         raised = [
             f"{rises[0].words} lifted the bound from {number[bounds[0].value_ms]} to {number[rises[0].value_ms]}",
             *(f"{e.words} to {number[e.value_ms]}" for e in rises[1:]),
         ]
         bounded = ", ".join(raised) + (
-            f" after {_after(rises[-1].elapsed_s)}"
+            f" after {about_seconds(rises[-1].elapsed_s)}"
             if rises[-1].elapsed_s > ways[0].elapsed_s
             else ""
         )
@@ -210,10 +212,6 @@ def _words(source: TraceSource) -> str:
     if source.family in ("rules", "search", "neighbourhoods"):
         return FAMILY_WORDS[source.family]
     return CONTROLLER_WORDS.get(source.name, source.name)
-
-
-def _after(elapsed_s: float) -> str:
-    return seconds(float(f"{elapsed_s:.2g}"))
 
 
 def _capital(words: str) -> str:

@@ -57,6 +57,11 @@ def seconds(value_s: float) -> str:
     return f"{short(value_s)}{NBSP}s" if value_s >= 0.001 else f"<{NBSP}0.001{NBSP}s"
 
 
+def about_seconds(value_s: float) -> str:
+    """Return a wall time to two digits below 100 s: what a solve took is no sharper."""
+    return seconds(float(f"{value_s:.2g}") if value_s < 100 else value_s)
+
+
 def percent(share: float) -> str:
     """Return a share (0 to 1) as a percentage: 0 %, 1.01 %, 43.0 %, 100 %."""
     return f"{short(100 * share)}{NBSP}%"

@@ -10,7 +10,7 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.story import class_words, found_by, limits
 from topox_core.text.choices import chosen_words
 from topox_core.text.foreign import as_text
-from topox_core.text.numbers import percent, plural, seconds, short, time
+from topox_core.text.numbers import about_seconds, percent, plural, short, time
 from topox_core.text.status_words import STOPPED_BY
 from topox_ui.answers.case import Case
 from topox_ui.answers.solving import verdict
@@ -80,7 +80,7 @@ def _card(result: Result, path: CriticalPath | None) -> str:
         ("Iteration time", f"<b>{makespan}</b>"),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
         ("Found by", escape(found_by(result))),
-        ("Ended by", f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}"),
+        ("Ended by", f"{STOPPED_BY[result.stopped_by]}, {about_seconds(result.wall_s)}"),
     ]
     binds = escape(result.bound_by)
     chosen = escape(chosen_words(result.settings.lowering, result.settings.free))

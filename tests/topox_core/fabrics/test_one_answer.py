@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import time as clock
+from dataclasses import replace
 
 import pytest
 
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core.fabrics import scheduled
 from topox_core.fabrics.compare import EQUAL, compare, run_freely
 from topox_core.fabrics.comparison_words import FULL, YARDSTICK, headline
+from topox_core.fabrics.fixed_beside import FixedBeside
 from topox_core.fabrics.passed_plans import with_passed_plans
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
-from topox_core.fabrics.run import JobRequest
+from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.fabrics.verdict import verdict
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.story import class_words, events_of, finding, found_by, summary_sentence
 from topox_core.text.numbers import time
@@ -118,3 +123,29 @@ def test_a_rule_may_take_longer_with_a_shorter_delay():
     for name in ("reactive", "provisioned"):
         at_once, later = (run_freely(name, job).iteration_ms for job in jobs)
         assert at_once == pytest.approx(124.6, abs=0.1) and later == pytest.approx(119.1, abs=0.1)
+
+
+@pytest.mark.parametrize("how", ["list, free", "list", "auto", "proof"])
+def test_what_found_a_schedule_did_so_before_the_solve_ended_by_one_clock(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    find = scheduled.fixed_beside
+
+    def slowly(order: FabricRequest, stop: Stop) -> FixedBeside | None:
+        clock.sleep(0.5)
+        found = find(order, stop)
+        assert found is not None
+        longer_s = found.standing.wall_s + 0.5
+        return replace(found, standing=replace(found.standing, wall_s=longer_s))
+
+    monkeypatch.setattr(scheduled, "fixed_beside", slowly)
+    job, engine = load_sample("race"), "list" if how.startswith("list") else "auto"
+    free = FREE if how == "list, free" else ()
+    settings, began = Settings.of(engine=engine, free=free, time_limit_s=0.0), clock.monotonic()
+    if how == "proof":
+        proof = scheduled.prove(*job, settings)
+        assert proof.story[-1].elapsed_s <= proof.elapsed_s
+        result = proof.finish()
+    else:
+        result = scheduled.schedule(*job, settings)
+    assert 0.5 <= result.trace[-1].elapsed_s <= result.wall_s <= clock.monotonic() - began

@@ -2,7 +2,7 @@
 
 import pytest
 
-from topox_core.text.numbers import count, percent, seconds, short, size, time
+from topox_core.text.numbers import about_seconds, count, percent, seconds, short, size, time
 
 THIN = "\u00a0"
 
@@ -26,6 +26,11 @@ THIN = "\u00a0"
 )
 def test_three_significant_digits_and_exact_values_bare(value, text):
     assert short(value) == text
+
+
+def test_what_a_solve_took_has_two_digits_and_keeps_its_order():
+    said = [about_seconds(one).replace(THIN, " ") for one in (0.0975, 0.0991, 61.4, 125.6)]
+    assert said == ["0.098 s", "0.099 s", "61 s", "2 min 5 s"]
 
 
 def test_units_are_always_there_and_times_change_theirs_at_a_second():
