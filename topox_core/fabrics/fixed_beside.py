@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run
+from topox_core.fabrics.in_turn import in_turn
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static import run_static, run_static_graph, with_rates
@@ -59,6 +60,10 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     run = _kept.get(key) if options.layout is None else None
     if run is None:
         run = fastest_run(case, lambda order: run_lowered(order, stop))
+        if name == "static_graph":
+            for other in in_turn(job, stop):
+                if other.iteration_ms < run.iteration_ms * (1 - 1e-9):
+                    run = other
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
         if options.layout is None:  # arrays, which a key would not tell apart

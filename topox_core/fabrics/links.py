@@ -74,6 +74,14 @@ def run_on_links(
     graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
     start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
     execution = Execution(graph, cluster, start, end, Circuits.none(), layout)
+    return measured_on_links(fabric, order, wiring, execution, message)
+
+
+def measured_on_links(
+    fabric: str, order: FabricRequest, wiring: LinkRoutes, execution: Execution, message: str
+) -> FabricRun:
+    """Return an iteration on a wiring with its bound and its measures, however its bytes shared the links."""
+    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     bound = bound_on_links(graph, cluster, wiring, plan, exclusive)
     makespan = execution.makespan_ms

@@ -123,7 +123,7 @@ def _run(fabric: str, order: FabricRequest, layout: Layout, message: str, stop: 
 
 
 def with_rates(execution: Execution, exclusive_devices: bool) -> Execution:
-    """Return a run on a static layout with the rate of every path from event to event, run once more for it.
+    """Return a run on a static layout with the rate of every path from event to event, run once more where it has none.
 
     Raises
     ------
@@ -131,6 +131,8 @@ def with_rates(execution: Execution, exclusive_devices: bool) -> Execution:
         If the execution has no layout.
     """
     graph, cluster, layout = execution.graph, execution.cluster, execution.layout
+    if execution.rates is not None:
+        return execution
     if layout is None:
         raise ValueError("only circuits that stay fixed have paths")
     pairs = Pairs.of(graph, cluster)

@@ -63,7 +63,8 @@ def chordal_rings(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
         return circuits
     place = np.arange(m)
     apart = (place[None, :] - place[:, None]) % m
-    wanted = np.bincount(apart.ravel(), bytes_between[np.ix_(talking, talking)].ravel(), m)
+    wanted: NDArray[np.float64] = np.zeros(m)
+    np.add.at(wanted, apart, bytes_between[np.ix_(talking, talking)])
     strides = [1]
     while len(strides) < ports:
         more = range(1, m, 1 + m // MOST_STRIDES)

@@ -67,7 +67,7 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
     ports = best.layout.servers * degree_of(case)
     tried = "all there are" if answer.every else "from the best known on"
     kpis(
-        ("Iteration time", time(best.time_ms), "fixed circuits, as on Compare"),
+        ("Iteration time", time(best.time_ms), "links shared fairly"),
         (
             "TopoOpt",
             "–" if found.topoopt_ms is None else time(found.topoopt_ms),

@@ -15,6 +15,7 @@ from tests.conftest import examples, long_after, suite_instance
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.api import load_cluster, load_graph
+from topox_core.check.checker import check
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.exact_layout import exact_direct_layout
@@ -23,12 +24,15 @@ from topox_core.fabrics.layout_effort import Effort
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.layout_starts import matrix_starts
 from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.scheduled import schedule
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
+from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.greedy import chordal_rings, greedy_circuits, minimax_circuits
 from topox_core.topology.routing import RoutedNetwork
@@ -127,6 +131,45 @@ def test_fixed_circuits_of_one_collective_are_the_best_that_are_known(
     runs = compare(job, of, settings, ("static", "static_graph"))
     found = [run.iteration_ms for run in runs.values()]
     assert found == pytest.approx([topoopt_ms, by_graph_ms])
+
+
+def test_on_fixed_circuits_transfers_may_take_turns() -> None:
+    """Two transfers of 2 ms from 0 to 1, and 2 ms of computing after the first.
+
+    Shared fairly, both are there at 4 ms, and computing ends at 6. In turn, the second crosses while
+    the first is computed with: 4 ms, which on demand takes too, without a change.
+    """
+    job = graph(transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 2.0), compute("c", 1, 2.0, "a"))
+    of = cluster(2, reconfiguration_ms=50.0)
+    runs = compare(job, of, SETTINGS, ("static", "static_graph", "reactive"))
+    found = {name: run.iteration_ms for name, run in runs.items()}
+    assert found == pytest.approx({"static": 6, "static_graph": 4, "reactive": 4})
+    assert runs["static_graph"].execution.layout.circuits.tolist() == [[0, 1], [0, 0]]
+    kept = schedule(job, of, replace(SETTINGS, switching="fixed"))
+    assert (kept.makespan_ms, kept.switching) == (pytest.approx(4), "fixed")
+    report = check(job, of, to_record(kept))
+    assert report.ok, report.lines()
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("seed", long_after(4, [*range(40)]))
+def test_circuits_that_a_controller_never_changes_are_no_faster_than_fixed_ones(
+    seed: int, duplex: str
+) -> None:
+    of = cluster(4, ports_per_server=3, switches=3, duplex=duplex, latency_us=20.0 * (seed % 2))
+    of = of.changed(reconfiguration_ms=(0.1, 5.0)[seed // 2 % 2], port_gbps=(100.0, 30.0)[seed % 2])
+    job = random_graph(seed, tasks=12)
+    settings = Settings.of(engine="list", free=FREE)
+    runs = compare(job, of, settings, ("static", "static_graph", *BY_RULE))
+    fixed = runs["static_graph"]
+    both_ways = duplex == "half"  # a fixed circuit and its way back are one port there
+    for name in BY_RULE:
+        if not runs[name].circuits_changed and not both_ways:
+            assert fixed.iteration_ms <= runs[name].iteration_ms * SLACK, name
+    kept = schedule(job, of, replace(settings, switching="fixed"))
+    assert kept.makespan_ms <= fixed.iteration_ms * SLACK
+    report = check(job, of, to_record(kept))
+    assert report.ok, report.lines()
 
 
 def test_rings_of_several_strides_take_bytes_over_few_circuits() -> None:
