@@ -480,8 +480,8 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
         if one.cannot_pay_from_ms is not None:
             excluded.setdefault(delay_in_sentence(one.cannot_pay_from_ms), []).append(one)
     if excluded:
-        ends = (f"from {start} on against {_named(them)}" for start, them in excluded.items())
-        yield f"No plan can pay (proved) {', '.join(ends)}; between, none was found."
+        said = (f"from {start} on against {_named(them)}" for start, them in excluded.items())
+        yield f"No plan can pay (proved) {', '.join(said)}; between, none was found."
 
 
 def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:
