@@ -116,6 +116,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
 
 def _print(runs: dict[str, FabricRun]) -> None:
     """Print one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
+    from topox_core.fabrics.packet import SLOWER_BY_PRICE
     from topox_core.text.choices import chosen_by_all
 
     head = "fabric iteration compute exposed dark waiting bound changes tax"
@@ -142,5 +143,5 @@ def _print(runs: dict[str, FabricRun]) -> None:
     if sentence := chosen_by_all({name: run.chosen_words for name, run in runs.items()}):
         print(sentence)
     for run in runs.values():
-        if run.fabric == "scheduled" and run.message:
-            print(run.message)
+        if run.message and (run.fabric == "scheduled" or SLOWER_BY_PRICE in run.message):
+            print(run.message if run.fabric == "scheduled" else f"{run.fabric}: {run.message}.")

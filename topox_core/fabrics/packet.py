@@ -20,9 +20,15 @@ from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import row_pointer
 from topox_core.model.durations import bytes_per_ms
-from topox_core.model.transfer_graph import IntArray
+from topox_core.model.transfer_graph import TRANSFER, IntArray
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound
+
+# Where transfers have durations: those of a port, whatever its speed.
+SLOWER_BY_PRICE = (
+    ". Transfers with a given duration move what a port moves in it: faster ports move more, and the same money "
+    "buys a smaller share of their speed in packets, so that this network becomes slower"
+)
 
 
 def ideal_bound(order: FabricRequest) -> Bound:
@@ -67,7 +73,11 @@ def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
         if rack < cluster.servers
         else ", one rack"
     )
-    return run_on_links("fat_tree", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server{above}")
+    words = f"{nic_gbps:g} Gbit/s a server{above}"
+    given = (order.graph.kind == TRANSFER) & (order.graph.duration_ms > 0)
+    if options.equivalent_gbps and nic_gbps < cluster.ports_per_server * cluster.port_gbps:
+        words += SLOWER_BY_PRICE if given.any() else ""
+    return run_on_links("fat_tree", order, wiring, stop, words)
 
 
 def run_full_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:

@@ -9,7 +9,9 @@ import pytest
 
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
+from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.packet import SLOWER_BY_PRICE
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.layout import Layout
@@ -137,6 +139,28 @@ def test_the_links_of_a_fat_tree_by_hand(
     answer = run("fat_tree", job, options)
     assert answer.iteration_ms == pytest.approx(expected_ms)
     assert answer.bound_by.startswith(bound_by)
+
+
+def test_a_fat_tree_of_the_same_cost_says_where_faster_ports_make_it_slower() -> None:
+    """10 ms of a port whatever its speed; the same money buys 9.35G beside a port of 10G, 37.5G beside one of 100G."""
+    given = graph(Task("t", "communication", source=0, destination=1, duration_ms=10.0))
+    sized = graph(transfer("t", 0, 1, 10.0))
+    times_ms = {}
+    for gbps in (10.0, 100.0):
+        of = cluster(2, port_gbps=gbps)
+        nic_gbps = same_cost_nic_gbps(of)
+        for job in (given, sized):
+            one = run(
+                "fat_tree", job, {"equivalent_gbps": nic_gbps}, ports_per_switch=2, port_gbps=gbps
+            )
+            assert (SLOWER_BY_PRICE in one.message) == (job is given)
+            times_ms[job is given, gbps] = one.iteration_ms
+            assert one.iteration_ms == pytest.approx(
+                (10.0 if job is given else 1000.0 / gbps) * gbps / nic_gbps
+            )
+    assert times_ms[True, 100.0] > 2 * times_ms[True, 10.0]
+    assert times_ms[False, 100.0] < times_ms[False, 10.0]
+    assert SLOWER_BY_PRICE not in run("fat_tree", given, {}).message
 
 
 def test_packet_nics_send_and_receive_at_once_and_half_duplex_circuits_do_not() -> None:
