@@ -362,12 +362,13 @@ class Proof:
         """What a user must know besides; that an engine asked for by name proves nothing where it plans on slots."""
         if self._exact is not None:
             return self._exact.message
-        engine, problem = self.prepared.settings.engine, self.prepared.reduction.problem
-        if engine == "auto" or self._closed or not self.race.process_ids:
+        settings, problem = self.prepared.settings, self.prepared.reduction.problem
+        named = settings.engine in ("highs", "cpsat") and settings.switching != "provisioned"
+        if not named or self._closed:
             return self.race.message
         slot_ms = problem.ms(problem.ticks_per_slot)
         words = (
-            f"{self.race.message} {ENGINES[engine].name} planned on slots of {slot_ms:g} ms; "
+            f"{self.race.message} {ENGINES[settings.engine].name} plans on slots of {slot_ms:g} ms here; "
             "its plans are carried out without them, where its bounds do not hold."
         )
         return words.lstrip()

@@ -156,7 +156,7 @@ def test_highs_on_continuous_time_says_that_it_planned_on_slots_and_proves_nothi
     assert (result.makespan_ms, result.stopped_by) == (13.5, "heuristic")
     assert result.bound_ms < 13.5
     assert result.message == (
-        "HiGHS planned on slots of 1 ms; its plans are carried out without them, where its bounds do not hold."
+        "HiGHS plans on slots of 1 ms here; its plans are carried out without them, where its bounds do not hold."
     )
     for proves in ({"engine": "cpsat"}, {"engine": "highs", "clock": "slots"}):
         result = solve(g, c, Settings.of(**proves))
