@@ -9,6 +9,7 @@ from dataclasses import replace
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES
+from topox_core.fabrics.every_lowering import run_over_every
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run
@@ -98,6 +99,10 @@ def run_freely(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:
     InputError, Stopped
         As :func:`run_one`.
     """
+    return run_over_every(name, request, _run_freely(name, request, stop))
+
+
+def _run_freely(name: str, request: JobRequest, stop: Stop) -> FabricRun:
     if name == "ideal":
         return _ideal(request, stop)
     if name in FIXED:

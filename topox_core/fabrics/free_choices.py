@@ -1,36 +1,43 @@
 """What the user leaves free is chosen, on every circuit fabric alike: number of rings, algorithms of collectives.
 
 Each choice is run and the fastest is kept, in a fixed order and within limits counted in nodes of
-the lowered graph, so that the same input gives the same answer on any machine. Plans take longer
-than anything else: beyond some hundred nodes they are made for one choice only, which a few quick
-plans select, and beyond some thousand the provisioned controller does.
+the lowered graph, so that the same input gives the same answer on any machine. A plan takes longer
+than anything else, and so more choices are looked at than planned: a few quick plans of each say
+which are, and beyond some thousand nodes the provisioned controller does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, islice, product
 
 from topox_core.errors import InputError
-from topox_core.fabrics.collective_choice import CHOOSES, with_fastest_algorithms
+from topox_core.fabrics.collective_choice import CHOOSES, collectives_of, with_fastest_algorithms
 from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
-from topox_core.model.durations import shortest_ms
-from topox_core.model.facts import longest_chain
+from topox_core.model.algorithm_choice import Choice, algorithms_that_fit, on_rings
 from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.rings import RING_KINDS, distinct_rings
-from topox_core.model.transfer_graph import Lowering
+from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.schedule.bounds.open_bound import open_bound
 from topox_core.schedule.settings import Settings
 
-# Nodes of a lowered graph: beyond the first every plan is not made, beyond the second none to
-# compare with, and beyond the last nothing is tried.
+# Nodes of a lowered graph: up to the first each choice has quick plans, up to the second those have
+# that the provisioned controller finds promising, and beyond the last nothing is tried.
 MAX_COMPARED_NODES = 600
 MAX_PLANNED_NODES = 5_000
 MAX_NODES = 60_000
-# Beyond MAX_COMPARED_NODES: a choice that the provisioned controller finds this much slower than the
-# fastest is not planned, and one whose quick plan is this little shorter does not replace the first.
+# Up to so many nodes: how many choices are looked at, how many of them have quick plans and how many
+# are planned. On 100 random graphs of some twenty nodes (benchmarks/single_choices.py) the best of all
+# plans was among the six best quick ones, on two of 330 it came after them by up to 2.1 %.
+LOOKED_AT = {200: (64, 64, 16), MAX_COMPARED_NODES: (64, 64, 6), MAX_PLANNED_NODES: (24, 5, 3)}
+# A choice that the provisioned controller finds this much slower than the fastest has no quick plans.
 SLOWER = 1.25
-CLEARLY = 0.99
+RINGS = (1, 2, 4)
+# Fabrics that look at all choices in one run, and up to how many nodes.
+SEVERAL_AT_ONCE = {"static_graph": MAX_COMPARED_NODES, "ideal": MAX_PLANNED_NODES}
 
 RunLowered = Callable[[FabricRequest], FabricRun]
 QuickMs = Callable[[FabricRequest], float]
@@ -85,7 +92,7 @@ def fastest_run(
     assert provisioned is not None
     assert quick_ms is not None
     if case.settings.engine == "list":
-        return _fastest_plan(case, run, provisioned, quick_ms)
+        return _best_plan(case, _likely(case, provisioned, quick_ms), run)
     return _run(case, planned_lowering(case, run, provisioned, quick_ms), run)
 
 
@@ -94,25 +101,6 @@ def tried(case: Case) -> Iterator[Lowering]:
     yield case.settings.lowering
     if case.free and case.nodes <= MAX_NODES:
         yield from choices(case)
-
-
-def shortest_chain(job: JobRequest) -> tuple[float, tuple[str, ...]]:
-    """Return the critical path of a job, its length in ms and its ids: no schedule is shorter.
-
-    Of all lowerings that plans and fixed circuits may choose it is the one that is least, each
-    transfer on all ports of a server.
-    """
-    lowerings = {one: None for name in ("scheduled", "static") for one in tried(Case(name, job))}
-    chains: list[tuple[float, tuple[str, ...]]] = []
-    for one in lowerings:
-        try:
-            graph = lower(job.task_graph, one)
-        except InputError:
-            if not chains:
-                raise
-            continue  # too many transfers
-        chains.append(longest_chain(graph, shortest_ms(graph, job.cluster)))
-    return min(chains)
 
 
 def planned_lowering(
@@ -124,16 +112,12 @@ def planned_lowering(
     provisioned controller choose: an engine plans what was chosen itself.
     """
     case = replace(case, job=replace(case.job, settings=as_list(case.settings)))
-    own = case.settings.lowering
-    if not case.free or case.nodes > MAX_NODES or not any(True for _ in choices(case)):
-        return own
-    if case.nodes <= MAX_COMPARED_NODES:
-        result = _fastest_plan(case, run, provisioned, quick_ms).result
-    else:
-        promising = _promising(case, provisioned, quick_ms)
-        if promising.agreed:
-            return promising.planned
-        result = _fastest_of(case, promising, run).result
+    if not case.free or case.nodes > MAX_NODES:
+        return case.settings.lowering
+    likely = _likely(case, provisioned, quick_ms)
+    if len(likely.planned) == 1:
+        return likely.planned[0]
+    result = _best_plan(case, likely, run).result
     assert result is not None
     return (result.alternative or result).settings.lowering
 
@@ -143,60 +127,59 @@ def as_list(settings: Settings) -> Settings:
     return replace(settings, engine="list", clock="slots" if settings.on_slots else settings.clock)
 
 
-def _fastest_plan(
-    case: Case, run: RunLowered, provisioned: RunLowered, quick_ms: QuickMs
-) -> FabricRun:
-    """Return the shortest plan over the choices that are planned, never behind the provisioned controller's best."""
-    if case.nodes <= MAX_COMPARED_NODES:
-        return _fastest(case, (case.settings.lowering, *choices(case)), run)
-    return _fastest_of(case, _promising(case, provisioned, quick_ms), run)
-
-
-def _fastest_of(case: Case, promising: _Promising, run: RunLowered) -> FabricRun:
-    """Return the plan for a large graph, and no slower one than the provisioned controller's choice gives."""
-    best = _run(case, promising.planned, run)
-    if best.iteration_ms > promising.at_once_ms * (1 + 1e-9) and not promising.agreed:
-        return _fastest(case, (promising.planned, promising.at_once), run)
-    return best
-
-
 @dataclass(frozen=True)
-class _Promising:
-    """What a large graph is planned for: a quick plan's choice, and the fastest for the provisioned controller."""
+class _Likely:
+    """What is planned for, and which choice is fastest for the provisioned controller."""
 
-    planned: Lowering
+    planned: tuple[Lowering, ...]
     at_once: Lowering
     at_once_ms: float
 
-    @property
-    def agreed(self) -> bool:
-        """Whether both are the same."""
-        return self.planned == self.at_once
+
+def _best_plan(case: Case, likely: _Likely, run: RunLowered) -> FabricRun:
+    """Return the shortest plan over the likely choices, never behind the provisioned controller's best."""
+    best = _fastest(case, likely.planned, run)
+    if best.iteration_ms > likely.at_once_ms * (1 + 1e-9) and likely.at_once not in likely.planned:
+        at_once = _run(case, likely.at_once, run)
+        return at_once if _shorter(at_once, best) else best
+    return best
 
 
-def _promising(case: Case, provisioned: RunLowered, quick_ms: QuickMs) -> _Promising:
-    own = case.settings.lowering
-    known_ms: dict[Lowering, float] = {}
-    for lowering in (own, *choices(case)):
-        time_ms = _time_ms(lambda one: _run(case, one, provisioned).iteration_ms, lowering)
-        # Algorithms have to pay at once: their many messages make plans long in the making.
-        if lowering.algorithm == own.algorithm or time_ms < min(known_ms.values()) * (1 - 1e-9):
-            known_ms[lowering] = time_ms
-    at_once = min(known_ms, key=lambda one: known_ms[one])
-    least_ms = known_ms[at_once]
-    if case.nodes > MAX_PLANNED_NODES:
-        return _Promising(at_once, at_once, least_ms)
-    likely = [one for one, time_ms in known_ms.items() if time_ms <= SLOWER * least_ms]
-    chosen = likely[0] if likely else own
-    if len(likely) > 1:
-        quick = {
-            one: _time_ms(lambda lowering: quick_ms(case.job.lowered(lowering)), one)
-            for one in likely
-        }
-        for one in likely[1:]:
-            if quick[one] < quick[chosen] * CLEARLY:
-                chosen = one
-    return _Promising(chosen, at_once, least_ms)
+def _likely(case: Case, provisioned: RunLowered, quick_ms: QuickMs) -> _Likely:
+    """Return the choices whose quick plans are shortest, in the order in which they are looked at.
+
+    Nobody looks further once a quick plan is as short as the bound of all choices.
+    """
+    own, job = case.settings.lowering, case.job
+    looked, quickly, planned = looks(case)
+    known = open_bound(job.task_graph, job.cluster, case.settings, "changing")
+    enough_ms = 0.0 if known is None or case.settings.on_slots else known.ms * (1 + 1e-9)
+    requests: dict[Lowering, FabricRequest] = {}
+    at_once: dict[Lowering, float] = {own: math.inf}
+    for lowering in looked_at(case):
+        with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
+            request = job.lowered(lowering)
+            requests.update({lowering: request} if looked else {})
+            at_once[lowering] = provisioned(request).iteration_ms
+            if at_once[lowering] <= enough_ms:
+                break
+    least_ms = min(at_once.values())
+    first = next(one for one, ms in at_once.items() if ms <= least_ms * (1 + 1e-9))
+    if len(at_once) == 1 or not looked or least_ms <= enough_ms:
+        return _Likely((first,), first, least_ms)
+    promising = sorted(at_once, key=lambda one: at_once[one])[:quickly]
+    if quickly < looked:
+        promising = [one for one in promising if at_once[one] <= SLOWER * least_ms]
+    if len(promising) <= planned:
+        return _Likely(tuple(one for one in at_once if one in promising), first, least_ms)
+    quick: dict[Lowering, float] = {}
+    for lowering in sorted(promising, key=list(at_once).index):
+        with suppress(InputError):
+            quick[lowering] = quick_ms(requests[lowering])
+            if quick[lowering] <= enough_ms:
+                return _Likely((lowering,), first, least_ms)
+    likely = sorted(quick, key=lambda one: quick[one])[:planned] or [own]
+    return _Likely(tuple(one for one in at_once if one in likely), first, least_ms)
 
 
 def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:
@@ -229,18 +212,37 @@ def _switching_ms(run: FabricRun) -> float:
     return run.iteration_ms if other is None else other.makespan_ms or run.iteration_ms
 
 
-def _time_ms(run: Callable[[Lowering], float], lowering: Lowering) -> float:
-    try:
-        return run(lowering)
-    except InputError:
-        return float("inf")
-
-
 def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
-    result = run(case.job.lowered(lowering))
+    request = replace(case.job.lowered(lowering), others=_others(case))
+    result = run(request)
+    if any(result.execution.graph is one for one in request.others):
+        return replace(result, chosen=Chosen(result.execution.graph.lowering, case.settings.free))
     if not case.free or result.chosen is not None:  # fixed circuits have made choices of their own
         return result
     return replace(result, chosen=Chosen(lowering, case.settings.free))
+
+
+def _others(case: Case) -> tuple[TransferGraph, ...]:
+    """Return what a job may be lowered to besides, for fabrics that look at several graphs at once."""
+    if case.fabric not in SEVERAL_AT_ONCE or not case.settings.free:
+        return ()
+    if case.nodes > SEVERAL_AT_ONCE[case.fabric]:
+        return ()
+    others = islice(looked_at(replace(case, fabric="scheduled")), 1, None)
+    return tuple(lower(case.job.task_graph, one) for one in others)
+
+
+def looked_at(case: Case) -> Iterator[Lowering]:
+    """Yield the settings' own lowering, then all of which a quick look tells which are promising."""
+    yield case.settings.lowering
+    if case.free and case.nodes <= MAX_NODES:
+        most, *_ = looks(case)
+        yield from _many_choices(case, most) if most else choices(case)
+
+
+def looks(case: Case) -> tuple[int, int, int]:
+    """Return how many choices are looked at, have quick plans and are planned; for large graphs the first two are 0."""
+    return next((most for nodes, most in LOOKED_AT.items() if case.nodes <= nodes), (0, 0, 1))
 
 
 def choices(case: Case) -> Iterator[Lowering]:
@@ -263,8 +265,57 @@ def choices(case: Case) -> Iterator[Lowering]:
             yield fastest
 
 
+def _many_choices(case: Case, most: int) -> Iterator[Lowering]:
+    """Yield up to ``most`` lowerings to look at besides the settings' own, no two of which give the same transfers.
+
+    First those that are tried anyway, then the algorithms of every kind that is open, the fewer at
+    once the earlier, each on every number of rings.
+    """
+    job, own = case.job, case.settings.lowering
+    nodes = max(MAX_PLANNED_NODES, 2 * case.nodes)
+    known = {_transfers(lower(job.task_graph, own))}
+    words = [(None, *algorithm_words(case, kind)) for kind in sorted(_kinds_to_choose(case))]
+    many = sorted(product(*words), key=lambda some: sum(word is not None for word in some))
+    single = (
+        replace(one, algorithm=tuple(sorted((*own.algorithm, *filter(None, some)))))
+        for some in many
+        for one in (own, *ring_choices(case))
+    )
+    for lowering in chain(choices(case), single):
+        if len(known) > most:
+            return
+        with suppress(InputError):  # too many transfers
+            if len(job.task_graph.tasks) + transfers_of(job.task_graph, lowering) <= nodes:
+                made = _transfers(lower(job.task_graph, lowering))
+                if made not in known:
+                    known.add(made)
+                    yield lowering
+
+
+def _kinds_to_choose(case: Case) -> set[str]:
+    if "algorithm" not in case.settings.free:
+        return set()
+    return {one.kind for one in collectives_of(case.job.task_graph, case.settings.lowering)}
+
+
+def algorithm_words(case: Case, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield each algorithm that all groups of a kind can run: on rings, whole messages, and a part for each port."""
+    tasks, ports = case.job.task_graph.tasks, case.job.cluster.ports_per_server
+    sizes = {len(task.members or ()) for task in tasks if task.kind == kind}
+    for name in algorithms_that_fit(kind, sizes - {0, 1}):
+        yield kind, name
+        if ports > 1 and not on_rings(kind, name):
+            yield kind, str(Choice(name, parts=ports))
+
+
+def _transfers(graph: TransferGraph) -> int:
+    """Return a hash of what a graph transfers: lowerings that differ only in what none of its collectives uses are one."""
+    columns = (graph.source, graph.destination, graph.size_bytes, graph.pred_ptr, graph.pred_idx)
+    return hash(tuple(column.tobytes() for column in columns))
+
+
 def ring_choices(case: Case) -> tuple[Lowering, ...]:
-    """Return the lowerings on one ring and on one a port, as far as they differ from the settings' own.
+    """Return the lowerings on one, two and four rings and on one a port, as far as they differ from the settings' own.
 
     Static circuits need no choice: TopologyFinder moves ring collectives onto the rings it lays.
     """
@@ -278,5 +329,6 @@ def ring_choices(case: Case) -> tuple[Lowering, ...]:
         and (own.all_reduce_on_network or task.kind != "all_reduce")
     }
     most = max((len(distinct_rings(n)) for n in sizes if n > 1), default=1)
-    wanted = dict.fromkeys((1, min(case.job.cluster.ports_per_server, most)))
+    ports = case.job.cluster.ports_per_server
+    wanted = dict.fromkeys(min(k, most) for k in (ports, *RINGS))
     return tuple(replace(own, rings=k) for k in wanted if k != min(own.rings, most))

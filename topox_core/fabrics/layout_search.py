@@ -47,6 +47,8 @@ OF_CHAIN, BY_BYTES = 0.25, 0.7
 WARMTH = 0.01
 # Starts that are annealed, and the share of the effort for going on from the best of them.
 MOST_BEGUN, AGAIN = 4, 0.5
+# Effort for the graphs that the job may be lowered to besides, over that for the search.
+OF_OTHERS, LIKELY = 0.5, 2
 # Of a search whose steps are given: the share of annealing, in runs of so many steps (one that cools
 # down more slowly ends no better), then that of kicks from the best start and from the best found.
 ANNEALED, KICKED, RUN_STEPS = 0.4, 0.3, 4_000
@@ -131,7 +133,19 @@ def layout_by_graph(order: FabricRequest, steps: int, stop: Stop) -> LayoutAnswe
     if min((time_ms for _, time_ms in starts), default=math.inf) == math.inf:
         raise _unconnected()
     matrices.sort(key=lambda one: one.time_ms)
-    every, best = _search(order, matrices, effort, stop)
+    others = {graph.digest for graph in order.others}
+    own_starts = [one for one in matrices if one.times.graph.digest not in others]
+    every, best = _search(order, own_starts, effort, stop)
+    # What a job may be lowered to else has a search of its own, so that it takes nothing from the
+    # rest: of the graphs that may be faster those with the lowest bounds.
+    bound_ms = {one.digest: ideal_bound(replace(order, graph=one)).ms for one in order.others}
+    faster = [one for one, ms in bound_ms.items() if ms < best.time_ms * (1 - 1e-9)]
+    likely = sorted(faster, key=lambda one: bound_ms[one])[:LIKELY]
+    if likely:
+        besides = [one for one in matrices if one.times.graph.digest in likely]
+        every_other, other = _search(order, besides, effort.part(OF_OTHERS), stop)
+        every = every and every_other and len(likely) == len(faster)
+        best = other if other.time_ms < best.time_ms * (1 - 1e-9) else best
     best, given_back = _released(best, effort.part(RELEASING), stop)
     evaluations = sum({id(one.times): one.times.evaluations for one in matrices}.values())
     laid = best.times.layout(best.circuits, "circuits by the task graph") if _over(best) else None
@@ -180,15 +194,17 @@ def _search(
 ) -> tuple[bool, MatrixStart]:
     """Return whether every layout was tried, and the best one; ``starts`` by their time."""
     first = starts[0]
-    graphs = {one.times.graph.digest: one.times for one in starts}
+    of_graph: dict[str, MatrixStart] = {}  # the best start of each graph
+    for one in starts:
+        of_graph.setdefault(one.times.graph.digest, one)
+    begin = list(of_graph.values())[:MOST_BEGUN]
     talking = sorted({*first.times.pairs.source.tolist(), *first.times.pairs.destination.tolist()})
     ports = order.cluster.ports_per_server
-    most = min(effort.steps, MAX_EVERY, int(min(effort.work, 1e15)) // len(order.graph)) // len(
-        graphs
-    )
+    most = min(effort.steps, MAX_EVERY, int(min(effort.work, 1e15)) // len(order.graph))
+    most //= len(begin)
     if _is_few(len(talking), ports, most):
         best = first
-        for times in graphs.values():
+        for times in [one.times for one in begin]:
             for circuits in every_layout(order.cluster.servers, talking, ports):
                 if stop():
                     raise Stopped
@@ -196,12 +212,7 @@ def _search(
                 if time_ms < best.time_ms:
                     best = MatrixStart(times, circuits, time_ms, "every layout")
         return True, best
-    # The best start of each graph, whose rings differ.
-    of_graph: dict[str, MatrixStart] = {}
-    for one in starts:
-        if _over(one):
-            of_graph.setdefault(one.times.graph.digest, one)
-    begin = list(of_graph.values())[:MOST_BEGUN]
+    begin = [one for one in begin if _over(one)] or [first]
     bounds_ms = [ideal_bound(replace(order, graph=one.times.graph)).ms for one in begin]
     if first.time_ms <= min(bounds_ms) * (1 + 1e-9):
         return False, first

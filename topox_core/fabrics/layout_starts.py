@@ -13,6 +13,8 @@ from topox_core.fabrics.static_layout import static_layout, wired
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.settings import FREE
+from topox_core.text.choices import chosen_words
 from topox_core.topology.finder import VARIANTS
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.greedy import (
@@ -59,16 +61,14 @@ def check_size(order: FabricRequest) -> None:
 
 
 def ring_graphs(order: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
-    """Yield the graph as it is lowered, then on one ring and on one a port, with words for each.
+    """Yield the graph as it is lowered, then on one ring and on one a port, then as it may be lowered else, with words for each.
 
     All-reduce traffic is mutable, so the number of rings is the layout's to choose; strides that
     the user chose stay.
     """
     graph, ports = order.graph, order.cluster.ports_per_server
     yield "", graph
-    if graph.lowering.strides:
-        return
-    for rings in dict.fromkeys((1, ports)):
+    for rings in () if graph.lowering.strides else dict.fromkeys((1, ports)):
         if rings == graph.lowering.rings:
             continue
         try:
@@ -77,6 +77,7 @@ def ring_graphs(order: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
             continue
         if moved is not graph:
             yield f"{rings} ring{'s' if rings > 1 else ''}", moved
+    yield from ((chosen_words(other.lowering, FREE), other) for other in order.others)
 
 
 def matrix_starts(times: LayoutTimes, rings: str, chordal: bool = False) -> Iterator[MatrixStart]:

@@ -16,6 +16,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import FloatArray, Lowering
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.open_bound import open_bound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
@@ -81,7 +82,7 @@ class PassedPlan:
 
 @dataclass(frozen=True)
 class Passed:
-    """A plan carried out on another cluster, and a bound on every schedule that switches and is lowered so."""
+    """A plan carried out on another cluster, and a bound on every schedule that switches and may be chosen."""
 
     plan: PassedPlan
     execution: Execution
@@ -101,7 +102,9 @@ def best_passed(
     if best is None:
         return None
     plan, request, execution = best
-    bound = circuit_bound(request.graph, request.cluster, request.settings.exclusive_devices)
+    bound = open_bound(job.task_graph, job.cluster, job.settings, "changing") or circuit_bound(
+        request.graph, request.cluster, request.settings.exclusive_devices
+    )
     return Passed(plan, execution, bound)
 
 
@@ -144,7 +147,7 @@ class KnownPlans:
 
 
 def _result(before: Result, passed: Passed) -> Result:
-    """Return the result of a plan that was passed on; its bound holds for the way in which it is lowered."""
+    """Return the result of a plan that was passed on; where no choice is open its bound holds for the way in which it is lowered."""
     makespan_ms = passed.execution.makespan_ms
     classes = tuple(_with_passed(one, before, passed) for one in before.classes)
     bound_ms = min(one.bound_ms for one in classes)
@@ -166,6 +169,7 @@ def _result(before: Result, passed: Passed) -> Result:
         switching="planned",
         classes=classes,
         alternative=None,
+        lowered_bound_ms=None,
         trace=(*before.trace, TracePoint(before.wall_s, makespan_ms, bound_ms, source, LOADS)),
     )
 

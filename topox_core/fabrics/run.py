@@ -98,7 +98,8 @@ class FabricRequest:
     ``settings`` carries the rounding and the engine of ``scheduled``; the simulators read only
     ``exclusive_devices`` and the seed (they run on continuous time). ``runs`` are the runs of other
     fabrics on the same input that are there already, by name: a fabric that needs one of them does
-    not run it again.
+    not run it again. ``others`` are the graphs that the job may be lowered to as well, for fabrics
+    that look at several at once.
     """
 
     graph: TransferGraph
@@ -106,6 +107,7 @@ class FabricRequest:
     settings: Settings
     options: FabricOptions = field(default_factory=FabricOptions)
     runs: Mapping[str, FabricRun] = field(default_factory=dict)
+    others: tuple[TransferGraph, ...] = ()
 
 
 @dataclass(frozen=True)

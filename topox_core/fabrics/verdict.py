@@ -307,7 +307,8 @@ class _Search:
         result = schedule(at.task_graph, at.cluster, settings, stop)
         if result.execution is not None:
             lowering = result.execution.graph.lowering
-            self.bounds.know(lowering, delay_ms, result.own_class.bound_ms)
+            bound_ms = result.lowered_bound_ms or result.own_class.bound_ms
+            self.bounds.know(lowering, delay_ms, bound_ms)
             self._take(result.execution, delay_ms)
 
     def _at(self, delay_ms: float) -> JobRequest:

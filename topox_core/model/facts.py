@@ -125,7 +125,7 @@ def _device_loads(lowered: TransferGraph) -> FloatArray:
 
 
 def longest_chain(lowered: TransferGraph, duration_ms: FloatArray) -> tuple[float, tuple[str, ...]]:
-    """Return the length of the longest chain in ms and the ids on it; barriers are left out."""
+    """Return the length of the longest chain in ms and the ids on it; barriers that take no time are left out."""
     if not len(lowered):
         return 0.0, ()
     pred_ptr, pred_idx = lowered.pred_ptr, lowered.pred_idx
@@ -134,7 +134,7 @@ def longest_chain(lowered: TransferGraph, duration_ms: FloatArray) -> tuple[floa
     end = head + duration_ms
     path, at = [], int(end.argmax()) if end.any() else -1
     while at >= 0:
-        if lowered.kind[at] != BARRIER:
+        if lowered.kind[at] != BARRIER or duration_ms[at] > 0:
             path.append(lowered.ids[at])
         before = pred_idx[pred_ptr[at] : pred_ptr[at + 1]]
         at = int(before[end[before].argmax()]) if head[at] > 0 else -1

@@ -47,7 +47,9 @@ _NAN = float("nan")
 MOST_KEPT = 8  # lowered graphs; one of 100,000 transfers has some 20 MB
 
 
-def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
+def lower(
+    graph: TaskGraph, lowering: Lowering | None = None, whole: frozenset[str] = frozenset()
+) -> TransferGraph:
     """Return the graph of compute tasks, transfers and barriers that ``graph`` becomes.
 
     The last few are kept by digest and choices: a setting of the cluster does not lower anew.
@@ -62,6 +64,8 @@ def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
         A validated task graph.
     lowering
         The choices; the default is one fluid ring.
+    whole
+        Kinds of collective that stay one barrier each, whatever is chosen for them.
 
     Raises
     ------
@@ -72,7 +76,7 @@ def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
     """
     lowering = lowering or Lowering()
     _check(lowering)
-    return _lowered(_GraphAndChoices(graph.digest, lowering, graph))
+    return _lowered(_GraphAndChoices(graph.digest, lowering, whole, graph))
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,14 @@ class _GraphAndChoices:
 
     digest: str
     lowering: Lowering
+    whole: frozenset[str]
     graph: TaskGraph = field(compare=False)
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def _lowered(key: _GraphAndChoices) -> TransferGraph:
     graph, lowering = key.graph, key.lowering
-    patterns, algorithm = _patterns(graph, lowering)
+    patterns, algorithm = _patterns(graph, lowering, key.whole)
     first, own = _places(graph, patterns)
     nodes = _Nodes()
     for i, task in enumerate(graph.tasks):
@@ -98,7 +103,7 @@ def _lowered(key: _GraphAndChoices) -> TransferGraph:
         else:
             nodes.add_collective(i, task, shape, waits, first[i])
     _check_ids(graph, nodes.lowered)
-    return nodes.transfer_graph(graph, lowering, algorithm)
+    return nodes.transfer_graph(graph, lowering, algorithm, key.whole)
 
 
 def _check(lowering: Lowering) -> None:
@@ -145,12 +150,15 @@ class _Collectives:
     transfers: int
 
     @staticmethod
-    def of(graph: TaskGraph, lowering: Lowering) -> _Collectives:
-        """Count the transfers of each collective."""
+    def of(
+        graph: TaskGraph, lowering: Lowering, whole: frozenset[str] = frozenset()
+    ) -> _Collectives:
+        """Count the transfers of each collective but those of the kinds that stay whole."""
         active = [
             (i, t)
             for i, t in enumerate(graph.tasks)
             if t.kind in COLLECTIVE_KINDS
+            and t.kind not in whole
             and len(t.members or ()) > 1
             and (lowering.all_reduce_on_network or t.kind != "all_reduce")
         ]
@@ -176,9 +184,11 @@ class _Collectives:
         return _Collectives(active, choices, strides, total)
 
 
-def _patterns(graph: TaskGraph, lowering: Lowering) -> tuple[dict[int, Pattern], dict[int, str]]:
+def _patterns(
+    graph: TaskGraph, lowering: Lowering, whole: frozenset[str]
+) -> tuple[dict[int, Pattern], dict[int, str]]:
     """Return pattern and algorithm of each collective that uses the network, by position in the graph."""
-    these = _Collectives.of(graph, lowering)
+    these = _Collectives.of(graph, lowering, whole)
     choices = these.choices
     if these.transfers > MAX_TRANSFERS:
         raise InputError(
@@ -346,10 +356,14 @@ class _Nodes:
         self.wait_counts.append(len(waits))
 
     def transfer_graph(
-        self, graph: TaskGraph, lowering: Lowering, algorithm: dict[int, str]
+        self,
+        graph: TaskGraph,
+        lowering: Lowering,
+        algorithm: dict[int, str],
+        whole: frozenset[str],
     ) -> TransferGraph:
         """Return the columns as arrays."""
-        choices = json.dumps(lowering.as_record(), sort_keys=True)
+        choices = " ".join([json.dumps(lowering.as_record(), sort_keys=True), *sorted(whole)])
         tasks = graph.tasks
         return TransferGraph(
             ids=tuple(self.ids),

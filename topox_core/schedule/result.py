@@ -134,6 +134,10 @@ class Result:
         By how much the tick raises the cheap bound, as a fraction.
     message
         What a user must know besides, e.g. that a solver process died.
+    lowered_bound_ms
+        Where rings or algorithms were left open, what no schedule that switches goes below if it
+        lowers collectives as the best of them does: all other bounds hold over every lowering. Else
+        None.
     wall_s, working_s
         How long the answer took on a clock on the wall, and how much of it counted towards the time
         limit: compiling and loading kernels does not. None where nothing else was counted.
@@ -162,6 +166,7 @@ class Result:
     classes: tuple[ClassBound, ...] = ()
     alternative: Result | None = None
     working_s: float | None = None
+    lowered_bound_ms: float | None = None
 
     @property
     def own_class(self) -> ClassBound:
@@ -179,9 +184,11 @@ class Result:
     @property
     def settled(self) -> bool:
         """Whether an exact engine, which looks for plans that change circuits, has nothing left to find."""
-        known_ms = self.makespan_ms
+        if self.makespan_ms is None:
+            return False
+        least_ms, known_ms = self.makespan_ms * (1 - MET), self.lowered_bound_ms or 0.0
         changing = [one.bound_ms for one in self.classes if one.changes_circuits]
-        return known_ms is not None and all(ms >= known_ms * (1 - MET) for ms in changing)
+        return all(max(ms, known_ms) >= least_ms for ms in changing)
 
     @property
     def gap(self) -> float | None:

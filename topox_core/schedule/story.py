@@ -38,6 +38,8 @@ def finding(result: Result) -> str:
     first = f"One iteration takes {found}"
     if result.status == "optimal":
         return f"{first}; {'nothing' if other else f'no {CLASS_WORDS[own.changes_circuits][1]}'} shorter exists."
+    if result.stopped_by == "lowering":
+        return f"{first}, proved best for its rings and algorithms; with others nothing is shorter than {bound}."
     if other is None:
         return f"{first}; no {CLASS_WORDS[own.changes_circuits][1]} is shorter than {bound}."
     if own.proved:
@@ -75,6 +77,15 @@ def class_words(one: ClassBound) -> tuple[str, str]:
         best, bound = apart((one.best_ms, one.bound_ms))
         known = f"{best} found, none shorter than {bound}"
     return _capital(name), known
+
+
+def lowered_words(result: Result) -> list[tuple[str, str]]:
+    """Return what is known of plans with the rings and algorithms of this one, where others may be chosen."""
+    plan = result.alternative or result
+    if result.lowered_bound_ms is None or plan.makespan_ms is None or plan.switching == "fixed":
+        return []
+    one = ClassBound(True, plan.makespan_ms, result.lowered_bound_ms)
+    return [("With the rings and algorithms of this plan", class_words(one)[1])]
 
 
 def limits(shares: Mapping[str, float]) -> str:

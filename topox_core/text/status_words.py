@@ -5,6 +5,7 @@ from __future__ import annotations
 # A schedule's card.
 STOPPED_BY = {
     "proof": "proof",
+    "lowering": "proof for this lowering",
     "time_limit": "time limit",
     "gap": "gap reached",
     "cancelled": "cancelled",
@@ -23,6 +24,7 @@ STRATEGY_STOPPED_BY = {
 # The end of a printed line.
 ENDED = {
     "proof": "proved",
+    "lowering": "proved for this lowering",
     "time_limit": "stopped by the time limit",
     "gap": "stopped at the gap asked for",
     "cancelled": "cancelled",

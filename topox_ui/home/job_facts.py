@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.fabrics.free_choices import shortest_chain
-from topox_core.fabrics.run import JobRequest
 from topox_core.figures.facts import KIND_COLOURS, bytes_by_parallelism, tasks_by_kind, time_by_kind
 from topox_core.figures.palette import Theme, parallelism_colour, parallelism_word
 from topox_core.figures.pieces import pieces_bars
@@ -13,6 +11,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.model.facts import Facts, facts
 from topox_core.model.task_graph import COMPUTE_KINDS, Task
+from topox_core.schedule.bounds.open_bound import least_chain
 from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration
 from topox_core.training.job_file import dump_job
@@ -90,7 +89,7 @@ def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _critical_path(key: str, _case: Case) -> Path:  # noqa: ARG001 (the key is what the cache goes by)
-    return shortest_chain(JobRequest(_case.graph, _case.cluster, listing(_case.settings)))
+    return least_chain(_case.graph, _case.cluster, listing(_case.settings))
 
 
 def facts_of(loaded: Loaded) -> Facts:

@@ -7,7 +7,7 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.model.critical_path import CriticalPath
 from topox_core.schedule.result import Result
-from topox_core.schedule.story import class_words, found_by, limits
+from topox_core.schedule.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import about_seconds, percent, plural, short, time
@@ -59,7 +59,8 @@ def seal(result: Result) -> tuple[str, str]:
     if result.status == "optimal":
         return "✓ Proved optimal", "good"
     if result.status == "feasible":
-        kind = "Proved of its kind" if result.own_class.proved else "Feasible"
+        lowered = "Proved for this lowering" if result.stopped_by == "lowering" else "Feasible"
+        kind = "Proved of its kind" if result.own_class.proved else lowered
         return f"◐ {kind}: at most {percent(result.gap or 0.0)} can be saved", ""
     return (
         ("✗ No schedule exists", "bad")
@@ -121,7 +122,7 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
         ("Plan of circuits", SWITCHING[result.switching]),
     ]
-    return [*rows, *map(class_words, result.classes)]
+    return [*rows, *map(class_words, result.classes), *lowered_words(result)]
 
 
 SWITCHING = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import same_time
 from topox_core.model.measures import Measures
-from topox_core.schedule.result import Result
+from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
@@ -27,7 +27,7 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
         tie, found = same_time(other.best_ms, result.makespan_ms or 0.0), time(other.best_ms)
         if tie:
             second = f"Fixed circuits are no worse than changing ones, <b>{found}</b>."
-        elif result.settled:
+        elif other.bound_ms >= (result.makespan_ms or 0.0) * (1 - MET):
             second = f"No plan that changes circuits is shorter than fixed ones (proved): <b>{found}</b>."
         else:
             second = f"Fixed circuits are the best found: the best plan that changes them takes <b>{found}</b>."

@@ -67,8 +67,11 @@ def _offer(case: Case, result: Result) -> None:
         else "Start the exact engine in a process of its own; sliders stay live.",
     )
     if proved and result.status != "optimal":
+        plans = "No plan that changes circuits"
+        if result.lowered_bound_ms is not None:
+            plans += " and has these rings and algorithms"
         quiet(
-            "No plan that changes circuits can be shorter (proved). Other fixed circuits might, since transfers share them "
+            f"{plans} can be shorter (proved). Other fixed circuits might, since transfers share them "
             "and servers forward; no engine here looks for those."
         )
     if not proved:

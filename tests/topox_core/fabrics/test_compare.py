@@ -187,22 +187,31 @@ def test_a_free_choice_of_what_is_none_is_refused_and_static_circuits_have_rings
         Settings.of(free=("colour",))
 
 
-AT_ONCE = [("provisioned", 1), ("provisioned", 2)]
-FEW = {"MAX_COMPARED_NODES": 50, "MAX_PLANNED_NODES": 100}
+def no_bound(*_: object) -> None:
+    """No bound of all choices."""
+
+
+AT_ONCE = [("provisioned", k) for k in (1, 2, 4)]
 
 
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({}, [*AT_ONCE, ("scheduled", 2)]),  # one ring takes 1.28 times as long at once
-        # The quick plans tell no difference, and one ring is behind what is provisioned on two.
-        ({"SLOWER": 2.0, "MAX_COMPARED_NODES": 2_000}, [("scheduled", 1), ("scheduled", 2)]),
-        (FEW, [*AT_ONCE, ("scheduled", 2)]),
-        ({**FEW, "MAX_NODES": 100}, [("scheduled", 1)]),
+        # Two rings are as short as the bound of all choices: nobody looks further.
+        ({}, [*AT_ONCE[:2], ("scheduled", 2)]),
+        # One ring takes 1.37 times as long at once.
+        ({"open_bound": no_bound}, [*AT_ONCE, ("scheduled", 2), ("scheduled", 4)]),
+        # The quick plans tell no difference.
+        (
+            {"open_bound": no_bound, "LOOKED_AT": {1_000: (64, 64, 2)}},
+            [*AT_ONCE, ("scheduled", 1), ("scheduled", 2)],
+        ),
+        ({"open_bound": no_bound, "LOOKED_AT": {}}, [*AT_ONCE, ("scheduled", 2)]),
+        ({"MAX_NODES": 100}, [("scheduled", 1)]),
     ],
 )
 def test_the_more_tasks_the_fewer_choices_are_planned(
-    monkeypatch: pytest.MonkeyPatch, limits: dict[str, float], expected: list[tuple[str, int]]
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any], expected: list[tuple[str, int]]
 ) -> None:
     for name, limit in limits.items():
         monkeypatch.setattr(free_choices, name, limit)

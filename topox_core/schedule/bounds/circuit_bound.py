@@ -34,7 +34,7 @@ def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: boo
     sides = port_loads(graph, cluster, length)
     devices = [device_loads(graph, cluster)] if exclusive_devices else []
     best = lower_bound(graph, length, [*devices, *sides])
-    return _with_set_ups(graph, cluster, length, devices, sides, best) if sides else best
+    return with_set_ups(graph, cluster, length, devices, sides, best) if sides else best
 
 
 def port_loads(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> list[Loads]:
@@ -63,7 +63,7 @@ def _loads(
     )
 
 
-def _with_set_ups(
+def with_set_ups(
     graph: TransferGraph,
     cluster: Cluster,
     length: FloatArray,
@@ -97,7 +97,7 @@ def _with_set_ups(
                 f"{load.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
             )
     circuit = _circuit_of(graph, cluster)
-    for load in sides:
+    for load in port_loads(graph, cluster, length):
         which, end_ms = latest_side(
             load.ptr, load.node, circuit[load.node], Times(head, length, tail), ports, delay
         )

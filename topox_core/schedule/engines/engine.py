@@ -20,7 +20,8 @@ from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
-StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "failed"]
+# ``lowering``: a proof for the rings and algorithms that were chosen, not for all that may be.
+StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heuristic", "failed"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,190 @@
+"""A bound with open choices holds over every lowering that is offered, and the automatic choice keeps up with each single one."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from benchmarks.single_choices import made, single_choices
+from tests.conftest import long_after
+from tests.topox_core.small_graphs import cluster as of_servers, graph
+from topox_core.fabrics.compare import run_freely
+from topox_core.fabrics.run import JobRequest
+from topox_core.fabrics.scheduled import schedule
+from topox_core.model.algorithm_choice import algorithms_that_fit
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import COLLECTIVE_KINDS, Task
+from topox_core.model.transfer_graph import TRANSFER, Lowering
+from topox_core.schedule.bounds.open_bound import least_moved, open_bound, open_kinds
+from topox_core.schedule.open_choices import lowering_and_free
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.story import finding, lowered_words
+
+MS = 1_250_000  # bytes that take 1 ms at 10 Gbit/s
+
+
+def chosen(switching="auto", **given):
+    """The list answer's settings with some choices made and the others left open, as a command has them."""
+    lowering, free = lowering_and_free(given, "physical")
+    return Settings.of(engine="list", switching=switching, lowering=lowering, free=free)
+
+
+def one_collective(kind, n, root=0):
+    root = root if kind == "broadcast" else None
+    return graph(Task("C", kind, (), members=tuple(range(n)), size_bytes=1.0, root=root))
+
+
+@pytest.mark.parametrize("n", range(2, 10))
+@pytest.mark.parametrize("kind", COLLECTIVE_KINDS)
+def test_no_algorithm_moves_less_than_the_least_and_some_moves_no_more(kind, n):
+    for root in (0, n - 1) if kind == "broadcast" else (0,):
+        task_graph, least = one_collective(kind, n, root), least_moved(kind, n, root)
+        nearest = np.full((2, n), np.inf)
+        words = [{"algorithm": {kind: name}} for name in algorithms_that_fit(kind, [n])]
+        ways = [{}, {"steps": "stepwise"}, {"broadcast": "tree"}, *words]
+        for way, rings, parts in product(ways, (1, 2, 4), (1, 3)):
+            lowered = lower(task_graph, Lowering(rings=rings, parts=parts, **way))
+            sent = lowered.kind == TRANSFER
+            size = lowered.size_bytes[sent]
+            out, into = (
+                np.bincount(ends[sent], size, n) for ends in (lowered.source, lowered.destination)
+            )
+            assert (out >= least.out - 1e-9).all() and (into >= least.into - 1e-9).all()
+            assert size.sum() >= least.total - 1e-9
+            nearest = np.minimum(nearest, [out - least.out, into - least.into])
+        assert (nearest.min(axis=1) < 1e-9).all()  # of some member, one way and the other
+
+
+CHAIN_THROUGH_A_SENDER = (
+    graph(
+        Task("c", "forward", (), server=3, device=0, duration_ms=1.0),
+        Task("x", "communication", ("c",), source=0, destination=3, size_bytes=3.5 * MS),
+        Task("d", "backward", (), server=1, device=0, duration_ms=1.5),
+        Task("C", "broadcast", ("d",), members=(3, 0, 2, 1), size_bytes=4.0 * MS, root=3),
+    ),
+    of_servers(4, port_gbps=10.0),
+)
+HALF_DUPLEX = (
+    graph(
+        Task("x", "communication", (), source=4, destination=2, size_bytes=3.5 * MS),
+        Task("y", "communication", (), source=0, destination=4, size_bytes=0.5 * MS),
+        Task("u", "update", ("y",), server=4, device=0, duration_ms=3.0),
+        Task("C", "broadcast", ("u",), members=(0, 2, 3), size_bytes=9.0 * MS, root=0),
+    ),
+    of_servers(
+        5, ports_per_server=3, switches=3, ports_per_switch=15, port_gbps=10.0, duplex="half"
+    ),
+)
+TREE_PAYS = (
+    graph(
+        Task("a", "all_to_all", (), members=(0, 3, 1, 2), size_bytes=2.0 * MS),
+        Task("u", "update", ("a",), server=0, device=0, duration_ms=1.5),
+        Task("x", "communication", (), source=2, destination=4, size_bytes=0.5 * MS),
+        Task("C", "broadcast", ("x",), members=(4, 2, 1), size_bytes=12.0 * MS, root=4),
+        Task("z", "forward", ("C",), server=4, device=0, duration_ms=2.0),
+    ),
+    of_servers(5, port_gbps=10.0, reconfiguration_ms=2.0, duplex="half"),
+)
+
+
+def test_a_proof_for_one_lowering_is_none_for_all():
+    # The chain 3 -> 0 -> 2 -> 1 brings server 0, from 1 ms on, 3.5 ms of its own and 4 to pass on: 8.5.
+    # A scatter and a gather let each server pass on three quarters: 1 + 3.5 + 3. No way is shorter
+    # than 1.5 + 4, which the only port of the root sends.
+    job, cluster = CHAIN_THROUGH_A_SENDER
+    chain = schedule(job, cluster, chosen("planned", rings=1, algorithm={"broadcast": "default"}))
+    scatter = schedule(
+        job, cluster, chosen("planned", rings=1, algorithm={"broadcast": "scatter_gather"})
+    )
+    assert chain.makespan_ms == pytest.approx(8.5) and chain.status == "optimal"
+    assert scatter.makespan_ms == pytest.approx(7.5) and scatter.status == "optimal"
+    either = schedule(job, cluster, chosen("planned"))
+    assert either.makespan_ms <= 7.5
+    assert either.bound_ms == pytest.approx(5.5) and either.status == "feasible"
+
+
+def test_what_is_proved_of_the_chosen_lowering_alone_is_said_so():
+    job, cluster = CHAIN_THROUGH_A_SENDER
+    result = schedule(job, cluster, chosen("planned"))
+    assert result.lowered_bound_ms == pytest.approx(result.makespan_ms)
+    assert result.stopped_by == "lowering" and result.settled
+    assert "proved best for its rings and algorithms" in finding(result)
+    assert "proved best" in lowered_words(result)[0][1]
+    closed = chosen("planned", rings=1, algorithm={"broadcast": "scatter_gather"})
+    assert schedule(job, cluster, closed).lowered_bound_ms is None
+
+
+@pytest.mark.parametrize("way", ["changing", "fixed", "packets"])
+def test_bounds_over_every_lowering_by_hand(way):
+    # The root sends 9 ms of bytes on three ports after 0.5 ms (0.167 on all ports) and 3 ms of
+    # computing. Half duplex, what three members send and receive, 2 * 2 * 9 ms, is a mean of 4 ms on
+    # the three ports of each, where sending alone takes 3.
+    job, cluster = HALF_DUPLEX
+    begin_ms = 0.5 if way == "changing" else 0.5 / 3
+    least_ms = begin_ms + 3.0 + (3.0 if way == "packets" else 4.0)
+    assert open_bound(job, cluster, chosen(), way).ms == pytest.approx(least_ms)
+
+
+def test_members_send_on_average_what_an_all_reduce_moves_in_all():
+    # By a tree a leaf sends the tensor once, by rings everyone 2 * 3/4 of it: in all twice for three
+    # of four members either way. With 2 ms that each sends besides, 6 + 2 ms on one port.
+    others = [
+        Task(f"x{i}", "communication", (), source=i, destination=(i + 1) % 4, size_bytes=2.0 * MS)
+        for i in range(4)
+    ]
+    c = Task("C", "all_reduce", (), members=(0, 1, 2, 3), size_bytes=4.0 * MS)
+    cluster = of_servers(4, port_gbps=10.0)
+    bound = open_bound(graph(*others, c), cluster, chosen(), "changing")
+    assert bound.ms == pytest.approx(8.0) and "4 servers" in bound.text
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({}, {"all_reduce", "broadcast", "all_to_all"}),
+        ({"rings": 1}, {"all_reduce", "broadcast", "all_to_all"}),
+        ({"algorithm": {"all_reduce": "tree"}}, {"broadcast", "all_to_all"}),
+        ({"algorithm": {"all_reduce": "ring", "all_to_all": "pairwise"}}, {"all_reduce", "broadcast"}),
+        ({"algorithm": {"all_reduce": "ring"}, "rings": 2}, {"broadcast", "all_to_all"}),
+        ({"broadcast": "tree", "rings": 1}, {"all_reduce", "all_to_all"}),
+        ({"all_reduce_on_network": False}, {"broadcast", "all_to_all"}),
+    ],
+)  # fmt: skip
+def test_what_is_open(given, kinds):
+    tasks = [
+        Task(kind, kind, (), members=(0, 1, 2), size_bytes=1.0, root=0 if kind == "broadcast" else None)
+        for kind in ("all_reduce", "broadcast", "all_to_all")
+    ]  # fmt: skip
+    assert open_kinds(graph(*tasks), chosen(**given)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("case", "given"),
+    [
+        (CHAIN_THROUGH_A_SENDER, {"algorithm": {"broadcast": "scatter_gather"}}),
+        (HALF_DUPLEX, {"rings": 2}),
+        (TREE_PAYS, {"algorithm": {"broadcast": "tree"}}),
+    ],
+)
+def test_a_single_choice_that_once_was_shorter_neither_beats_plan_and_ideal_switch_nor_their_bounds(
+    case, given
+):
+    own, ideal = (schedule(*case, chosen()), run_freely("ideal", JobRequest(*case, chosen())))
+    single = schedule(*case, chosen(**given))
+    assert own.makespan_ms <= single.makespan_ms * (1 + 1e-9)
+    assert ideal.iteration_ms <= single.makespan_ms * (1 + 1e-9)
+    assert own.bound_ms <= single.makespan_ms and ideal.bound_ms <= ideal.iteration_ms
+    planned, single = (schedule(*case, chosen("planned", **some)) for some in ({}, given))
+    assert planned.bound_ms <= planned.makespan_ms <= single.makespan_ms * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", long_after(4, [17, 255, 44, 314, 60, 84, 92, 169, *range(20)]))
+def test_no_single_choice_beats_the_automatic_one_by_two_per_cent_or_goes_below_its_bound(seed):
+    job, cluster = made(seed)
+    own = schedule(job, cluster, chosen("planned"))
+    for words, given in single_choices(job):
+        other = schedule(job, cluster, chosen("planned", **given))
+        assert own.makespan_ms <= other.makespan_ms * 1.02, words
+        assert own.bound_ms <= other.makespan_ms * (1 + 1e-9), words
