@@ -11,7 +11,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Pairs
-from topox_core.fabrics.free_choices import Case, tried
+from topox_core.fabrics.free_choices import MAX_COMPARED_NODES, Case, tried
 from topox_core.fabrics.links import measured_on_links
 from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static_layout import wired
@@ -21,15 +21,17 @@ from topox_core.model.execution import Circuits, Execution, PathRates
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.solve import solve
 
 WORDS = "circuits that nobody changes on demand; transfers take turns"
 
 
-def in_turn(job: JobRequest, stop: Stop) -> Iterator[FabricRun]:
-    """Yield iterations that the provisioned controller runs without a change, over what the settings leave free, as fixed circuits.
+def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
+    """Yield iterations on circuits that nobody changes, over what the settings leave free, as fixed circuits.
 
-    They do not depend on the delay. Fair shares on the same circuits can take longer: two transfers
-    that share one both end late.
+    Those of the provisioned controller where changes cost nothing, and plans of small graphs where a
+    change takes ``than_ms``, an iteration. They do not depend on the delay of the job. Fair shares on
+    the same circuits can take longer: two transfers that share one both end late.
 
     Raises
     ------
@@ -40,10 +42,20 @@ def in_turn(job: JobRequest, stop: Stop) -> Iterator[FabricRun]:
     for lowering in tried(Case("provisioned", at_once)):
         with suppress(InputError):  # too many transfers, ports that cannot be cabled evenly
             order = at_once.lowered(lowering)
-            if _few_peers(order.graph, at_once.cluster):
-                execution = run_provisioned(order, stop).execution
-                if not execution.circuits.changed.any():
-                    yield from _fixed(order, execution)
+            if _few_peers(order.graph, order.cluster):
+                for execution in _on_demand(order, than_ms, stop):
+                    if not execution.circuits.changed.any():
+                        yield from _fixed(order, execution)
+
+
+def _on_demand(order: FabricRequest, than_ms: float, stop: Stop) -> Iterator[Execution]:
+    yield run_provisioned(order, stop).execution
+    settings = replace(order.settings, engine="list", switching="planned")
+    if len(order.graph) <= MAX_COMPARED_NODES and not (settings.on_slots or settings.any_port):
+        slow = order.cluster.changed(reconfiguration_ms=than_ms)
+        planned = solve(order.graph, slow, settings, stop).execution
+        if planned is not None:
+            yield planned
 
 
 def _few_peers(graph: TransferGraph, cluster: Cluster) -> bool:

@@ -152,18 +152,18 @@ def test_on_fixed_circuits_transfers_may_take_turns() -> None:
 
 
 @pytest.mark.parametrize("duplex", ["full", "half"])
-@pytest.mark.parametrize("seed", long_after(4, [*range(40)]))
-def test_circuits_that_a_controller_never_changes_are_no_faster_than_fixed_ones(
+@pytest.mark.parametrize("seed", long_after(3, [*range(12)]))
+def test_circuits_that_nobody_changes_are_no_faster_than_fixed_ones(
     seed: int, duplex: str
 ) -> None:
     of = cluster(4, ports_per_server=3, switches=3, duplex=duplex, latency_us=20.0 * (seed % 2))
     of = of.changed(reconfiguration_ms=(0.1, 5.0)[seed // 2 % 2], port_gbps=(100.0, 30.0)[seed % 2])
     job = random_graph(seed, tasks=12)
     settings = Settings.of(engine="list", free=FREE)
-    runs = compare(job, of, settings, ("static", "static_graph", *BY_RULE))
+    runs = compare(job, of, settings, ("static", "static_graph", *BY_RULE, "scheduled"))
     fixed = runs["static_graph"]
     both_ways = duplex == "half"  # a fixed circuit and its way back are one port there
-    for name in BY_RULE:
+    for name in (*BY_RULE, "scheduled"):
         if not runs[name].circuits_changed and not both_ways:
             assert fixed.iteration_ms <= runs[name].iteration_ms * SLACK, name
     kept = schedule(job, of, replace(settings, switching="fixed"))
