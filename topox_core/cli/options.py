@@ -345,7 +345,7 @@ def add_lowering(command: argparse.ArgumentParser) -> None:
         Option(
             "--rings K|auto",
             positive_or_auto,
-            "rings of a ring collective (default auto: one or one a port, whichever is faster)",
+            "rings of a ring collective (default auto: 1, 2, 4 or one a port, whichever is fastest)",
         ),
         Option("--strides 1,3", strides, "strides of the rings instead of the smallest that fit"),
         Option(

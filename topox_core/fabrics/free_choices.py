@@ -9,18 +9,19 @@ which are, and beyond some thousand nodes the provisioned controller does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice, product
+from itertools import chain, combinations, islice, product
 
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES, collectives_of, with_fastest_algorithms
 from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
-from topox_core.model.algorithm_choice import Choice, algorithms_that_fit, on_rings
+from topox_core.model.algorithm_choice import DEFAULT, Choice, algorithms_that_fit, on_rings
 from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.rings import RING_KINDS, distinct_rings
 from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.open_bound import open_bound
 from topox_core.schedule.settings import Settings
 
@@ -32,10 +33,12 @@ MAX_NODES = 60_000
 # Up to so many nodes: how many choices are looked at, how many of them have quick plans and how many
 # are planned. On 100 random graphs of some twenty nodes (benchmarks/single_choices.py) the best of all
 # plans was among the six best quick ones, on two of 330 it came after them by up to 2.1 %.
-LOOKED_AT = {200: (64, 64, 16), MAX_COMPARED_NODES: (64, 64, 6), MAX_PLANNED_NODES: (24, 5, 3)}
+LOOKED_AT = {200: (64, 64, 24), MAX_COMPARED_NODES: (64, 64, 6), MAX_PLANNED_NODES: (24, 5, 3)}
 # A choice that the provisioned controller finds this much slower than the fastest has no quick plans.
 SLOWER = 1.25
 RINGS = (1, 2, 4)
+# How often the choices next to the best quick one are looked at too, where each has quick plans.
+ROUNDS = 3
 # Fabrics that look at all choices in one run, and up to how many nodes.
 SEVERAL_AT_ONCE = {"static_graph": MAX_COMPARED_NODES, "ideal": MAX_PLANNED_NODES}
 
@@ -173,13 +176,31 @@ def _likely(case: Case, provisioned: RunLowered, quick_ms: QuickMs) -> _Likely:
     if len(promising) <= planned:
         return _Likely(tuple(one for one in at_once if one in promising), first, least_ms)
     quick: dict[Lowering, float] = {}
-    for lowering in sorted(promising, key=list(at_once).index):
-        with suppress(InputError):
-            quick[lowering] = quick_ms(requests[lowering])
-            if quick[lowering] <= enough_ms:
-                return _Likely((lowering,), first, least_ms)
+    wanted: Iterable[Lowering] = [one for one in at_once if one in promising]
+    new = _New.beside(case, requests.values())
+    for _ in range(1 + (ROUNDS if quickly == looked else 0)):
+        before = min(quick.values(), default=math.inf)
+        for lowering in wanted:
+            with suppress(InputError):
+                request = requests.get(lowering) or job.lowered(lowering)
+                if _bound_ms(request) >= min(quick.values(), default=math.inf) * (1 - 1e-9):
+                    continue
+                quick[lowering] = quick_ms(request)
+                if quick[lowering] <= enough_ms:
+                    return _Likely((lowering,), first, least_ms)
+        if min(quick.values(), default=math.inf) >= before * (1 - 1e-9):
+            break
+        wanted = new.among(_varied(case, min(quick, key=lambda one: quick[one])))
     likely = sorted(quick, key=lambda one: quick[one])[:planned] or [own]
-    return _Likely(tuple(one for one in at_once if one in likely), first, least_ms)
+    return _Likely(tuple(one for one in quick if one in likely) or (own,), first, least_ms)
+
+
+def _bound_ms(request: FabricRequest) -> float:
+    """Return what no plan that is lowered so goes below; transfers that share a circuit know none."""
+    if request.settings.share_circuits:
+        return 0.0
+    exclusive = request.settings.exclusive_devices
+    return circuit_bound(request.graph, request.cluster, exclusive).ms
 
 
 def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:
@@ -268,44 +289,80 @@ def choices(case: Case) -> Iterator[Lowering]:
 def _many_choices(case: Case, most: int) -> Iterator[Lowering]:
     """Yield up to ``most`` lowerings to look at besides the settings' own, no two of which give the same transfers.
 
-    First those that are tried anyway, then the algorithms of every kind that is open, the fewer at
-    once the earlier, each on every number of rings.
+    First those that are tried anyway, then the algorithms of no, one and two kinds that are open,
+    each on every number of rings.
     """
-    job, own = case.job, case.settings.lowering
-    nodes = max(MAX_PLANNED_NODES, 2 * case.nodes)
-    known = {_transfers(lower(job.task_graph, own))}
-    words = [(None, *algorithm_words(case, kind)) for kind in sorted(_kinds_to_choose(case))]
-    many = sorted(product(*words), key=lambda some: sum(word is not None for word in some))
-    single = (
-        replace(one, algorithm=tuple(sorted((*own.algorithm, *filter(None, some)))))
-        for some in many
+    own = case.settings.lowering
+    kinds = _kinds_to_choose(case)
+    some = (
+        _with(one, dict(zip(of, words, strict=True)))
+        for count in range(3)
+        for of in combinations(kinds, count)
+        for words in product(*(kinds[kind] for kind in of))
         for one in (own, *ring_choices(case))
     )
-    for lowering in chain(choices(case), single):
-        if len(known) > most:
-            return
-        with suppress(InputError):  # too many transfers
-            if len(job.task_graph.tasks) + transfers_of(job.task_graph, lowering) <= nodes:
-                made = _transfers(lower(job.task_graph, lowering))
-                if made not in known:
-                    known.add(made)
-                    yield lowering
+    new = _New.beside(case, [case.job.lowered(own)])
+    yield from islice(new.among(chain(choices(case), some)), most)
 
 
-def _kinds_to_choose(case: Case) -> set[str]:
+def _varied(case: Case, around: Lowering) -> Iterator[Lowering]:
+    """Yield the lowerings that differ from one in the rings, or in the algorithm of one kind."""
+    for one in (case.settings.lowering, *ring_choices(case)):
+        yield replace(around, rings=one.rings)
+    for kind, words in _kinds_to_choose(case).items():
+        for word in (DEFAULT, *words):
+            yield _with(around, {kind: word})
+
+
+def _with(lowering: Lowering, words: Mapping[str, str]) -> Lowering:
+    """Return a lowering with algorithms for whole kinds."""
+    others = [pair for pair in lowering.algorithm if pair[0].split(":")[0] not in words]
+    chosen = [pair for pair in words.items() if pair[1] != DEFAULT]
+    return replace(lowering, algorithm=tuple(sorted([*others, *chosen])))
+
+
+@dataclass
+class _New:
+    """Tells lowerings that give other transfers than all before, and not too many."""
+
+    case: Case
+    known: set[int]
+
+    @staticmethod
+    def beside(case: Case, requests: Iterable[FabricRequest]) -> _New:
+        """Begin with the graphs of requests."""
+        return _New(case, {_transfers(one.graph) for one in requests})
+
+    def among(self, lowerings: Iterable[Lowering]) -> Iterator[Lowering]:
+        """Yield those of some lowerings."""
+        graph = self.case.job.task_graph
+        most = max(MAX_PLANNED_NODES, 2 * self.case.nodes)
+        for lowering in lowerings:
+            with suppress(InputError):  # too many transfers
+                if len(graph.tasks) + transfers_of(graph, lowering) <= most:
+                    made = _transfers(lower(graph, lowering))
+                    if made not in self.known:
+                        self.known.add(made)
+                        yield lowering
+
+
+def _kinds_to_choose(case: Case) -> dict[str, list[str]]:
+    """Return the kinds whose algorithm is open, each with the words of all that its groups can run.
+
+    Messages go whole, or in one part for each port; rings are a choice of their own.
+    """
+    graph, ports = case.job.task_graph, case.job.cluster.ports_per_server
     if "algorithm" not in case.settings.free:
-        return set()
-    return {one.kind for one in collectives_of(case.job.task_graph, case.settings.lowering)}
-
-
-def algorithm_words(case: Case, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield each algorithm that all groups of a kind can run: on rings, whole messages, and a part for each port."""
-    tasks, ports = case.job.task_graph.tasks, case.job.cluster.ports_per_server
-    sizes = {len(task.members or ()) for task in tasks if task.kind == kind}
-    for name in algorithms_that_fit(kind, sizes - {0, 1}):
-        yield kind, name
-        if ports > 1 and not on_rings(kind, name):
-            yield kind, str(Choice(name, parts=ports))
+        return {}
+    kinds: dict[str, list[str]] = {}
+    for kind in sorted({one.kind for one in collectives_of(graph, case.settings.lowering)}):
+        sizes = {len(task.members or ()) for task in graph.tasks if task.kind == kind}
+        kinds[kind] = [
+            str(Choice(name, parts=parts))
+            for name in algorithms_that_fit(kind, sizes - {0, 1})
+            for parts in ((1, ports) if ports > 1 and not on_rings(kind, name) else (1,))
+        ]
+    return kinds
 
 
 def _transfers(graph: TransferGraph) -> int:

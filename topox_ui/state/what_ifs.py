@@ -140,7 +140,7 @@ def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
         RINGS if printed else (RINGS_AUTO, *RINGS),
         value=RINGS_AUTO if "rings" in free else lowering.rings,
         words=lambda k: str(k or AUTO),
-        help=f"{rings_help} auto: one or one a port, whichever is faster.",
+        help=f"{rings_help} auto: 1, 2, 4 or one a port, whichever is fastest.",
     )
     fixed = dict(lowering.algorithm)
     for kind, sizes in group_sizes(loaded.graph).items():

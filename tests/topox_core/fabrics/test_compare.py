@@ -222,7 +222,7 @@ def test_the_more_tasks_the_fewer_choices_are_planned(
         return run_one(fabric, request)
 
     case = Case("scheduled", JobRequest(*load_past("fsdp"), replace(FREELY, free=("rings",))))
-    fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"), lambda request: 1.0)
+    fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"), lambda request: 1e6)
     assert tried == expected
 
 
