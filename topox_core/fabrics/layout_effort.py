@@ -9,7 +9,8 @@ from dataclasses import dataclass
 # runs beside every plan: 0.1 to 1 s on the samples, where eight times the work takes up to 2.5 s and
 # gives circuits that are 0 to 10 % faster.
 FIRST_STEPS, FIRST_WORK = 20_000, 1_000_000
-# So many draws of layouts that were looked at before count as one that is tried.
+# In a descent so many layouts that were looked at before count as one that is tried; annealing counts
+# each draw, for with few layouts in all it draws the same ones again and again.
 DRAWS = 10
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.layout_descent import kicked_on
-from topox_core.fabrics.layout_effort import DRAWS, FIRST_STEPS, Effort
+from topox_core.fabrics.layout_effort import FIRST_STEPS, Effort
 from topox_core.fabrics.layout_starts import (
     LaidCircuits,
     MatrixStart,
@@ -293,7 +293,7 @@ def annealed(start: MatrixStart, effort: Effort, rng: random.Random, stop: Stop)
     while (spent := effort.spent) < 1:
         if stop():
             raise Stopped
-        effort.tried, effort.worked = times.evaluations - before + drawn / DRAWS, times.work - began
+        effort.tried, effort.worked = times.evaluations - before + drawn, times.work - began
         drawn += 1
         circuits = moves.changed(current.circuits)
         # Drawn first, so that a simulation ends as soon as its layout would not be taken.
