@@ -159,7 +159,12 @@ def _result(before: Result, passed: Passed) -> Result:
     return replace(
         before,
         status="optimal" if proved else "feasible",
-        stopped_by="proof" if proved else before.stopped_by,
+        # A plan shorter than one that is proved for its lowering has another.
+        stopped_by="proof"
+        if proved
+        else "heuristic"
+        if before.stopped_by == "lowering"
+        else before.stopped_by,
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
         bound_by=before.bound_by if bound_ms == before.bound_ms else passed.bound.text,

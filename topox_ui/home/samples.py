@@ -17,7 +17,7 @@ FINDINGS = {
     "patience": "A port left idle at first gives 14 ms, not 17; fixed circuits give <b>13 ms</b>.",
     "race": "Simple rules give <b>70.4 ms</b>; Prove it then finds a shorter schedule.",
     "llama3-8b": "Circuits that stay fixed, <b>557 ms</b>, are no worse than changing ones.",
-    "fsdp": "Two rings use both ports: <b>182 ms</b>, and no circuit ever has to change.",
+    "fsdp": "Two rings use both ports: <b>182 ms</b>, proved best, and no circuit ever has to change.",
     "moe": "Circuits that change take <b>107 ms</b>, the best fixed ones that were found 165 ms.",
     "dlrm-16": "An iteration takes <b>37.3 ms</b>; without its all-reduce of 306 MB it would take 15.5 ms.",
     "llama3-70b": "Ten thousand tasks take <b>2.82 s</b>, within 2 % of the lower bound.",

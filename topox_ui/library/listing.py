@@ -19,6 +19,7 @@ from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.text.numbers import delay_label, percent, seconds, time
+from topox_core.text.status_words import STOPPED_BY
 from topox_ui.answers.keeping import KeepState
 from topox_ui.library.state import KINDS, MOST_COMPARED, RunsState
 from topox_ui.shell.charts import editor
@@ -37,7 +38,7 @@ STATUS_WORDS = {
     "compared": "compared",
     FAILED: "failed",
 }
-STOPPED_WORDS = {"proof": "proof", "time_limit": "time limit", "cancelled": "cancelled"}
+STOPPED_WORDS = {"lowering": STOPPED_BY["lowering"]}
 EDITOR = "runs_table"
 
 
