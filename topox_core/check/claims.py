@@ -31,6 +31,11 @@ def claims(plan: CheckedPlan) -> ConstraintFinding:
             "status",
             f"is optimal, but the bound of {ms(given.bound_ms)} is below the makespan of {ms(given.makespan_ms)}",
         )
+    if given.first_ms is not None and given.first_ms > given.makespan_ms + slack:
+        finding.add(
+            "first_ms",
+            f"is {ms(given.first_ms)}, above the {ms(given.makespan_ms)} of every later iteration",
+        )
     if given.slotted_ms is not None and given.slotted_ms < given.makespan_ms - slack:
         finding.add(
             "slotted_ms",

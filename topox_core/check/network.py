@@ -15,7 +15,8 @@ from topox_core.check.report import ConstraintFinding, ms
 class HeldCircuits:
     """The circuits that count against capacities: from set-up (dark) to the end; shared ones once.
 
-    ``row`` is a row of the result's circuits that stands for each.
+    ``row`` is a row of the result's circuits that stands for each. A set-up that began in the
+    iteration before counts at the end of this one, too, which repeats.
     """
 
     row: Int
@@ -38,6 +39,11 @@ class HeldCircuits:
             wide = int(max(given.source.max(initial=0), given.destination.max(initial=0))) + 1
             pair = (given.switch * wide + given.source) * wide + given.destination
             row, setup, end = united(pair, setup, end, -plan.tolerance_ms)
+        if plan.rules.repeats:
+            early = np.flatnonzero(setup < -plan.tolerance_ms)
+            row = np.concatenate([row, early])
+            setup = np.concatenate([setup, setup[early] + plan.period_ms])
+            end = np.concatenate([end, np.full(len(early), plan.period_ms)])
         return HeldCircuits(
             row,
             given.switch[row],

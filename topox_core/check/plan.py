@@ -84,6 +84,11 @@ class CheckedPlan:
         return len(self.graph.tasks)
 
     @cached_property
+    def period_ms(self) -> float:
+        """The last end: when the next iteration begins."""
+        return float(np.nanmax(self.end_ms, initial=0.0))
+
+    @cached_property
     def is_transfer(self) -> Bool:
         """Nodes that need a circuit."""
         return np.asarray(self.kind == TRANSFER_CODE)

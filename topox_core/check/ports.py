@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -94,15 +96,18 @@ def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintF
             f"but a server has {k} on a switch, numbered from 0",
         ),
     )
-    _, circuit, before = _in_turn(plan, k, booked)
+    _, circuit, before, around = _in_turn(plan, k, booked)
     setup, end = given.setup_ms[booked.row], given.circuit_end_ms[booked.row]
-    has = before >= 0
-    clash = np.flatnonzero(has & (setup[circuit] < end[before] - plan.tolerance_ms))
+    # Who is first follows the last of the iteration before.
+    left = end[before] - np.where(around, plan.period_ms, 0.0)
+    clash = np.flatnonzero((before >= 0) & (setup[circuit] < left - plan.tolerance_ms))
     finding.each(
         clash,
         lambda j: (
             _circuit(plan, booked.row[circuit[j]]),
-            f"takes a port at {ms(setup[circuit[j]])} that {_circuit(plan, booked.row[before[j]])} holds until {ms(end[before[j]])}",
+            f"takes a port at {ms(setup[circuit[j]])} that {_circuit(plan, booked.row[before[j]])} "
+            + ("of the iteration before " if around[j] else "")
+            + f"holds until {ms(left[j])}",
         ),
     )
     return finding
@@ -111,11 +116,13 @@ def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintF
 def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> ConstraintFinding:
     """Physical: ports are dark for the delay before a circuit, unless each repeats the very circuit it had last.
 
-    The first circuit of a port stands before the iteration begins, so that it changes nothing.
+    The first circuit of a port stands before the iteration begins, so that it changes nothing; where
+    the iteration repeats, its last circuit stands then, and is set up beforehand as well.
     """
     given, delay, slack = plan.schedule, plan.cluster.reconfiguration_ms, plan.tolerance_ms
     finding = ConstraintFinding("reconfiguration", "physical", len(given.switch))
-    wrong = (given.setup_ms < -slack) | (given.setup_ms > given.circuit_start_ms + slack)
+    earliest = -delay if plan.rules.repeats else 0.0
+    wrong = (given.setup_ms < earliest - slack) | (given.setup_ms > given.circuit_start_ms + slack)
     finding.each(
         np.flatnonzero(wrong),
         lambda i: (
@@ -153,8 +160,11 @@ def per_slot_delay(plan: CheckedPlan) -> ConstraintFinding:
     return finding
 
 
-def _in_turn(plan: CheckedPlan, k: int, booked: BookedPorts) -> tuple[Int, Int, Int]:
-    """Return the bookings port by port in the order of time: port, circuit, and the port's circuit before (-1 if first)."""
+def _in_turn(plan: CheckedPlan, k: int, booked: BookedPorts) -> tuple[Int, Int, Int, Bool]:
+    """Return the bookings port by port in the order of time: port, circuit, the port's circuit before, whether around the clock.
+
+    A port's first has none before (-1), or its last where the iteration repeats.
+    """
     port, circuit = booked.bookings(plan, k)
     given = plan.schedule
     row = booked.row[circuit]
@@ -163,7 +173,11 @@ def _in_turn(plan: CheckedPlan, k: int, booked: BookedPorts) -> tuple[Int, Int, 
     before = np.full(len(port), -1)
     if len(port):
         before[1:] = np.where(port[1:] == port[:-1], circuit[:-1], -1)
-    return port, circuit, before
+    around = (before < 0) & plan.rules.repeats
+    if around.any():
+        last = np.append(np.flatnonzero(around)[1:], len(port)) - 1
+        before[around] = circuit[last]
+    return port, circuit, before, around
 
 
 def _kept(plan: CheckedPlan, k: int, booked: BookedPorts) -> Bool:
@@ -178,7 +192,7 @@ def _kept(plan: CheckedPlan, k: int, booked: BookedPorts) -> Bool:
     )
     _, same = np.unique(columns, axis=1, return_inverse=True)
     same = same.reshape(-1)
-    _, circuit, before = _in_turn(plan, k, booked)
+    _, circuit, before, _ = _in_turn(plan, k, booked)
     kept = np.ones(len(booked.row), np.bool_)
     kept[circuit[(before >= 0) & (same[circuit] != same[before])]] = False
     return kept
@@ -190,7 +204,7 @@ _Port = tuple[float, tuple[int, int, int, int] | None]
 def _first_fit(plan: CheckedPlan, k: int, finding: ConstraintFinding) -> None:
     """Find ports for circuits whose result names none, in the order of set-up.
 
-    A set of ports found is a proof.
+    A set of ports found is a proof; where the iteration repeats, of two in a row.
 
     Each side is a list of k ports, each with the time it is free from and its last circuit, ports
     included.
@@ -198,16 +212,18 @@ def _first_fit(plan: CheckedPlan, k: int, finding: ConstraintFinding) -> None:
     given, slack, delay = plan.schedule, plan.tolerance_ms, plan.cluster.reconfiguration_ms
     way = ("port", "port") if plan.cluster.duplex == "half" else ("out", "in")
     sides: dict[tuple[int, int, str], list[_Port]] = {}
-    for i in np.lexsort((given.circuit_start_ms, given.setup_ms)).tolist():
+    in_turn = np.lexsort((given.circuit_start_ms, given.setup_ms)).tolist()
+    turns = 2 if plan.rules.repeats else 1
+    for turn, i in product(range(turns), in_turn):
         switch, a, b = int(given.switch[i]), int(given.source[i]), int(given.destination[i])
         setup, start, end = (
-            float(column[i])
+            float(column[i]) + turn * plan.period_ms
             for column in (given.setup_ms, given.circuit_start_ms, given.circuit_end_ms)
         )
         if end <= setup + slack:
             continue
-        out = sides.setdefault((a, switch, way[0]), [(0.0, None)] * k)
-        into = sides.setdefault((b, switch, way[1]), [(0.0, None)] * k)
+        out = sides.setdefault((a, switch, way[0]), [(-math.inf, None)] * k)
+        into = sides.setdefault((b, switch, way[1]), [(-math.inf, None)] * k)
         free = [
             (p, q)
             for p in range(k)

@@ -13,6 +13,7 @@ from topox_core.io.errors import shown
 from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")
+ITERATIONS = ("first", "repeated")
 CIRCUIT_RULES = ("continuous", "per-slot")
 
 
@@ -35,6 +36,10 @@ class Rules:
     clock
         ``slots``, or ``continuous``: times are not rounded at all. Circuits that are drawn slot by
         slot know slots only.
+    iteration
+        ``repeated``: the next one begins with the circuits that this one ends with, when its last
+        task has ended. ``first``, also where a result does not say: the first circuit of every port
+        stands before the iteration begins.
     rings, strides, all_reduce_on_network, steps, broadcast, algorithm, group
         How collectives became transfers.
     """
@@ -53,6 +58,12 @@ class Rules:
     algorithm: Mapping[str, str] = dataclasses.field(default_factory=dict)
     group: int = 0
     clock: str = "slots"
+    iteration: str = "first"
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the last circuit of a port is before its first."""
+        return self.iteration == "repeated" and self.continuous
 
     @property
     def on_slots(self) -> bool:
@@ -157,6 +168,7 @@ class Rules:
             algorithm=_words(settings.get("algorithm", {}), file),
             group=_count(settings.get("group", 0), "group", file, least=0),
             clock=clock if rule == "continuous" else "slots",
+            iteration=word("iteration", ITERATIONS, "first"),
         )
 
 

@@ -33,7 +33,7 @@ def _keys(words: str) -> frozenset[str]:
 # Keys of version 2; version 1 had no others that count.
 KEYS = _keys(
     "format version status engine effort clock makespan_ms bound_ms gap bound_by unrounded_bound_ms "
-    "slotted_ms bound_slotted_ms bound_switching_ms bound_fixed_ms best_switching_ms best_fixed_ms "
+    "first_ms slotted_ms bound_slotted_ms bound_switching_ms bound_fixed_ms best_switching_ms best_fixed_ms "
     "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
@@ -64,6 +64,7 @@ class Schedule:
     gap: float | None
     slot_ms: float
     tick_ms: float
+    first_ms: float | None
     slotted_ms: float | None
     bound_slotted_ms: float | None
     bound_switching_ms: float | None
@@ -194,6 +195,7 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         gap=_number(record, "gap", file, optional=True),
         slot_ms=_length(record, "slot_ms", file, optional=not there),
         tick_ms=_length(record, "tick_ms", file, optional=not there),
+        first_ms=_number(record, "first_ms", file, optional=True),
         slotted_ms=_number(record, "slotted_ms", file, optional=True),
         bound_slotted_ms=_number(record, "bound_slotted_ms", file, optional=True),
         bound_switching_ms=_number(record, "bound_switching_ms", file, optional=True),

@@ -100,7 +100,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
     from topox_core.schedule.result import gap
 
     record: dict[str, Any] = {
-        **record_of(run, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),
+        **record_of(run, "iteration_ms first_ms bound_ms bound_by circuits_changed dark_ms"),
         "gap": gap(run.iteration_ms, run.bound_ms),
         **record_of(run.traffic, "bandwidth_tax mean_hops longest_hops"),
         "time": asdict(run.breakdown),
@@ -116,6 +116,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
 
 def _print(runs: dict[str, FabricRun]) -> None:
     """Print one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
+    from topox_core.fabrics.comparison_words import first_iterations
     from topox_core.fabrics.packet import SLOWER_BY_PRICE
     from topox_core.text.choices import chosen_by_all
 
@@ -140,6 +141,8 @@ def _print(runs: dict[str, FabricRun]) -> None:
             )
         )
     table(*rows)
+    if sentence := first_iterations(runs):
+        print(sentence)
     if sentence := chosen_by_all({name: run.chosen_words for name, run in runs.items()}):
         print(sentence)
     for run in runs.values():

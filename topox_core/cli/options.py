@@ -26,6 +26,7 @@ _SWITCHES = (
     "any_port",
     "tick",
     "clock",
+    "iteration",
     "switching",
     "engine",
     "time_limit_s",
@@ -208,6 +209,12 @@ def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where:
             str,
             f"time that the plan lives on{where}: unrounded, or whole slots (default continuous, where "
             "transfers stay on real ports)",
+        ),
+        Option(
+            "--iteration repeated|first",
+            str,
+            f"which iteration is timed{where}: one of many, which begins with the circuits that the last "
+            "one left (default), or the first, whose first circuits are free",
         ),
         Option(
             "--switching auto|planned|provisioned|fixed",

@@ -134,6 +134,9 @@ def _print(summary: dict[str, Any], result: Result) -> None:
         ),
         ("tick", figure(summary["tick_ms"], "ms"), clock),
     ]
+    if summary["first_ms"] is not None:
+        first = figure(summary["first_ms"], "ms")
+        rows.insert(1, ("first iteration", first, "its first circuits stand when it begins"))
     if not on_slots:
         if summary["slotted_ms"] is not None:
             slotted = figure(summary["slotted_ms"], "ms")

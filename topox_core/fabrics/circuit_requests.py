@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +15,29 @@ from topox_core.fabrics.kernels.circuit_requests import (
     RequestTables,
     RequestTasks,
     first_come_first_served,
+    passed_on,
+    unused,
 )
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.kernels.known_order import in_known_order
+from topox_core.schedule.kernels.known_order import Holders, Orders, around
+from topox_core.schedule.repetition import starts_in_order
 
+# Iterations on demand in a row until they come back to one that was there.
+MOST_ITERATIONS, MOST_PROFILES = 40, 8
+TIME_ALIKE = 1e-9  # relative, and of a millisecond
 MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The first iteration, first come first served: orders and ports that later ones repeat.
+    """An iteration, first come first served: orders and ports that later ones repeat.
+
+    Where iterations repeat, each begins with the circuits that the one before has left, until one is
+    as another was.
 
     Attributes
     ----------
@@ -35,8 +45,17 @@ class Profile:
         Of every node.
     wiring, server
         Ports as numbers; ``server`` are the talking servers, in the numbering of the ports.
-    known
-        Order, ports and who came before whom.
+    known, first
+        Order, ports and who came before whom: in the iteration that takes least once circuits are
+        requested beforehand, of those that take turns, and in the first, which finds every port
+        unused.
+    repeats
+        Whether the circuits at the end are those of the next beginning.
+    turns_ms
+        How long the iterations take that follow one another in turn: one where circuits come back
+        after each.
+    came_back
+        Whether they do; if not, the turns are the later half of all.
     """
 
     graph: TransferGraph
@@ -45,6 +64,10 @@ class Profile:
     wiring: RequestTables
     server: IntArray
     known: Requests
+    first: Requests
+    repeats: bool
+    turns_ms: tuple[float, ...]
+    came_back: bool
 
     @staticmethod
     def of(order: FabricRequest) -> Profile:
@@ -73,20 +96,46 @@ class Profile:
             numbered_servers(graph.source, server),
             numbered_servers(graph.destination, server),
         )
-        known = first_come_first_served(tasks, wiring, cluster.reconfiguration_ms)
-        return Profile(graph, cluster, length, wiring, server, known)
+        repeats = order.settings.repeats
+        rows, begins = _iterations(tasks, wiring, cluster.reconfiguration_ms, repeats)
+        turns_ms = tuple(float((row.start + length).max(initial=0.0)) for row in rows[begins:])
+        came_back = len(rows) < MOST_ITERATIONS
+        profiles = [
+            Profile(
+                *(graph, cluster, length, wiring, server),
+                *(row, rows[0], repeats, turns_ms, came_back),
+            )
+            for row in rows[begins:][-MOST_PROFILES:]
+        ]
+        return min(profiles, key=Profile.provisioned_ms) if len(profiles) > 1 else profiles[0]
 
-    def provisioned_start_ms(self) -> FloatArray:
-        """Return the starts when every circuit is requested as soon as its ports fall idle."""
-        return in_known_order(
+    @property
+    def first_ms(self) -> float:
+        """How long the first iteration takes on demand."""
+        return float((self.first.start + self.length_ms).max(initial=0.0))
+
+    @cached_property
+    def orders(self) -> Orders:
+        """Who comes before whom, around the clock where the iteration repeats."""
+        known = self.known
+        held = Holders(known.switch, known.out_port, known.in_port, known.switch)
+        return around(known.orders, held) if self.repeats else known.orders
+
+    def provisioned_start_ms(self, first: bool = False) -> FloatArray:
+        """Return the starts when every circuit is requested as soon as its ports fall idle; of the first iteration, if asked."""
+        return starts_in_order(
             self.graph.pred_ptr,
             self.graph.pred_idx,
             self.length_ms,
-            self.known.orders,
+            self.first.orders if first else self.orders,
             self.cluster.reconfiguration_ms,
             0.0,
             np.zeros(len(self.graph), np.bool_),
         )
+
+    def provisioned_ms(self, first: bool = False) -> float:
+        """Return when the last task ends then."""
+        return float((self.provisioned_start_ms(first) + self.length_ms).max(initial=0.0))
 
     def start_ticks(
         self,
@@ -96,11 +145,11 @@ class Profile:
         dark_slots: int,
     ) -> NDArray[np.int64]:
         """Return the provisioned starts in ticks, durations and delay in whole ticks and slots."""
-        start = in_known_order(
+        start = starts_in_order(
             self.graph.pred_ptr,
             self.graph.pred_idx,
             duration.astype(np.float64),
-            self.known.orders,
+            self.orders,
             float(dark_slots * ticks_per_slot),
             float(ticks_per_slot),
             on_grid,
@@ -124,13 +173,43 @@ class Profile:
     def booked_ports(self) -> BookedPorts:
         """Switch and ports of every transfer, and whether a port changed its circuit for it."""
         node = self.node
-        changed = self.known.orders.changed[node]
+        changed = self.orders.changed[node]
         return BookedPorts(node, self.known.switch[node], *self.ports(node), changed)
 
-    def circuits(self, start_ms: FloatArray) -> Circuits:
-        """Return the circuits for given starts; a port that changes is dark up to the start."""
-        end_ms, delay_ms = start_ms + self.length_ms, self.cluster.reconfiguration_ms
-        return Circuits.at(self.graph, self.booked_ports, start_ms, end_ms, delay_ms)
+    def circuits(self, start_ms: FloatArray, on_demand: bool = False) -> Circuits:
+        """Return the circuits for given starts; a port that changes is dark up to the start.
+
+        On demand it changes where it did in the iteration before, provisioned where it always does.
+        """
+        booked, delay_ms = self.booked_ports, self.cluster.reconfiguration_ms
+        if on_demand:
+            booked = replace(booked, changed=self.known.orders.changed[booked.node])
+        return Circuits.at(self.graph, booked, start_ms, start_ms + self.length_ms, delay_ms)
+
+
+def _iterations(
+    tasks: RequestTasks, wiring: RequestTables, dark: float, repeats: bool
+) -> tuple[list[Requests], int]:
+    """Return iterations in a row up to the first that is as one before, and where those begin that take turns.
+
+    Only the first where iterations do not repeat, or there is nothing to pay for.
+    """
+    ports = unused(wiring)
+    rows = [first_come_first_served(tasks, wiring, dark, ports)]
+    while repeats and dark > 0 and len(rows) < MOST_ITERATIONS:
+        period = float((rows[-1].start + tasks.length).max(initial=0.0))
+        ports = passed_on(ports, period)
+        rows.append(first_come_first_served(tasks, wiring, dark, ports))
+        for k in range(len(rows) - 2, -1, -1):
+            if _alike(rows[k], rows[-1]):
+                return rows, k + 1
+    return rows, len(rows) // 2
+
+
+def _alike(one: Requests, other: Requests) -> bool:
+    """Return whether two iterations use the same ports at the same times."""
+    same = [np.array_equal(getattr(one, at), getattr(other, at)) for at in ("out_port", "in_port")]
+    return all(same) and bool(np.allclose(one.start, other.start, TIME_ALIKE, TIME_ALIKE))
 
 
 def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:

@@ -134,7 +134,7 @@ class _Alone:
         if self.fabric != "static":
             on_demand_ms, known_ms = _circuit_times(one, lowering, cluster)
             return on_demand_ms if self.fabric == "reactive" else known_ms
-        settings = Settings.of(lowering=lowering, seed=self.seed)
+        settings = Settings.of(iteration="first", lowering=lowering, seed=self.seed)
         options = FabricOptions(topology_variant=self.variant)
         try:
             request = FabricRequest(_lowered_alone(one, lowering), cluster, settings, options)
@@ -204,7 +204,9 @@ def _circuit_times(one: Collective, lowering: Lowering, cluster: Cluster) -> tup
     """Return how long a collective takes on demand and provisioned, which are one sweep and another over it."""
     try:
         graph = _lowered_alone(one, lowering)
-        profile = Profile.of(FabricRequest(graph, cluster, Settings.of(lowering=lowering)))
+        profile = Profile.of(
+            FabricRequest(graph, cluster, Settings.of(iteration="first", lowering=lowering))
+        )
     except InputError:
         return float("inf"), float("inf")
     starts = (profile.known.start, profile.provisioned_start_ms())

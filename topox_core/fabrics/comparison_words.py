@@ -233,6 +233,14 @@ def _ms(value: float) -> str:
     return f"{value:.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
 
 
+def first_iterations(runs: Mapping[str, FabricRun]) -> str:
+    """Return how long first iterations take where later ones take longer; empty where none differs."""
+    firsts = [f"{name} {_ms(run.first_ms)}" for name, run in runs.items() if run.first_ms]
+    if not firsts:
+        return ""
+    return f"The first iteration, whose first circuits stand when it begins: {', '.join(firsts)}."
+
+
 def why_not(refused: Mapping[str, InputError], labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line for each reason why fabrics cannot run, with the fabrics that it holds for."""
     reasons: dict[str, list[str]] = {}
@@ -249,6 +257,7 @@ def time_rows(runs: Mapping[str, FabricRun], labels: Mapping[str, str]) -> list[
         {
             "fabric": labels[name],
             "iteration (ms)": run.iteration_ms,
+            "first iteration (ms)": run.iteration_ms if run.first_ms is None else run.first_ms,
             "compute (ms)": run.breakdown.compute_ms,
             "exposed transfer (ms)": run.breakdown.exposed_ms,
             "dark (ms)": run.breakdown.dark_ms,

@@ -42,8 +42,7 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> Estimate:
         return Estimate(run_freely(name, job).iteration_ms)
     own = job.lowered(job.settings.lowering)
     requests = [own, *map(job.lowered, ring_choices(Case(name, job)))]
-    exclusive = job.settings.exclusive_devices
-    bounds_ms = [circuit_bound(one.graph, job.cluster, exclusive).ms for one in requests]
+    bounds_ms = [circuit_bound(one.graph, job.cluster, job.settings).ms for one in requests]
     bound_ms, fixed_ms = min(bounds_ms), math.inf
     if job.settings.switching in ("auto", "fixed"):
         # Where two servers that talk are not connected, only switching serves them.

@@ -193,8 +193,10 @@ def planned_again(
         If nothing can go on, or nothing is left to run.
     """
     execution = job.runs["scheduled"].execution
+    # What is left of an iteration is done once; afterwards every one repeats.
+    settings = replace(job.settings, iteration="first") if at_ms else job.settings
     rest = JobRequest(
-        remaining_graph(job.task_graph, execution, at_ms, failure), job.cluster, job.settings
+        remaining_graph(job.task_graph, execution, at_ms, failure), job.cluster, settings
     )
     if failure.kind == "server":
         return at_ms + run_freely("scheduled", rest).iteration_ms, "all ports are left"
@@ -269,10 +271,9 @@ def on_ports_left(
     settings = replace(job.settings, engine="list")
     if not settings.on_slots:
         settings = replace(settings, switching="planned")
-    slot_ms = job.cluster.slot_ms if settings.on_slots else 0.0
     whole = replace(job, settings=settings, runs={})
     schedules = [planned or run_freely("scheduled", whole).execution]
-    if not slot_ms:
+    if not settings.on_slots:
         schedules.append(run_freely("provisioned", whole).execution)
-    left = [rebooked(one, lost, settings.exclusive_devices, slot_ms) for one in schedules]
+    left = [rebooked(one, lost, settings) for one in schedules]
     return min(left, key=lambda one: one.makespan_ms)

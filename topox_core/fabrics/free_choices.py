@@ -199,8 +199,7 @@ def _bound_ms(request: FabricRequest) -> float:
     """Return what no plan that is lowered so goes below; transfers that share a circuit know none."""
     if request.settings.share_circuits:
         return 0.0
-    exclusive = request.settings.exclusive_devices
-    return circuit_bound(request.graph, request.cluster, exclusive).ms
+    return circuit_bound(request.graph, request.cluster, request.settings).ms
 
 
 def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:

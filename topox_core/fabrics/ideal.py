@@ -179,16 +179,14 @@ def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> It
 
     Without the second the yardstick would move with the delay.
     """
-    first = (
-        replace(order.settings, engine="list")
-        if order.settings.engine != "printed"
-        else order.settings
-    )
-    order = replace(order, settings=first)  # what was searched or proved comes with ``runs``
+    own = order.settings
+    # What was searched or proved comes with ``runs``. Without delay there is nothing to come back to.
+    own = replace(own, iteration="first", engine="printed" if own.engine == "printed" else "list")
+    order = replace(order, settings=own)
     at_once = replace(order, runs={}, cluster=order.cluster.changed(reconfiguration_ms=0.0))
-    if name == "scheduled" and order.settings.switching != "provisioned":
-        at_once = replace(at_once, settings=replace(order.settings, switching="planned"))
-    for request in [order] if order.cluster == at_once.cluster else [order, at_once]:
+    if name == "scheduled" and own.switching != "provisioned":
+        at_once = replace(at_once, settings=replace(own, switching="planned"))
+    for request in [order] if order.cluster == at_once.cluster else [at_once, order]:
         try:
             execution = _switched(request.runs.get(name) or run(request, stop))
         except InputError:  # ports that cannot be cabled evenly: no circuits at all

@@ -76,8 +76,7 @@ class PassedPlan:
         planned = Execution(request.graph, self.cluster, self.start_ms, self.end_ms, self.circuits)
         if job.settings.on_slots:
             return request, replace(planned, cluster=job.cluster)
-        exclusive = job.settings.exclusive_devices
-        return request, replayed_on_circuits(planned, job.cluster, exclusive)
+        return request, replayed_on_circuits(planned, job.cluster, job.settings)
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def best_passed(
         return None
     plan, request, execution = best
     bound = open_bound(job.task_graph, job.cluster, job.settings, "changing") or circuit_bound(
-        request.graph, request.cluster, request.settings.exclusive_devices
+        request.graph, request.cluster, request.settings
     )
     return Passed(plan, execution, bound)
 
@@ -197,6 +196,5 @@ def rounding_ms(result: Result) -> float:
     execution = result.execution
     if execution is None or not result.settings.on_slots or result.settings.circuits == "per-slot":
         return 0.0
-    exclusive = result.settings.exclusive_devices
-    carried_out = replayed_on_circuits(execution, execution.cluster, exclusive)
+    carried_out = replayed_on_circuits(execution, execution.cluster, result.settings)
     return max(0.0, execution.makespan_ms - carried_out.makespan_ms)

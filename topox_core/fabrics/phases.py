@@ -52,7 +52,8 @@ def run_phased(order: FabricRequest, stop: Stop) -> FabricRun:
     if stop():
         raise Stopped
     profile = phased(Profile.of(order), order.settings.exclusive_devices)
-    return circuit_run("phased", order, execution_of(profile, profile.known.start))
+    execution = execution_of(profile, profile.known.start)
+    return circuit_run("phased", order, execution, profile.first_ms)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,10 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     planes may stay unused, since a phase spread over more of them can cost the next one a change.
     """
     graph, planes = profile.graph, profile.wiring.switches * profile.wiring.k
-    key = (graph.digest, graph.lowering, profile.cluster.digest, exclusive_devices)
+    key = (
+        *(graph.digest, graph.lowering, profile.cluster.digest),
+        *(exclusive_devices, profile.repeats),
+    )
     if key not in _kept:
         unused = min(planes - 1, MOST_UNUSED_WORK // max(1, len(graph)))
         ways = (
@@ -175,7 +179,11 @@ def _phased(profile: Profile, exclusive_devices: bool, used: int, by_length: boo
     )
     start_ms, orders = with_port_orders(tasks, orders, wiring.switches, wiring.limit, delay_ms)
     known = Requests(start_ms, switch, holders.out_port, holders.in_port, orders)
-    return replace(profile, known=known)
+    by_phases = replace(profile, known=known, first=known)
+    if not profile.repeats:
+        return by_phases
+    # Devices and places on switches keep the order of the first iteration.
+    return replace(by_phases, known=known._replace(start=by_phases.provisioned_start_ms()))
 
 
 def _phase_by_phase(

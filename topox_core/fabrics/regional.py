@@ -8,6 +8,7 @@ circuits follow the bytes of the exchange at hand.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,6 +31,7 @@ from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 
 BATCHES_BETWEEN_STOPS = 2_000
+MOST_ITERATIONS = 16  # of one graph, until circuits come back
 
 
 def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -81,6 +83,8 @@ def regional_iterations(order: FabricRequest, stop: Stop) -> list[Iteration]:
     gating = Gating(order.graph, order.cluster, options, order.settings.seed)
     hybrid = _Hybrid.of(order, gating)
     controller = _Controller(order, gating, hybrid)
+    if order.settings.repeats and options.iterations == 1:
+        return controller.repeated(stop)
     return [controller.iteration(number, stop) for number in range(options.iterations)]
 
 
@@ -287,6 +291,24 @@ class _Controller:
             self.coming[region] = (target, self.since_ms + now_ms + delay_ms)
         self.up[inside] = stays
         return not np.array_equal(stays, up)
+
+    def repeated(self, stop: Stop) -> list[Iteration]:
+        """Run the same iteration again and again; return those that take turns once circuits come back (at most a few)."""
+        states, rows = [self._state()], list[Iteration]()
+        while len(rows) < MOST_ITERATIONS:
+            rows.append(self.iteration(0, stop))
+            if (state := self._state()) in states:
+                return rows[states.index(state) :]
+            states.append(state)
+        return rows[-1:]
+
+    def _state(self) -> Hashable:
+        """Return the circuits that are up and those that come, and when, on the clock of the next iteration."""
+        coming = (
+            (region, target.tobytes(), round(due_ms - self.since_ms, 9))
+            for region, (target, due_ms) in sorted(self.coming.items())
+        )
+        return self.up.tobytes(), tuple(coming)
 
     def iteration(self, number: int, stop: Stop) -> Iteration:
         """Run one iteration from where the last one left the circuits."""

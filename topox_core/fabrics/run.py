@@ -201,7 +201,12 @@ class Chosen:
 
 @dataclass(frozen=True)
 class FabricRun:
-    """One iteration on one fabric, with its lower bound and its measures."""
+    """One iteration on one fabric, with its lower bound and its measures.
+
+    ``first_ms`` is how long the first iteration takes, which begins with its first circuits; None
+    where every one is alike. ``mean_ms`` is what counts where iterations take turns, of which
+    ``execution`` is one.
+    """
 
     fabric: str
     execution: Execution
@@ -215,6 +220,8 @@ class FabricRun:
     result: Result | None = None
     message: str = ""
     chosen: Chosen | None = None
+    first_ms: float | None = None
+    mean_ms: float | None = None
 
     @property
     def chosen_words(self) -> str:
@@ -223,8 +230,8 @@ class FabricRun:
 
     @property
     def iteration_ms(self) -> float:
-        """End of the last task."""
-        return self.execution.makespan_ms
+        """From the start of an iteration to that of the next one."""
+        return self.execution.makespan_ms if self.mean_ms is None else self.mean_ms
 
     @property
     def dark_share(self) -> float:

@@ -41,7 +41,7 @@ from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.replay import Replay, replay
+from topox_core.schedule.replay import Replay, first_ms, replay
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
@@ -111,6 +111,7 @@ def planned_run(result: Result) -> FabricRun:
         dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         result=result,
         message=result.message,
+        first_ms=first_ms(execution, result.settings),
     )
 
 
@@ -362,7 +363,7 @@ def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource
 def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:
     """Return the better of the plan's own bound and that of circuits without slots, which no slotted plan beats either."""
     if not order.settings.share_circuits:
-        unslotted = circuit_bound(order.graph, order.cluster, order.settings.exclusive_devices)
+        unslotted = circuit_bound(order.graph, order.cluster, order.settings)
         if result.bound_ms < unslotted.ms <= (result.makespan_ms or 0.0):
             return unslotted.ms, unslotted.text
     return result.bound_ms, result.bound_by

@@ -162,7 +162,9 @@ def verdict(
     check_fits(graph, cluster)
     own = settings or Settings(free=("rings", "algorithm"))
     plain = Settings.of("physical", engine="list", switching="planned", lowering=own.lowering)
-    plain = replace(plain, free=own.free, seed=own.seed, threads=own.threads)
+    plain = replace(
+        plain, free=own.free, iteration=own.iteration, seed=own.seed, threads=own.threads
+    )
     job = JobRequest(graph, cluster, plain)
     search = _Search(job, effort, catalogue or PRICE_SETS[SET_BY_SPEED], own.time_limit_s)
     rivals, refused = _rivals(job, search.catalogue, stop)
@@ -365,8 +367,7 @@ class _Search:
     def length_ms(self, plan: Execution, delay_ms: float) -> float:
         """Return how long a plan's orders take at a delay."""
         cluster = self.job.cluster.changed(reconfiguration_ms=delay_ms)
-        exclusive = self.job.settings.exclusive_devices
-        return replayed_on_circuits(plan, cluster, exclusive).makespan_ms
+        return replayed_on_circuits(plan, cluster, self.job.settings).makespan_ms
 
     def _bound(self, stop: Stop) -> None:
         """Find for every rival from which delay on the bound excludes that a plan pays."""
@@ -441,12 +442,11 @@ class _Bounds:
     def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:
         """Whether the bound at a delay is at least ``target_ms``, whichever way collectives are lowered."""
         at = self._at(delay_ms)
-        exclusive = at.settings.exclusive_devices
         for lowering, graph in self.graphs.items():
             known = self.known.get(lowering, ())
             if any(ms >= target_ms for delay, ms in known if delay <= delay_ms):
                 continue
-            bound = circuit_bound(graph, at.cluster, exclusive)
+            bound = circuit_bound(graph, at.cluster, at.settings)
             if bound.ms < target_ms and near != 0:
                 bound = continuous_bound(graph, at.cluster, at.settings, near)
             if bound.ms < target_ms:

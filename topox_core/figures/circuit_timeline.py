@@ -87,14 +87,23 @@ def _paint_circuits(
     """Paint circuits into rows of an image in their switch's colour, then their dark time."""
     circuits = execution.circuits
     per_ms = z.shape[1] / (execution.makespan_ms or 1.0)
-    setup, start, end = (
-        np.round(time_ms[shown] * per_ms).astype(np.int64)
-        for time_ms in (circuits.setup_ms, circuits.start_ms, circuits.end_ms)
+    which, *dark = _dark(execution, shown)
+    start, end, dark_begin, dark_end = (
+        np.round(time_ms * per_ms).astype(np.int64)
+        for time_ms in (circuits.start_ms[shown], circuits.end_ms[shown], *dark)
     )
     paint(z, row, start, end, (1 + circuits.switch[shown] % SWITCH_COLOURS).astype(np.uint8))
-    dark = circuits.start_ms[shown] > circuits.setup_ms[shown]
-    colour = np.full(int(dark.sum()), SWITCH_COLOURS + 1, np.uint8)
-    paint(z, row[dark], setup[dark], start[dark], colour)
+    colour = np.full(len(which), SWITCH_COLOURS + 1, np.uint8)
+    paint(z, row[which], dark_begin, dark_end, colour)
+
+
+def _dark(
+    execution: Execution, shown: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
+    """Return (position in ``shown``, begin, end) of the times in which the circuits shown are dark."""
+    which, begin, end = execution.circuits.dark_times(execution.makespan_ms)
+    mine = np.isin(which, shown)
+    return np.searchsorted(shown, which[mine]), begin[mine], end[mine]
 
 
 def _bars(
@@ -125,12 +134,11 @@ def _bars(
     marker = {"color": theme.switch_colour(switch), "line": line(theme.page, 1)}
     plain = {"width": 0.8, "showlegend": None}
     bars = [sideways_bars(start, length, row[shown], f"switch {switch}", marker, **plain, **style)]
-    dark = shown[circuits.start_ms[shown] > circuits.setup_ms[shown]]
+    dark, begin, end = _dark(execution, shown)
     if len(dark):
-        setup = circuits.setup_ms[dark]
-        length = circuits.start_ms[dark] - setup
         hidden = {**plain, "hoverinfo": "skip"}
-        bars.append(sideways_bars(setup, length, row[dark], "dark", hatched(theme), **hidden))
+        rows = row[shown[dark]]
+        bars.append(sideways_bars(begin, end - begin, rows, "dark", hatched(theme), **hidden))
     return bars
 
 

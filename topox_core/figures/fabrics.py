@@ -255,12 +255,12 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     category = categories(graph)
     compute = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
     moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
-    dark = np.flatnonzero(circuits.start_ms > circuits.setup_ms)
+    dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
     bars = [
         (
             2 * circuits.source[dark] + 1,
-            circuits.setup_ms[dark],
-            circuits.start_ms[dark],
+            dark_begin,
+            dark_end,
             np.full(len(dark), DARK, np.uint8),
         ),
         (

@@ -145,7 +145,8 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
         np.int32,
         len(circuits),
     )
-    dark = np.flatnonzero(circuits.start_ms > circuits.setup_ms).astype(np.int32)
+    dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
+    dark = dark.astype(np.int32)
     every = np.arange(len(circuits), dtype=np.int32)
     parts = [
         (
@@ -172,8 +173,8 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
             circuits.source[dark],
             rows[dark],
             np.full(len(dark), DARK, np.uint8),
-            circuits.setup_ms[dark],
-            circuits.start_ms[dark],
+            dark_begin,
+            dark_end,
             circuits.node[dark],
             dark,
         ),

@@ -53,9 +53,8 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
         )
         for kind in np.unique(category).tolist()
     ]
-    parts.append(
-        ("dark", VERMILION, hatch(theme), ports_in_use(circuits.setup_ms, circuits.start_ms, edges))
-    )
+    _, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
+    parts.append(("dark", VERMILION, hatch(theme), ports_in_use(dark_begin, dark_end, edges)))
     figure = go.Figure()
     for name, colour, pattern, values in parts:
         if not values.any():

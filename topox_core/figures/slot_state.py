@@ -50,8 +50,9 @@ def state_at(execution: Execution, at_ms: float, slot: int = 0) -> SlotState:
     circuits, edge = execution.circuits, 1e-6 * execution.cluster.slot_ms
     begun = circuits.start_ms <= at_ms + edge
     carries = begun & (circuits.end_ms > at_ms + edge)
-    dark = (circuits.setup_ms <= at_ms + edge) & ~begun
-    return SlotState(slot, at_ms, np.flatnonzero(carries), np.flatnonzero(dark))
+    row, begin, end = circuits.dark_times(execution.makespan_ms)
+    dark = np.unique(row[(begin <= at_ms + edge) & (end > at_ms + edge)])
+    return SlotState(slot, at_ms, np.flatnonzero(carries), dark)
 
 
 def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = False) -> int:
@@ -89,7 +90,9 @@ def busiest_slot(execution: Execution) -> int:
 def changes_a_slot(execution: Execution) -> NDArray[np.int64]:
     """Return how many circuits begin to be set up in each slot."""
     circuits, n = execution.circuits, slots(execution)
-    begun = np.floor(circuits.setup_ms[circuits.changed] / execution.cluster.slot_ms + 1e-6)
+    setup_ms = circuits.setup_ms[circuits.changed]
+    setup_ms = np.where(setup_ms < 0, setup_ms + execution.makespan_ms, setup_ms)
+    begun = np.floor(setup_ms / execution.cluster.slot_ms + 1e-6)
     return np.bincount(np.clip(begun.astype(np.int64), 0, n - 1), minlength=n)
 
 

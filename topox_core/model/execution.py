@@ -19,8 +19,10 @@ class Circuits:
     A circuit is dark from ``setup_ms`` to ``start_ms`` (equal where the ports already held it or
     nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports are
     numbered within (server, switch) from 0; they matter only with several ports a server and
-    switch. ``changed`` is true where one of the two ports held another circuit before; the first
-    circuit of a port stands before the iteration begins and is no change.
+    switch. ``changed`` is true where one of the two ports held another circuit before. Where the
+    iteration repeats, a port begins with its last circuit, and what its first one takes to be set up
+    may begin in the iteration before, at a time below 0; else the first circuit of a port stands
+    before the iteration begins and is no change.
     """
 
     switch: IntArray
@@ -36,6 +38,20 @@ class Circuits:
 
     def __len__(self) -> int:
         return len(self.switch)
+
+    def dark_times(self, period_ms: float) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
+        """Return (row, begin, end) of all times within an iteration in which a circuit is dark.
+
+        What began in the iteration before stands at the end of this one, which is as long.
+        """
+        row = np.flatnonzero(self.start_ms > self.setup_ms)
+        begin, end = self.setup_ms[row], self.start_ms[row]
+        early = np.flatnonzero(begin < 0)
+        row = np.concatenate([row, row[early]])
+        end = np.concatenate([end, np.full(len(early), period_ms)])
+        begin = np.concatenate([np.maximum(begin, 0.0), begin[early] + period_ms])
+        lasts = np.flatnonzero(end > begin)
+        return row[lasts], begin[lasts], end[lasts]
 
     @staticmethod
     def none() -> Circuits:

@@ -88,7 +88,12 @@ def measures(execution: Execution) -> Measures:
     busy = covered_ms(device, execution.start_ms[compute], execution.end_ms[compute])
     port = out_port(circuits)
     carrying = covered_ms(port, circuits.start_ms, circuits.end_ms)
-    held = covered_ms(port, circuits.setup_ms, circuits.end_ms)
+    row, begin, end = circuits.dark_times(makespan)
+    held = covered_ms(
+        np.concatenate([port, port[row]]),
+        np.concatenate([circuits.start_ms, begin]),
+        np.concatenate([circuits.end_ms, end]),
+    )
     device_time = makespan * cluster.servers * cluster.devices_per_server
     port_time = makespan * cluster.servers * cluster.ports_per_server
     lives = circuit_lives_ms(circuits)

@@ -229,6 +229,7 @@ def _settings(switches: Switches, lowering: Lowering) -> Settings:
     return Settings.of(
         circuits="per-slot" if per_slot else "continuous",
         clock="slots" if per_slot or switches["clock"] == "slots" else "continuous",
+        iteration="first",
         switching="planned",  # the static side of the comparison is a column of its own
         engine="list",
         lowering=lowering,

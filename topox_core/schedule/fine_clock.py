@@ -94,7 +94,7 @@ def continuous_bound(
         How many ancestors of a task count (None: 1,000 up to 2,000 tasks, else 100); 0: none, which
         takes milliseconds.
     """
-    best = circuit_bound(graph, cluster, settings.exclusive_devices)
+    best = circuit_bound(graph, cluster, settings)
     total_ms = float(durations_ms(graph, cluster).sum()) + len(graph) * cluster.reconfiguration_ms
     if total_ms <= 0:
         return best

@@ -155,7 +155,10 @@ class Planner:
         makespan = int((start + self.problem.duration).max(initial=0))
         booking = booking_of(self.problem, solution)
         changes = int(changed_rows(booking, network).sum())
-        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+        if self.ports is None or not network.repeats:
+            return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+        booked = Booked(start, makespan, booking, changes, source)
+        return _booked_plan(self.ports.held_back(booked))
 
     @cached_property
     def folded(self) -> FoldedProblem | None:

@@ -28,7 +28,8 @@ class SwitchNetwork:
     switch, each way. ``ports_per_server`` is d_S of eq. 8; ``half_duplex`` tells whether it bounds
     in + out (as printed) or out and in apart. ``shares`` is eq. 6 as printed: one circuit for all
     of a pair. ``dark_slots`` is how long a port is dark before a circuit that it did not hold; None
-    in the reduced problem, whose ports have no state.
+    in the reduced problem, whose ports have no state. ``repeats``: a port is to end with the circuit
+    that it began with, or come back to it before the next iteration needs it.
     """
 
     source: Int32
@@ -41,6 +42,7 @@ class SwitchNetwork:
     half_duplex: bool
     shares: bool
     dark_slots: int | None = None
+    repeats: bool = False
 
     @property
     def ports_each_way(self) -> int:

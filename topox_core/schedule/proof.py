@@ -203,7 +203,8 @@ class Proof:
     def _solving_s(self) -> float:
         """The same without what fixed circuits took before, on the clock of the trace."""
         exact_s = 0.0 if self._exact is None else self._exact.elapsed_s
-        return max(self.race.elapsed_s, exact_s) + self.spent_before_s
+        last_s = self.trace[-1].elapsed_s if self.trace else 0.0  # may come as the clock stops
+        return max(max(self.race.elapsed_s, exact_s) + self.spent_before_s, last_s)
 
     @property
     def incumbent_ms(self) -> float:

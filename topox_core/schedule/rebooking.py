@@ -20,6 +20,7 @@ from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.reduction import devices_of
 from topox_core.schedule.replay import replayed_on_circuits
+from topox_core.schedule.settings import Settings
 
 
 class LostPort(NamedTuple):
@@ -34,8 +35,7 @@ class LostPort(NamedTuple):
 def rebooked(
     execution: Execution,
     lost: frozenset[LostPort],
-    exclusive_devices: bool = True,
-    slot_ms: float = 0.0,
+    settings: Settings,
 ) -> Execution:
     """Return an execution with the orders of another one that uses none of the lost ports.
 
@@ -43,8 +43,8 @@ def rebooked(
     ----------
     execution
         Whose transfers hold circuits.
-    slot_ms
-        Transfers start on multiples of it; 0 on continuous time.
+    settings
+        Whether devices are held alone, transfers start on slots, and the iteration repeats.
 
     Raises
     ------
@@ -53,7 +53,8 @@ def rebooked(
     """
     graph, cluster = execution.graph, execution.cluster
     length = execution.end_ms - execution.start_ms
-    device = devices_of(graph)[0] if exclusive_devices else np.full(len(graph), -1, np.int32)
+    exclusive, slot_ms = settings.exclusive_devices, cluster.slot_ms if settings.on_slots else 0.0
+    device = devices_of(graph)[0] if exclusive else np.full(len(graph), -1, np.int32)
     succ_ptr, succ_idx = graph.successors
     place = np.empty(len(graph), np.int64)
     place[topological_order(graph.pred_ptr, succ_ptr, succ_idx)] = np.arange(len(graph))
@@ -77,7 +78,7 @@ def rebooked(
     end = start + length
     circuits = Circuits.at(graph, booked_ports, start, end, ports.dark_ms)
     result = replace(execution, start_ms=start, end_ms=end, circuits=circuits)
-    return result if slot_ms else replayed_on_circuits(result, cluster, exclusive_devices)
+    return replayed_on_circuits(result, cluster, settings, rounded=settings.on_slots)
 
 
 _Port = tuple[str, int, int, int]  # way (both in half duplex), server, switch, port

@@ -268,6 +268,7 @@ def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Swit
         ports_on_switch=ports_on_switch(cluster, settings),
         half_duplex=cluster.duplex == "half",
         shares=settings.share_circuits,
+        repeats=settings.repeats,
     )
 
 

@@ -18,14 +18,17 @@ from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.kernels.known_order import (
     Holders,
     Places,
-    in_known_order,
+    around,
     orders_of,
 )
 from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Int32
 from topox_core.schedule.reduction import devices_of
+from topox_core.schedule.repetition import starts_in_order
+from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import ELSEWHERE, TraceSource
 
+ALIKE = 1e-9  # relative: times that differ by less are the same
 TIME_DIGITS = 9  # of times in ms that are compared
 
 
@@ -100,7 +103,8 @@ def replay(prepared: Prepared, plan: SchedulePlan, cluster: Cluster) -> Replay:
     first = plan.start // problem.ticks_per_slot
     end = first + problem.duration // problem.ticks_per_slot
     places = Places(problem.network.switches, limit, dark, first, end)
-    order = Sequence(problem.order, plan.start, problem.device)
+    length_ms, repeats = durations_ms(graph, cluster), prepared.settings.repeats
+    order = Sequence(problem.order, plan.start, problem.device, length_ms, 0.0, repeats)
     carried_out = _carried_out(graph, cluster, order, ports, places, plan.source)
     return replace(carried_out, planned_slot_ms=problem.tick_ms * problem.ticks_per_slot)
 
@@ -124,19 +128,36 @@ def released_unrounded(execution: Execution, exclusive_devices: bool) -> Executi
     """
     cluster = execution.cluster
     places = _places_of(execution, cluster)
-    return _in_the_same_order(execution, cluster, exclusive_devices, places, True).execution
+    return _in_the_same_order(execution, cluster, exclusive_devices, places, False, True).execution
 
 
 def replayed_on_circuits(
-    execution: Execution, cluster: Cluster, exclusive_devices: bool
+    execution: Execution, cluster: Cluster, settings: Settings, rounded: bool = False
 ) -> Execution:
     """Carry out the orders of an execution with circuits on a cluster with another delay or speed.
 
     Every order at a device, a port and a place on a switch (eq. 7) is kept. Where neither the delay
     nor a duration grows, no task starts later than in the execution, whose starts keep these orders.
+    ``rounded``: durations are those of the execution, and transfers start on slots.
     """
     places = _places_of(execution, cluster)
-    return _in_the_same_order(execution, cluster, exclusive_devices, places).execution
+    exclusive, repeats = settings.exclusive_devices, settings.repeats
+    return _in_the_same_order(
+        execution, cluster, exclusive, places, repeats, rounded, rounded
+    ).execution
+
+
+def first_ms(execution: Execution, settings: Settings) -> float | None:
+    """Return how long the first iteration of a schedule takes, whose first circuits stand when it begins.
+
+    None where every iteration takes as long.
+    """
+    cluster = execution.cluster
+    if not settings.repeats or not len(execution.circuits) or execution.layout is not None:
+        return None
+    first = replace(settings, iteration="first")
+    ms = replayed_on_circuits(execution, cluster, first, settings.on_slots).makespan_ms
+    return ms if ms < execution.makespan_ms * (1 - ALIKE) else None
 
 
 def _in_the_same_order(
@@ -144,7 +165,9 @@ def _in_the_same_order(
     cluster: Cluster,
     exclusive_devices: bool,
     places: Places,
+    repeats: bool = False,
     on_slots: bool = False,
+    rounded: bool = False,
 ) -> Replay:
     graph, circuits = execution.graph, execution.circuits
     ports = BookedPorts(
@@ -159,9 +182,10 @@ def _in_the_same_order(
         device = devices_of(graph)[0]
     succ_ptr, succ_idx = graph.successors
     topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    order = Sequence(topological, execution.start_ms, device)
+    length_ms = execution.end_ms - execution.start_ms if rounded else durations_ms(graph, cluster)
     slot_ms = cluster.slot_ms if on_slots else 0.0
-    return _carried_out(graph, cluster, order, ports, places, ELSEWHERE, slot_ms)
+    order = Sequence(topological, execution.start_ms, device, length_ms, slot_ms, repeats)
+    return _carried_out(graph, cluster, order, ports, places, ELSEWHERE)
 
 
 def _places_of(execution: Execution, cluster: Cluster) -> Places:
@@ -180,11 +204,18 @@ def _places_of(execution: Execution, cluster: Cluster) -> Places:
 
 @dataclass(frozen=True)
 class Sequence:
-    """In which order nodes run: by start, then by place in a topological order; what device each holds (-1: none)."""
+    """In which order nodes run: by start, then by place in a topological order; what device each holds (-1: none).
+
+    With how long each takes, whether transfers start on slots (0: they do not), and whether the last
+    users of ports come before the first.
+    """
 
     topological: Int32
     start: NDArray[Any]
     device: Int32
+    length_ms: FloatArray
+    slot_ms: float
+    repeats: bool
 
 
 def _carried_out(
@@ -194,9 +225,8 @@ def _carried_out(
     ports: BookedPorts,
     places: Places,
     source: TraceSource,
-    slot_ms: float = 0.0,
 ) -> Replay:
-    n, length_ms = len(graph), durations_ms(graph, cluster)
+    n, length_ms = len(graph), order.length_ms
     place = np.empty(n, np.int64)
     place[order.topological] = np.arange(n)
     sequence = np.lexsort((place, order.start)).astype(np.int32)
@@ -208,14 +238,16 @@ def _carried_out(
         _of_nodes(n, ports.node, ports.switch),
     )
     orders = orders_of(sequence, holders, places)
+    if order.repeats:
+        orders = around(orders, holders)
     on_grid = graph.kind == TRANSFER
-    start_ms = in_known_order(
+    start_ms = starts_in_order(
         graph.pred_ptr,
         graph.pred_idx,
         length_ms,
         orders,
         cluster.reconfiguration_ms,
-        slot_ms,
+        order.slot_ms,
         on_grid,
     )
     booked = replace(ports, changed=orders.changed[ports.node])

@@ -13,6 +13,7 @@ from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.circuits.shared_rates import parts_of_transfers, total_rows
 from topox_core.schedule.circuits.standing import places_of_circuits
+from topox_core.schedule.replay import first_ms
 from topox_core.schedule.result import Result
 
 FORMAT, VERSION = "topox-schedule", 2
@@ -27,6 +28,7 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
         The cluster as its file gives it: ``settings.cluster`` then holds only the keys that differ
         from it, and the rest stays the file's to say. Without it every key is written.
     """
+    execution = result.execution
     record: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -35,6 +37,7 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
         "effort": result.settings.effort,
         "clock": "slots" if result.settings.on_slots else "continuous",
         "makespan_ms": result.makespan_ms,
+        "first_ms": None if execution is None else first_ms(execution, result.settings),
         "bound_ms": result.bound_ms,
         "gap": result.gap,
         "bound_by": result.bound_by,

@@ -26,6 +26,7 @@ from topox_core.schedule.source import ANOTHER_SOLVE
 
 # Who solved and for how long is no part of the question.
 _WHO = ("engine", "time_limit_s", "gap", "seed", "threads")
+_UNSAID = {"iteration": "first"}  # what held before results said it
 _MOST_WORDS = 300
 Rows = list[dict[str, Any]]
 
@@ -56,7 +57,7 @@ def from_record(
         layout, rates = _fixed(record, cluster)
         execution = replace(execution, layout=layout, rates=rates)
     else:
-        circuits = _circuits(record["circuits"], cluster, place)
+        circuits = _circuits(record["circuits"], cluster, place, settings.repeats)
         execution = replace(execution, circuits=circuits)
     makespan_ms, bound_ms = float(record["makespan_ms"]), float(record["bound_ms"])
     wall_s = _number(record, "wall_s") or 0.0
@@ -100,7 +101,7 @@ def settings_of_record(record: Mapping[str, Any]) -> Settings:
     made = record.get("settings")
     if not isinstance(made, dict):
         raise InputError("must be an object", field="settings")
-    known = {key: made[key] for key in asdict(Settings()) if key in made and key != "lowering"}
+    known = _UNSAID | {k: made[k] for k in asdict(Settings()) if k in made and k != "lowering"}
     lowered = {key: made[key] for key in asdict(Lowering()) if key in made}
     try:
         lowering = Lowering(**lowered | {"strides": tuple(made.get("strides", ()))})
@@ -122,8 +123,9 @@ def _settings_of(record: Mapping[str, Any], cluster: Cluster, settings: Settings
         }
         settings = replace(settings, lowering=Lowering(**choices))
     for key, here in settings.as_record().items():
-        if key not in _WHO and made.get(key) != here:
-            raise _made_with(key, made.get(key), here)
+        there = made.get(key, _UNSAID.get(key))
+        if key not in _WHO and there != here:
+            raise _made_with(key, there, here)
     own = made.get("cluster") or {}
     for key, here in asdict(cluster).items():
         if key != "name" and own.get(key, here) != here:
@@ -166,7 +168,7 @@ def _times(
     return np.where(graph.kind == BARRIER, end, start), end
 
 
-def _circuits(rows: Rows, cluster: Cluster, place: Mapping[str, int]) -> Circuits:
+def _circuits(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats: bool) -> Circuits:
     """Return the circuits of a schedule that switches; a port that had another one before has changed it."""
     strange = next((row["task"] for row in rows if row["task"] not in place), None)
     if strange is not None:
@@ -191,7 +193,7 @@ def _circuits(rows: Rows, cluster: Cluster, place: Mapping[str, int]) -> Circuit
         (cluster.switches, int(ports.max(initial=0)) + 1),
         cluster.duplex == "half",
     )
-    return replace(circuits, changed=numbers.changed(circuits.start_ms))
+    return replace(circuits, changed=numbers.changed(circuits.start_ms, repeats))
 
 
 def _port(row: Mapping[str, Any]) -> int:

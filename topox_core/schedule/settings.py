@@ -13,6 +13,7 @@ Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]
 ClockRule = Literal["auto", "continuous", "slots"]
 SwitchingRule = Literal["auto", "planned", "provisioned", "fixed"]
+IterationRule = Literal["repeated", "first"]
 
 MAX_THREADS = 256
 FREE = ("rings", "algorithm")
@@ -49,6 +50,11 @@ class Settings:
         durations and delays, and ``slot_ms`` is for planning only. ``slots``: every transfer starts
         and ends on a slot. ``auto`` is ``continuous`` wherever a transfer stays on real ports;
         :attr:`on_slots` says what holds.
+    iteration
+        Which one is timed. ``repeated``: from its start to that of the next one, once circuits come
+        back to where they were; a port whose last circuit is not its first is dark in between.
+        ``first``: every port holds its first circuit when it begins. They are the same where ports
+        have no state (:attr:`repeats`).
     switching
         How circuits may be used on continuous time: ``planned`` switches as planned, ``provisioned``
         in the order of a profiled iteration, ``fixed`` never. ``auto`` takes the fastest.
@@ -63,6 +69,7 @@ class Settings:
     any_port: bool = False
     tick: str | float = "auto"
     clock: ClockRule = "auto"
+    iteration: IterationRule = "repeated"
     switching: SwitchingRule = "auto"
     lowering: Lowering = field(default_factory=Lowering)
     free: tuple[str, ...] = ()
@@ -117,6 +124,12 @@ class Settings:
                 file="settings",
                 field="clock",
             )
+        if self.iteration not in ("repeated", "first"):
+            raise InputError(
+                f"must be 'repeated' or 'first' (got {self.iteration!r})",
+                file="settings",
+                field="iteration",
+            )
         if self.switching not in ("auto", "planned", "provisioned", "fixed"):
             raise InputError(
                 f"must be 'auto', 'planned', 'provisioned' or 'fixed' (got {self.switching!r})",
@@ -168,6 +181,7 @@ class Settings:
                 share_circuits=True,
                 exclusive_devices=False,
                 any_port=True,
+                iteration="first",
             )
         else:
             base = Settings(model=model)
@@ -179,6 +193,11 @@ class Settings:
         if self.clock == "auto":
             return self.circuits == "per-slot" or self.engine == "printed"
         return self.clock == "slots"
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a port begins the iteration with the circuit that it ended the last one with."""
+        return self.iteration == "repeated" and self.circuits == "continuous"
 
     @property
     def effort(self) -> Literal["first", "search", "prove"]:

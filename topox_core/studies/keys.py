@@ -202,6 +202,7 @@ _ON_CLUSTER = (
     _choice("settings.model", "Model", ("physical", "paper")),
     _choice("settings.circuits", "Circuits", ("continuous", "per-slot")),
     _choice("settings.clock", "Clock", ("auto", "continuous", "slots")),
+    _choice("settings.iteration", "Iteration", ("repeated", "first")),
     _choice("settings.switching", "Switching", ("auto", "planned", "provisioned", "fixed")),
     _truth("settings.share_circuits", "Shared circuits"),
     _truth("settings.exclusive_devices", "One task a device"),

@@ -25,7 +25,15 @@ DEFAULT_FABRIC = "scheduled"
 GPUS = 1_024
 # The settings of a solve that have keys of their own name.
 SETTINGS = (
-    *("model", "circuits", "clock", "switching", "share_circuits", "exclusive_devices"),
+    *(
+        "model",
+        "circuits",
+        "clock",
+        "iteration",
+        "switching",
+        "share_circuits",
+        "exclusive_devices",
+    ),
     *("any_port", "time_limit_s", "gap", "threads"),
 )
 # The options of fabrics that have keys; a layout is no number, and the NIC of the fat-tree follows from prices.

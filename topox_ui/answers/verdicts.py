@@ -62,7 +62,8 @@ def known_verdict(case: Case) -> Verdict | None:
 def _key(case: Case, effort: Effort) -> str:
     """Digest of all that a verdict depends on: the delay of the cluster is not among it."""
     now = case.at_delay(0.0).cluster.digest
-    choices = (case.settings.lowering, case.settings.free, case.settings.exclusive_devices)
+    how = case.settings
+    choices = (how.lowering, how.free, how.exclusive_devices, how.iteration)
     return (
         f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{cluster_catalogue().digest}|{effort}"
     )

@@ -12,7 +12,15 @@ from topox_ui.state.page_state import word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 
 # Settings of a solve that the state has under the same name.
-_SOLVE = ("circuits", "share_circuits", "exclusive_devices", "any_port", "clock", "switching")
+_SOLVE = (
+    "circuits",
+    "share_circuits",
+    "exclusive_devices",
+    "any_port",
+    "clock",
+    "iteration",
+    "switching",
+)
 _OPEN = ("auto", "default")
 
 

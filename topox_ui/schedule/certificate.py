@@ -6,6 +6,7 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.model.critical_path import CriticalPath
+from topox_core.schedule.replay import first_ms
 from topox_core.schedule.result import Result
 from topox_core.schedule.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
@@ -79,6 +80,7 @@ def _card(result: Result, path: CriticalPath | None) -> str:
     makespan = time(result.makespan_ms) if result.makespan_ms is not None else "–"
     rows = [
         ("Iteration time", f"<b>{makespan}</b>"),
+        *_first(result),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
         ("Found by", escape(found_by(result))),
         ("Ended by", f"{STOPPED_BY[result.stopped_by]}, {about_seconds(result.wall_s)}"),
@@ -91,6 +93,12 @@ def _card(result: Result, path: CriticalPath | None) -> str:
     if path is not None and result.execution is not None:
         spent = limits(path.shares(result.execution.graph.kind))
     return _listed(rows, binds, spent)
+
+
+def _first(result: Result) -> list[tuple[str, str]]:
+    """Return the first iteration, where those after it take longer."""
+    ms = None if result.execution is None else first_ms(result.execution, result.settings)
+    return [] if ms is None else [("First iteration", time(ms))]
 
 
 def _listed(rows: list[tuple[str, str]], binds: str = "", spent: str = "") -> str:

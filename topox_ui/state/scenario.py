@@ -45,6 +45,7 @@ SETTINGS = (
     *ALGORITHM_WORDS,
     "tick",
     "clock",
+    "iteration",
     "switching",
     "engine",
     "time_limit_s",
@@ -82,6 +83,7 @@ class Scenario(PageState):
     all_to_all: Annotated[str, one_of(ALGORITHM_WORDS["all_to_all"])] | None = None
     tick: Literal["auto", "slot"] | NotNegative | None = None
     clock: Literal["continuous", "slots"] | None = None
+    iteration: Literal["repeated", "first"] | None = None
     switching: Literal["planned", "provisioned", "fixed"] | None = None
     engine: Literal["auto", "highs", "cpsat", "printed"] | None = None
     time_limit_s: NotNegative | None = None
@@ -155,11 +157,11 @@ class Scenario(PageState):
             If a value is out of range; an InputError where choices contradict each other.
         """
         if "model" in changes:
-            changes = {**dict.fromkeys((*SWITCHES, "clock", "switching")), **changes}
+            changes = {**dict.fromkeys((*SWITCHES, "clock", "iteration", "switching")), **changes}
         if changes.get("circuits") == "continuous":
             changes |= {"share_circuits": False, "any_port": False}
         elif changes.get("circuits") == "per-slot":
-            changes |= {"clock": None, "switching": None}
+            changes |= {"clock": None, "iteration": None, "switching": None}
         after = self._put(base, changes)
         now = after.cluster(base)
         if not after.settings().any_port and now.ports_per_server % now.switches:

@@ -29,6 +29,7 @@ CIRCUIT_WORDS = {"continuous": "kept to its end", "per-slot": "drawn each slot"}
 MODEL_WORDS = {"physical": "physical", "paper": "as printed"}
 DUPLEX_WORDS = {"full": "full", "half": "half"}
 CLOCK_WORDS = {"continuous": "continuous", "slots": "whole slots"}
+ITERATION_WORDS = {"repeated": "one of many", "first": "the first"}
 SWITCHING_WORDS = {
     "auto": "the fastest",
     "planned": "planned",
@@ -205,6 +206,15 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
             value="slots" if settings.on_slots else "continuous",
             help="continuous: nothing is rounded, slots are for planning only. whole slots: every transfer "
             "starts and ends on a slot, as in the paper.",
+        )
+        pick(
+            "Iteration",
+            Scenario,
+            "iteration",
+            ITERATION_WORDS,
+            value=settings.iteration,
+            help="one of many: it begins with the circuits that the last one left. the first: its first circuits "
+            "stand already and cost nothing.",
         )
     if not settings.on_slots:
         pick(

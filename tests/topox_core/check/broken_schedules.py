@@ -294,6 +294,21 @@ def with_delay() -> Made:
     )
 
 
+def repeating() -> Made:
+    """Port 0 -> 1, then 0 -> 2, 2 ms of dark before each: the change back begins 1 ms before the iteration."""
+    return made(
+        [transfer("a", 0, 1, 1), transfer("b", 0, 2, 1, "a"), transfer("other", 1, 0, 1)],
+        cluster(ports=1, switches=1, reconfiguration_ms=2.0),
+        {"a": (1.0, 2.0), "b": (4.0, 5.0), "other": (5.0, 6.0)},
+        [
+            circuit("a", 0, 0, 1, 1.0, 2.0, setup=-1.0),
+            circuit("b", 0, 0, 2, 4.0, 5.0, setup=2.0),
+            circuit("other", 0, 1, 0, 5.0, 6.0),
+        ],
+        iteration="repeated",
+    )
+
+
 def half_duplex() -> Made:
     """One half-duplex port a switch: out on one switch, in on the other."""
     return made(
@@ -420,6 +435,7 @@ RIGHT: dict[str, Callable[[], Made]] = {
         ring_in_lock_steps,
         moving,
         with_delay,
+        repeating,
         half_duplex,
         shared,
         two_ports,
@@ -640,6 +656,31 @@ BROKEN: dict[str, tuple[Callable[[], Made], Callable[[Record], object], set[str]
         with_delay,
         put("a", "circuits", setup_ms=-0.5),
         {"reconfiguration"},
+    ),
+    "last circuit does not come back in time": (
+        repeating,
+        both(said(makespan_ms=5.0, bound_ms=5.0), moved("other", -1.0)),
+        {EQ10, "ports", "port bookings"},
+    ),
+    "change back in half the time": (
+        repeating,
+        put("a", "circuits", setup_ms=0.0),
+        {"reconfiguration"},
+    ),
+    "change back begins sooner than a delay before": (
+        repeating,
+        put("a", "circuits", setup_ms=-2.5),
+        {EQ10, "ports", "port bookings", "reconfiguration"},
+    ),
+    "change back where the first iteration is timed": (
+        repeating,
+        chosen(iteration="first"),
+        {"reconfiguration"},
+    ),
+    "full switch at the end of the iteration before": (
+        repeating,
+        chosen(cluster={"ports_per_switch": 1}),
+        {"switch capacity"},
     ),
     "set up while the port still carries": (
         with_delay,

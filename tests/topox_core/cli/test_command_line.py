@@ -80,6 +80,7 @@ def test_every_option_reaches_the_settings() -> None:
     assert settings(parser().parse_args(words.split())) == Settings(
         model="paper",
         circuits="per-slot",
+        iteration="first",
         share_circuits=False,
         exclusive_devices=True,
         any_port=False,

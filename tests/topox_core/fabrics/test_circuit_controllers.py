@@ -24,9 +24,9 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
 
-FINE = Settings.of(engine="list", tick="slot")
-ON_SLOTS = Settings.of(engine="list", tick="slot", clock="slots")
-SWITCHING = Settings.of(engine="list", switching="planned")
+FINE = Settings.of(engine="list", iteration="first", tick="slot")
+ON_SLOTS = Settings.of(engine="list", iteration="first", tick="slot", clock="slots")
+SWITCHING = Settings.of(engine="list", iteration="first", switching="planned")
 SLACK = 1 + 1e-9
 
 

@@ -86,18 +86,17 @@ def test_a_schedule_is_booked_anew_without_the_lost_ports(clock: str, seed: int)
     run = run_freely("scheduled", job)
     for way in ("out", "in"):
         lost = LostPort(way, seed % 4, 0, 0)  # type: ignore[arg-type]
-        slot_ms = of.slot_ms if clock == "slots" else 0.0
-        left = rebooked(run.execution, frozenset({lost}), True, slot_ms)
+        left = rebooked(run.execution, frozenset({lost}), settings)
         assert_planned_without(lost, left, job, run)
         assert left.makespan_ms >= run.bound_ms * (1 - 1e-9)
 
 
 def test_nothing_lost_is_no_worse_and_a_server_without_a_port_is_named() -> None:
     whole = compared("race", PLANNED).runs["scheduled"].execution
-    assert rebooked(whole, frozenset()).makespan_ms <= whole.makespan_ms * (1 + 1e-9)
+    assert rebooked(whole, frozenset(), PLANNED).makespan_ms <= whole.makespan_ms * (1 + 1e-9)
     server = int(whole.circuits.source[0])
     with pytest.raises(InputError, match=f"server {server} can no longer reach server"):
-        rebooked(whole, frozenset({LostPort("out", server, 0, 0)}))
+        rebooked(whole, frozenset({LostPort("out", server, 0, 0)}), PLANNED)
 
 
 @pytest.mark.parametrize("duplex", long_after(1, ["half", "full"]))

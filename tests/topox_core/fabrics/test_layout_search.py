@@ -153,9 +153,7 @@ def test_on_fixed_circuits_transfers_may_take_turns() -> None:
 
 @pytest.mark.parametrize("duplex", ["full", "half"])
 @pytest.mark.parametrize("seed", long_after(3, [*range(12)]))
-def test_circuits_that_nobody_changes_are_no_faster_than_fixed_ones(
-    seed: int, duplex: str
-) -> None:
+def test_circuits_that_nobody_changes_are_no_faster_than_fixed_ones(seed: int, duplex: str) -> None:
     of = cluster(4, ports_per_server=3, switches=3, duplex=duplex, latency_us=20.0 * (seed % 2))
     of = of.changed(reconfiguration_ms=(0.1, 5.0)[seed // 2 % 2], port_gbps=(100.0, 30.0)[seed % 2])
     job = random_graph(seed, tasks=12)

@@ -12,8 +12,8 @@ from topox_core.model.lowering import lower
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 
-LIST = Settings.of(engine="list")
-PLANNED = Settings.of(engine="list", switching="planned")
+LIST = Settings.of(engine="list", iteration="first")
+PLANNED = Settings.of(engine="list", iteration="first", switching="planned")
 
 
 def run(fabric: str, name: str, **changes: float) -> FabricRun:

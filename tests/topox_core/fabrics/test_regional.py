@@ -26,7 +26,7 @@ from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 
-SETTINGS = Settings.of(engine="list")
+SETTINGS = Settings.of(engine="list", iteration="first")
 SLACK = 1 + 1e-9
 
 

@@ -35,12 +35,12 @@ def bracket(found: Verdict, name: str) -> Bracket:
     return next(one for one in found.brackets if one.name == name)
 
 
-def test_three_shifts_on_one_port_pay_until_two_changes_cost_what_a_ring_forwards():
+def test_three_shifts_on_one_port_pay_until_three_changes_cost_what_a_ring_forwards():
     found = verdict(shifts(), FOUR)
     fixed, full = bracket(found, "fixed"), bracket(found, "fat_tree_full")
-    # A ring of circuits carries them in 10 + 20 + 30 ms; changing takes 30 ms and two delays.
+    # A ring of circuits carries them in 10 + 20 + 30 ms; changing takes 30 ms and three delays.
     assert fixed.iteration_ms == pytest.approx(60)
-    even_ms = (60 / (1 + EQUAL) - 30) / 2
+    even_ms = (60 / (1 + EQUAL) - 30) / 3
     assert even_ms / NEAR**2 < fixed.pays_up_to_ms <= even_ms
     assert even_ms <= fixed.cannot_pay_from_ms < even_ms * NEAR**2
     # Packets at full speed take 30 ms: even without a delay circuits are only as fast.

@@ -241,12 +241,16 @@ def test_any_multipliers_prove_a_bound_and_the_method_finds_the_best():
     assert list(islice(rising_bounds(given), 20))[-1] == pytest.approx(1.5, abs=1e-6)
 
 
-@pytest.mark.parametrize(("peers", "changes"), [((1, 2, 3), 2), ((1, 1, 1), 0)])
-def test_every_pair_beyond_a_ports_first_adds_its_dark_time_to_the_load(peers, changes):
+@pytest.mark.parametrize(
+    ("peers", "iteration", "changes"),
+    [((1, 2, 3), "first", 2), ((1, 2, 3), "repeated", 3), ((1, 1, 1), "repeated", 0)],
+)
+def test_every_pair_beyond_a_ports_first_adds_its_dark_time_to_the_load(peers, iteration, changes):
     g = graph(*(transfer(f"x{i}", 0, peer, 2.0) for i, peer in enumerate(peers)))
     of = cluster(4, reconfiguration_ms=5.0)
-    found = list_schedule(g, of, Settings.of())
-    assert circuit_bound(lower(g), of).ms == found.bound_ms == 3 * 2 + changes * 5
+    how = Settings.of(iteration=iteration)
+    found = list_schedule(g, of, how)
+    assert circuit_bound(lower(g), of, how).ms == found.bound_ms == 3 * 2 + changes * 5
     assert found.status == "optimal"
 
 

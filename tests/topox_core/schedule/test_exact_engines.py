@@ -22,6 +22,7 @@ from tests.topox_core.schedule.set_up_brute_force import (
 from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
+from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule, windows
 from topox_core.schedule.circuits.held_ports import (
     Solution,
@@ -275,7 +276,7 @@ def sample(name: str, delay_ms: float) -> tuple[Problem, Limits]:
     """A sample's problem with set-ups, and the best plan by rules to start from."""
     graph, cluster = load_sample(name)
     cluster = cluster.changed(reconfiguration_ms=delay_ms)
-    prepared = prepare(graph, cluster, Settings.of(engine="list"))
+    prepared = prepare(graph, cluster, Settings.of(engine="list", iteration="first"))
     plan, reduction = prepared.planner.best_plan(), prepared.reduction
     problem = with_set_ups(reduction.problem, reduction.dark_slots)
     ports = ports_of(problem, plan.booking)
@@ -306,6 +307,26 @@ def test_engines_find_the_best_of_all_orders_and_ports(engine):
         assert proved_ms(engine, problem, Limits(60.0)) == problem.ms(
             optimum_with_set_ups(problem)
         ), seed
+
+
+def test_cp_sat_finds_the_shortest_period_of_all_orders_and_ports():
+    for seed in some(range(220), quick=12):
+        problem = repeating(random_case(seed))
+        optimum = optimum_with_set_ups(problem)
+        assert proved_ms(solve_cpsat, problem, Limits(60.0)) == problem.ms(optimum), seed
+        assert best_bound(problem, problem.network.dark_slots).ticks <= optimum
+
+
+def test_highs_offers_a_first_iteration_with_the_time_that_its_ports_take_to_come_back():
+    # 1 ms from 0 to 1, then 1 ms from 0 to 2, a change of 2 ms between: 4 at first, 6 in turn.
+    job = build([1, 1], {0: (0, 1), 1: (0, 2)}, [(0, 1)], fabric=Fabric(servers=3))
+    problem = with_set_ups(job, 2)
+    assert proved_ms(solve_highs, problem, Limits(60.0)) == 4
+    assert proved_ms(solve_highs, repeating(problem), Limits(60.0)) == 6
+
+
+def repeating(problem: Problem) -> Problem:
+    return replace(problem, network=replace(problem.network, repeats=True))
 
 
 def test_highs_solves_without_presolve_a_case_that_presolve_gets_wrong():

@@ -21,7 +21,7 @@ from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schedule.kernels.known_order import Orders
 
-NEVER = -1.0  # a port that was not used yet
+NEVER = -1e300  # a port that was not used yet
 UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change
 
 
@@ -53,13 +53,39 @@ class RequestTasks(NamedTuple):
 
 
 class Ports(NamedTuple):
-    """Of each port: when its last holder leaves, what circuit it holds, and that last holder."""
+    """Of each port: when its last holder leaves, what circuit it holds, and that last holder.
+
+    A held circuit is 2 * the port at the other end, + 1 at the receiving end of a half-duplex
+    circuit.
+    """
 
     free: FloatArray
     held: NDArray[np.int64]
     last: IntArray
     place_free: FloatArray  # of each switch, ``limit`` places for a circuit
     place_last: IntArray
+
+
+@compiled
+def unused(wiring: RequestTables) -> Ports:
+    """Return ports that nobody has held yet."""
+    total = (1 if wiring.half else 2) * wiring.servers * wiring.switches * wiring.k
+    return Ports(
+        np.full(total, NEVER),
+        np.full(total, -1, np.int64),
+        np.full(total, -1, np.int32),
+        np.zeros(wiring.switches * wiring.limit),
+        np.full(wiring.switches * wiring.limit, -1, np.int32),
+    )
+
+
+@compiled
+def passed_on(ports: Ports, period: float) -> Ports:
+    """Return the ports as the next iteration finds them, which begins after a period."""
+    free = np.where(ports.free == NEVER, NEVER, ports.free - period)
+    nobody = np.full(len(free), -1, np.int32)
+    place_free, places = ports.place_free - period, np.full(len(ports.place_free), -1, np.int32)
+    return Ports(free, ports.held.copy(), nobody, place_free, places)
 
 
 @compiled_in_place
@@ -140,22 +166,15 @@ class Requests(NamedTuple):
 
 
 @compiled
-def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: float) -> Requests:
-    """Serve tasks by readiness, then position; a transfer starts ``dark`` after its turn if a port must change."""
+def first_come_first_served(
+    tasks: RequestTasks, wiring: RequestTables, dark: float, ports: Ports
+) -> Requests:
+    """Serve tasks by readiness, then position; a transfer starts ``dark`` after its turn if a port must change.
+
+    ``ports`` are as the iteration finds them, and afterwards as it leaves them.
+    """
     length, succ_ptr, succ_idx = tasks.length, tasks.succ_ptr, tasks.succ_idx
-    n, k = len(length), wiring.k
-    sides = 1 if wiring.half else 2
-    total = sides * wiring.servers * wiring.switches * k
-    # A held circuit is 2 * the port at the other end, + 1 at the receiving end of a half-duplex
-    # circuit.
-    way = 1 if wiring.half else 0
-    ports = Ports(
-        np.full(total, NEVER),
-        np.full(total, -1, np.int64),
-        np.full(total, -1, np.int32),
-        np.zeros(wiring.switches * wiring.limit),
-        np.full(wiring.switches * wiring.limit, -1, np.int32),
-    )
+    n, way = len(length), 1 if wiring.half else 0
     device_free, device_last = np.zeros(tasks.devices), np.full(tasks.devices, -1, np.int32)
     orders = Orders(
         np.empty(n, np.int32),

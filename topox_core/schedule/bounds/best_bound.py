@@ -154,12 +154,21 @@ def _dark_load(
     kept = tasks[carried]
     code = network.source[kept].astype(np.int64) * network.servers + network.destination[kept]
     _, pair = np.unique(code, return_inverse=True)
-    return dark_load_bound(
-        Load(load.head[carried], load.work[carried], load.tail[carried]),
-        pair.astype(np.int32),
-        THRESHOLDS,
-        capacity,
-        problem.ticks_per_slot,
-        dark_slots,
-        np.zeros(int(pair.max()) + 2, np.int32),
+    whole = (0, 0, 0)
+    if network.repeats and (pairs := int(pair.max()) + 1) > capacity:
+        # The whole period: one change more, wherever in time (bounds.circuit_bound._whole_period).
+        needed = int(load.work[carried].sum()) + (pairs - capacity + 1) * dark_slots
+        fullest = -(-pairs // capacity) * (int(load.work[carried].min()) + dark_slots)
+        whole = (max(-(-needed // capacity), fullest) * problem.ticks_per_slot, 0, 0)
+    return max(
+        whole,
+        dark_load_bound(
+            Load(load.head[carried], load.work[carried], load.tail[carried]),
+            pair.astype(np.int32),
+            THRESHOLDS,
+            capacity,
+            problem.ticks_per_slot,
+            dark_slots,
+            np.zeros(int(pair.max()) + 2, np.int32),
+        ),
     )

@@ -6,35 +6,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import grouped
+from topox_core.model.csr import grouped, row_of_entry
 from topox_core.model.durations import durations_ms
 from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.bounds.unrounded import THRESHOLDS, Bound, Loads, device_loads, lower_bound
 from topox_core.schedule.kernels.chains import Ends, Times, chain_heads, latest_side
 from topox_core.schedule.kernels.largest_load import largest_load
+from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import short
 
 
-def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: bool = True) -> Bound:
+def circuit_bound(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Bound:
     """Return a bound that no order of transfers on whole circuits can beat, and what binds.
 
     The best of the critical path, every device's load, and every server's port load, each
     unrounded. Only the first circuit of a port stands before the iteration begins, so c ports that
-    serve P pairs change at least P - c times, each time dark for the reconfiguration delay.
+    serve P pairs change at least P - c times, each time dark for the reconfiguration delay. Where the
+    iteration repeats they change once more, wherever in time (:func:`_whole_period`).
 
     Parameters
     ----------
     graph, cluster
         The lowered graph, and the cluster with its delay.
-    exclusive_devices
-        Whether a device runs one task at a time.
+    settings
+        Whether a device runs one task at a time, and whether the iteration repeats.
     """
     length = durations_ms(graph, cluster)
     sides = port_loads(graph, cluster, length)
-    devices = [device_loads(graph, cluster)] if exclusive_devices else []
+    devices = [device_loads(graph, cluster)] if settings.exclusive_devices else []
     best = lower_bound(graph, length, [*devices, *sides])
-    return with_set_ups(graph, cluster, length, devices, sides, best) if sides else best
+    if not sides:
+        return best
+    best = with_set_ups(graph, cluster, length, devices, sides, best)
+    return _whole_period(graph, cluster, length, sides, best) if settings.repeats else best
+
+
+def _whole_period(
+    graph: TransferGraph, cluster: Cluster, length: FloatArray, sides: list[Loads], best: Bound
+) -> Bound:
+    """Return the better of a bound and what ports need from one iteration to the next.
+
+    A port that serves k > 1 pairs changes k times in each. Of c ports with P > c pairs some serve
+    one and never change; the others change P - c + 1 times at least, and one of them at least P / c
+    times, rounded up.
+    """
+    ports, delay = cluster.ports_per_server, cluster.reconfiguration_ms
+    first_of_pair = _first_of_pair(graph, cluster, length)
+    for load in sides:
+        server = row_of_entry(load.ptr)
+        work_ms = np.bincount(server, load.work_ms, len(load.ptr) - 1)
+        pairs = np.bincount(server, first_of_pair[load.node], len(load.ptr) - 1)
+        shortest_ms = np.full(len(pairs), np.inf)
+        np.minimum.at(shortest_ms, server, length[load.node])
+        fullest = np.ceil(pairs / ports)
+        shortest_ms[pairs <= ports] = 0.0
+        needed_ms = np.maximum(
+            work_ms + (pairs - ports + 1) * delay / ports, fullest * (shortest_ms + delay)
+        )
+        needed_ms[pairs <= ports] = 0.0
+        which = int(np.argmax(needed_ms))
+        if needed_ms[which] > best.ms * (1 + 1e-12):
+            words = f"{load.name(which)}, with the change back to the first circuit"
+            best = Bound(float(needed_ms[which]), words)
+    return best
 
 
 def port_loads(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> list[Loads]:

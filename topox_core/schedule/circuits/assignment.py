@@ -111,7 +111,22 @@ def _network(problem: Problem) -> SwitchNetwork:
 
 def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:
     """Return which rows change a circuit (:meth:`PortNumbers.changed`)."""
-    return ports_of_booking(booking, network).changed(booking.first_slot)
+    return ports_of_booking(booking, network).changed(booking.first_slot, network.repeats)
+
+
+def slots_between(booking: Booking, network: SwitchNetwork, dark_slots: int) -> tuple[int, int]:
+    """Return how many slots an iteration takes until the next one can begin, and when its first set-up begins.
+
+    A port whose last circuit is not its first is dark in between. Below 0 the first set-up begins in
+    the iteration before.
+    """
+    port, row, circuit = ports_of_booking(booking, network).in_turn(booking.first_slot)
+    first, last = PortNumbers.ends_of_turns(port)
+    moves = circuit[first] != circuit[last]
+    begin, end = booking.first_slot[row[first[moves]]], booking.end_slot[row[last[moves]]]
+    return int((end + dark_slots - begin).max(initial=0)), int(
+        begin.min(initial=dark_slots)
+    ) - dark_slots
 
 
 def ports_of_booking(booking: Booking, network: SwitchNetwork) -> PortNumbers:

@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.schedule.circuits.assignment import Booking, changed_rows, ports_of_booking
+from topox_core.schedule.circuits.assignment import (
+    Booking,
+    changed_rows,
+    ports_of_booking,
+    slots_between,
+)
+from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Int32, Problem
 
@@ -29,6 +35,30 @@ def with_set_ups(problem: Problem, dark_slots: int) -> Problem:
     """Return the problem whose transfers hold real ports, dark for so many slots before a change of circuit."""
     assert problem.network is not None
     return replace(problem, network=replace(problem.network, dark_slots=dark_slots))
+
+
+def slots_to_wait(problem: Problem, booking: Booking, last_end: int, dark_slots: int) -> int:
+    """Return how many slots an iteration must begin later, so that ports come back in time for the next one.
+
+    Where a switch may be full (eq. 7), no set-up begins in the iteration before.
+    """
+    net = problem.network
+    assert net is not None
+    if not net.repeats:
+        return 0
+    between, first = slots_between(booking, net, dark_slots)
+    wait = between - last_end // problem.ticks_per_slot
+    return max(0, wait, -first if net.switches_may_fill else 0)
+
+
+def held_back(problem: Problem, solution: Solution) -> Solution:
+    """Return a solution that begins so late that its ports come back in time for the next iteration."""
+    net = problem.network
+    if net is None or net.dark_slots is None or solution.ports is None:
+        return solution
+    last = int((solution.start + problem.duration).max(initial=0))
+    wait = slots_to_wait(problem, booking_of(problem, solution), last, net.dark_slots)
+    return replace(solution, start=solution.start + wait * problem.ticks_per_slot)
 
 
 def carried_tasks(problem: Problem) -> Int32:
@@ -83,9 +113,17 @@ def _port_violation(problem: Problem, solution: Solution, booking: Booking) -> s
     task = booking.node[row]
     gap = np.where(circuit[1:] == circuit[:-1], 0, dark)
     early = (port[1:] == port[:-1]) & (start[task[1:]] < (start + duration)[task[:-1]] + gap)
+    first, last = PortNumbers.ends_of_turns(port)
+    back = (
+        start[task[first]] + int((start + duration).max(initial=0)) - (start + duration)[task[last]]
+    )
+    late = net.repeats & (circuit[first] != circuit[last]) & (back < dark)
+    if late.any():
+        name = problem.task_names[int(task[last[late]][0])]
+        return f"the port that transfer {name} holds last does not come back in time for the next iteration"
     if early.any():
-        first = int(np.flatnonzero(early)[0])
-        before, after = (problem.task_names[int(t)] for t in task[first : first + 2])
+        at = int(np.flatnonzero(early)[0])
+        before, after = (problem.task_names[int(t)] for t in task[at : at + 2])
         return f"transfer {after} starts before its port is free of {before} and set up"
     return _switch_violation(problem, solution, booking)
 

@@ -69,15 +69,25 @@ class PortNumbers:
             in_port = in_port + int(max(out_port.max(initial=-1), in_port.max(initial=-1))) + 1
         return PortNumbers(out_port, in_port, half_duplex)
 
-    def changed(self, start: Whole | NDArray[np.float64]) -> NDArray[np.bool_]:
+    def changed(self, start: Whole | NDArray[np.float64], repeats: bool) -> NDArray[np.bool_]:
         """Return which transfers change a circuit: one of the two ports held another one before.
 
-        The first circuit of a port is no change: it stands before the iteration begins.
+        Where the iteration repeats, a port begins with its last circuit; else its first one stands
+        before the iteration begins and is no change.
         """
         port, transfer, circuit = self.in_turn(start)
         changed = np.zeros(len(self.out_port), np.bool_)
         changed[transfer[1:][(port[1:] == port[:-1]) & (circuit[1:] != circuit[:-1])]] = True
+        if repeats:
+            first, last = self.ends_of_turns(port)
+            changed[transfer[first[circuit[first] != circuit[last]]]] = True
         return changed
+
+    @staticmethod
+    def ends_of_turns(port: Int) -> tuple[Int, Int]:
+        """Return where the rows of :meth:`in_turn` begin and end for each port."""
+        cuts = np.flatnonzero(np.diff(port)) + 1
+        return np.r_[0, cuts][: len(port)], np.r_[cuts, len(port)][: len(port)] - 1
 
     def in_turn(self, start: Whole | NDArray[np.float64]) -> tuple[Int, Int, Int]:
         """Return (port, transfer, circuit) port by port in the order of time; circuits are numbers, too.

@@ -12,6 +12,7 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.circuits.held_ports import (
     Solution,
+    held_back,
     one_after_another,
     solution_violation,
 )
@@ -72,6 +73,7 @@ class BestKnown:
             If it breaks a rule: then the model or the solver is wrong, and nothing it says is
             believed.
         """
+        start = held_back(self.problem, Solution(start, ports)).start
         wrong = solution_violation(self.problem, Solution(start, ports))
         if wrong is not None:
             raise RuntimeError(f"{source} gave a schedule that is none: {wrong}")

@@ -8,7 +8,7 @@ from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.circuits.held_ports import Solution, solution_violation
+from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.cpsat_model import Run
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
@@ -160,8 +160,8 @@ class _Search:
 
     def _offer(self, start: Int, ports: Int32 | None) -> None:
         """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
-        solution = Solution(start * self._tick, ports)
         problem = self._known.problem
+        solution = held_back(problem, Solution(start * self._tick, ports))
         assert problem.network is not None
         if problem.network.switches_may_fill and solution_violation(problem, solution) is not None:
             return

@@ -115,6 +115,8 @@ class SetUpModel(Model):
                     model.add_bool_or([literal.negated() for literal in condition])
                     continue
                 self._keep_apart(pair, condition)
+                if pair.around:
+                    self._keep_apart_around(pair, condition)
 
     def _together(self, pair: Pair, leaves: dict[int, bool]) -> list[list[Choice]]:
         """Return when a pair must keep a set-up apart: each list of literals is one case."""
@@ -171,6 +173,19 @@ class SetUpModel(Model):
             first = self._in_order(i, j)
             model.add(follows).only_enforce_if(first, *condition)
             model.add(leads).only_enforce_if(first.negated(), *condition)
+
+    def _keep_apart_around(self, pair: Pair, condition: list[Choice]) -> None:
+        """Where the condition holds, either of the next iteration starts a set-up after the other one ends.
+
+        Of two circuits of one port, which comes first and which last does not matter: in between it
+        changes at least once.
+        """
+        assert self._makespan is not None
+        for i, j in ((pair.first, pair.second), (pair.second, pair.first)):
+            ends = self._at[j] + int(self._problem.duration[j])
+            constraint = self._model.add(self._at[i] + self._makespan >= ends + self._dark)
+            if condition:
+                constraint.only_enforce_if(*condition)
 
     def _in_order(self, i: int, j: int) -> Choice:
         """Return a literal that says that ``i`` comes before ``j``."""

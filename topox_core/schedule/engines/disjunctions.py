@@ -35,6 +35,9 @@ class Pair:
     may_follow, may_lead
         Whether ``second`` can start a set-up after ``first``, and the other way round, within its
         window.
+    around
+        Whether the next iteration's first of the two may come too soon after the last, which windows
+        do not exclude.
     """
 
     first: int
@@ -43,6 +46,7 @@ class Pair:
     ordered: bool
     may_follow: bool
     may_lead: bool
+    around: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,11 +140,23 @@ class Disjunctions:
         elif self.ancestors[a] >> b & 1:
             before, after, ordered = b, a, True
         follows, leads = self._distance(before, after, dark), self._distance(after, before, dark)
-        if follows == "always" or (leads == "always" and not ordered):
-            return None
-        return Pair(
-            before, after, alike, ordered, follows != "never", not ordered and leads != "never"
+        around = net.repeats and (
+            self._soon(before, after, dark) or self._soon(after, before, dark)
         )
+        if not around and (follows == "always" or (leads == "always" and not ordered)):
+            return None
+        may_lead = not ordered and leads != "never"
+        return Pair(before, after, alike, ordered, follows != "never", may_lead, around)
+
+    def _soon(self, i: int, j: int, dark: int) -> bool:
+        """Tell whether ``i`` of the next iteration can start less than a set-up after ``j`` ends."""
+        low, high, lasts = self._plain
+        return low[i] + self._least < high[j] + lasts[j] + dark
+
+    @cached_property
+    def _least(self) -> int:
+        """How long an iteration takes at least."""
+        return int((self.windows.earliest + self.problem.duration).max(initial=0))
 
     def _distance(self, i: int, j: int, dark: int) -> str:
         """Tell whether ``j`` can start a set-up after ``i`` ends: always, never, or it depends."""

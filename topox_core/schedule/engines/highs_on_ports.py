@@ -10,7 +10,7 @@ import math
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.circuits.held_ports import Solution, solution_violation
+from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import TOLERANCE
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, StoppedBy
@@ -57,7 +57,7 @@ def solve_on_ports(
 
     def on_values(values: mip.Float) -> None:
         solution = model.solution(values)
-        solution = Solution(solution.start * tick, solution.ports)
+        solution = held_back(problem, Solution(solution.start * tick, solution.ports))
         if solution_violation(problem, solution) is None:
             known.offer(solution.start, SOURCE, ports=solution.ports)
 

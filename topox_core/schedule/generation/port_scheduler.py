@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.csr import row_pointer
 from topox_core.schedule.circuits.assignment import Booking
+from topox_core.schedule.circuits.held_ports import slots_to_wait
 from topox_core.schedule.generation.list_scheduler import IMPROVEMENT_ROUNDS, Generator, ranked
-from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
+from topox_core.schedule.kernels.continuous import (
+    Before,
+    Ports,
+    nothing_before,
+    serial_on_ports,
+)
 from topox_core.schedule.kernels.tasks import by_rank
 from topox_core.schedule.problem import Int, Int32, SwitchNetwork
 from topox_core.schedule.source import TraceSource
 
+# Passes over one sequence, each from the circuits that the last one left.
+PASSES = 3
 MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
 
 
@@ -30,13 +38,17 @@ def _refuse_many_ports(bookings: int) -> None:
 
 @dataclass(frozen=True)
 class Booked:
-    """A schedule whose transfers hold ports: start ticks, makespan, circuits, and how many of them changed."""
+    """A schedule whose transfers hold ports: start ticks, makespan, circuits, and how many of them changed.
+
+    ``before`` is what its ports held when it began, where its generation knew.
+    """
 
     start: Int
     makespan: int
     booking: Booking
     changes: int
     source: TraceSource
+    before: Before | None = None
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -104,23 +116,54 @@ class PortGenerator:
             by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), source, backwards
         )
 
-    def in_sequence(self, sequence: Int32, source: TraceSource, backwards: bool = False) -> Booked:
-        """Return the serial schedule for a sequence that keeps the precedence."""
+    def in_sequence(
+        self,
+        sequence: Int32,
+        source: TraceSource,
+        backwards: bool = False,
+        before: Before | None = None,
+    ) -> Booked:
+        """Return the serial schedule for a sequence that keeps the precedence.
+
+        Where the iteration repeats, forwards, the best of a few passes, the first of which begins
+        from ``before`` (by default from nothing).
+        """
+        repeats = self.network.repeats and not backwards
+        if before is None:
+            before = nothing_before(len(self.ports.port_ptr) - 1, repeats)
+        best, before = self._pass(sequence, source, backwards, before)
+        for _ in range(PASSES - 1):
+            if not repeats or best.makespan <= self._last_end(best):
+                break
+            again, before = self._pass(sequence, source, backwards, before)
+            best = min(best, again, key=lambda one: one.cost)
+        return self.held_back(best) if repeats else best
+
+    def _pass(
+        self, sequence: Int32, source: TraceSource, backwards: bool, before: Before
+    ) -> tuple[Booked, Before]:
+        """Return the serial schedule from what ports hold at first, and what they hold afterwards."""
         tasks = self.generator.back if backwards else self.generator.tasks
         horizon = self.generator.horizon_slots + 4 * self.ports.dark
         while True:
-            start, makespan, switch, out_port, in_port, changed = serial_on_ports(
-                sequence, tasks, self.ports, horizon
+            start, makespan, switch, out_port, in_port, changed, after = serial_on_ports(
+                sequence, tasks, self.ports, before, horizon
             )
             if makespan >= 0:
-                return Booked(
-                    start,
-                    makespan,
-                    self._booking(start, switch, out_port, in_port),
-                    changed,
-                    source,
-                )
+                booking = self._booking(start, switch, out_port, in_port)
+                return Booked(start, makespan, booking, changed, source, before), after
             horizon *= 2
+
+    def _last_end(self, booked: Booked) -> int:
+        return int((booked.start + self.generator.problem.duration).max(initial=0))
+
+    def held_back(self, booked: Booked) -> Booked:
+        """Return a schedule that begins with the time that ports need to come back, and ends with its last task."""
+        problem, last = self.generator.problem, self._last_end(booked)
+        wait = slots_to_wait(problem, booked.booking, last, self.ports.dark)
+        old, later = booked.booking, wait * problem.ticks_per_slot
+        booking = replace(old, first_slot=old.first_slot + wait, end_slot=old.end_slot + wait)
+        return replace(booked, start=booked.start + later, booking=booking, makespan=last + later)
 
     def _booking(self, start: Int, switch: Int32, out_port: Int32, in_port: Int32) -> Booking:
         p, k = self.generator.problem, self.ports.k

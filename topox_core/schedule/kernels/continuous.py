@@ -3,8 +3,9 @@
 Ports are numbered out-ports first: ``(server * switches + switch) * k + port``; in-ports follow
 (full duplex) or are the same ports (half duplex, one way at a time). Each port keeps its bookings
 sorted by start: first slot, end slot, and the circuit it holds (the port at the other end, and
-which way). Between bookings of different circuits lie at least ``dark`` slots; the first circuit of
-a port stands before the iteration begins.
+which way). Between bookings of different circuits lie at least ``dark`` slots. What a port holds
+when the iteration begins is what the one before has left there; if that is nothing, its first
+circuit stands already.
 """
 
 from __future__ import annotations
@@ -23,11 +24,39 @@ NOTHING = -2  # no circuit at all
 FIRST, END, CIRCUIT = range(3)  # rows of the bookings: first slot, end slot, circuit
 
 
+class Before(NamedTuple):
+    """What each port holds when the iteration begins, and since which slot, which is not above 0.
+
+    ``repeats`` says that it is to hold that again at the end. A port that holds nothing is free
+    since slot -1.
+    """
+
+    held: Int
+    free: Int
+    repeats: bool
+
+
+@compiled
+def nothing_before(ports: int, repeats: bool) -> Before:
+    """Return ports that hold nothing."""
+    return Before(np.full(ports, NOTHING), np.full(ports, -1), repeats)
+
+
 @compiled
 def earliest_on_port(
-    booked: Int, base: int, count: int, start: int, slots: int, held: int, dark: int
+    booked: Int,
+    base: int,
+    count: int,
+    start: int,
+    slots: int,
+    held: int,
+    dark: int,
+    begins: tuple[int, int],
 ) -> int:
-    """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots."""
+    """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots.
+
+    ``begins`` is what it holds at first and since when.
+    """
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -43,6 +72,8 @@ def earliest_on_port(
                 s,
                 booked[END, base + i - 1] + (0 if booked[CIRCUIT, base + i - 1] == held else dark),
             )
+        elif begins[0] != NOTHING and begins[0] != held:
+            s = max(s, begins[1] + dark)
         if i == count:
             return s
         gap = 0 if booked[CIRCUIT, base + i] == held else dark
@@ -65,8 +96,10 @@ def book(booked: Int, base: int, count: int, start: int, slots: int, held: int) 
 
 
 @compiled
-def held_before(booked: Int, base: int, count: int, start: int) -> tuple[int, int]:
-    """Return (circuit, end slot) of a port's last booking that ends by ``start``; (-1, -1) if none."""
+def held_before(
+    booked: Int, base: int, count: int, start: int, begins: tuple[int, int]
+) -> tuple[int, int]:
+    """Return (circuit, end slot) of a port's last booking that ends by ``start``, or what it held at first."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -75,7 +108,7 @@ def held_before(booked: Int, base: int, count: int, start: int) -> tuple[int, in
         else:
             low = middle + 1
     if low == 0:
-        return -1, -1
+        return begins
     return booked[CIRCUIT, base + low - 1], booked[END, base + low - 1]
 
 
@@ -114,20 +147,21 @@ class Ports(NamedTuple):
 
 @compiled
 def choose_ports(
-    x: int,
-    y: int,
+    transfer: int,
     start: int,
     slots: int,
     ports: Ports,
+    before: Before,
     booked: Int,
     count: Int32,
     carried: Int32,
 ) -> tuple[int, int, int, int]:
-    """Return (slot, switch, out-port, in-port) of the earliest start of a transfer x -> y from slot ``start``.
+    """Return (slot, switch, out-port, in-port) of the earliest start of a transfer from slot ``start`` on.
 
     Ties go to ports that hold this very circuit already, then to the tightest fit. ``count`` says
     how many bookings a port has; ``carried`` how many circuits a switch carries in each slot.
     """
+    x, y = ports.source[transfer], ports.destination[transfer]
     k, dark, limit, base = ports.k, ports.dark, ports.limit, ports.port_ptr
     best, best_switch, best_out, best_in = FAR, -1, -1, -1
     best_change, best_idle = 3, FAR
@@ -137,36 +171,46 @@ def choose_ports(
         for a in range(k):
             out_port = (x * ports.switches + r) * k + a
             at_out = base[out_port]
-            if count[out_port] == 0:  # unused ports are all alike: one of them is enough
+            of_out = before.held[out_port], before.free[out_port]
+            if (
+                count[out_port] == 0 and of_out[0] == NOTHING
+            ):  # unused ports are all alike: one of them is enough
                 if fresh_out:
                     continue
                 fresh_out = True
             elif best < FAR:
-                alone = earliest_on_port(booked, at_out, count[out_port], start, slots, NOTHING, 0)
+                alone = earliest_on_port(
+                    booked, at_out, count[out_port], start, slots, NOTHING, 0, of_out
+                )
                 if alone > best:
                     continue
             fresh_in = False
             for b in range(k):
                 in_port = ports.in_base + (y * ports.switches + r) * k + b
                 at_in = base[in_port]
-                if count[in_port] == 0:
+                of_in = before.held[in_port], before.free[in_port]
+                if count[in_port] == 0 and of_in[0] == NOTHING:
                     if fresh_in:
                         continue
                     fresh_in = True
                 held_out, held_in = 2 * in_port, 2 * out_port + way
                 s = start
                 while True:
-                    before = s
-                    s = earliest_on_port(booked, at_out, count[out_port], s, slots, held_out, dark)
-                    s = earliest_on_port(booked, at_in, count[in_port], s, slots, held_in, dark)
+                    known = s
+                    s = earliest_on_port(
+                        booked, at_out, count[out_port], s, slots, held_out, dark, of_out
+                    )
+                    s = earliest_on_port(
+                        booked, at_in, count[in_port], s, slots, held_in, dark, of_in
+                    )
                     if limit > 0:
                         s = room_on_switch(carried, r, s, slots, dark, limit)
-                    if s == before or s > best:
+                    if s == known or s > best:
                         break
                 if s > best:
                     continue
-                was_out, free_out = held_before(booked, at_out, count[out_port], s)
-                was_in, free_in = held_before(booked, at_in, count[in_port], s)
+                was_out, free_out = held_before(booked, at_out, count[out_port], s, of_out)
+                was_in, free_in = held_before(booked, at_in, count[in_port], s, of_in)
                 change = 2
                 if was_out == held_out and was_in == held_in:
                     change = 0
@@ -180,32 +224,45 @@ def choose_ports(
 
 
 @compiled
-def changes(base: Int, count: Int32, booked: Int) -> int:
-    """Return how many circuits had to be set up: an end of theirs held another one before."""
+def changes(base: Int, count: Int32, booked: Int, repeats: bool) -> int:
+    """Return how many circuits had to be set up: an end of theirs held another one before.
+
+    Where the iteration repeats, the last circuit of a port is before its first.
+    """
     first, circuit = booked[FIRST], booked[CIRCUIT]
     changed = 0
     for p in range(len(count)):
-        for i in range(base[p] + 1, base[p] + count[p]):
+        for i in range(base[p], base[p] + count[p]):
             held = circuit[i]
-            if held == circuit[i - 1]:
+            if held == _before_booking(base, count, circuit, p, i, repeats):
                 continue
             other = held >> 1
             # The same booking at the other end: counted there already if that port changes as well
             # and comes first.
             low, high = base[other], base[other] + count[other]
             q = low + np.searchsorted(first[low:high], first[i])
-            if other < p and q > low and circuit[q] != circuit[q - 1]:
+            if other < p and circuit[q] != _before_booking(base, count, circuit, other, q, repeats):
                 continue
             changed += 1
     return changed
 
 
 @compiled
-def serial_on_ports(
-    sequence: Int32, tasks: Tasks, ports: Ports, horizon: int
-) -> tuple[Int, int, Int32, Int32, Int32, int]:
-    """Return (start ticks, makespan, switch, out-port, in-port, changes) with every transfer on ports of its own.
+def _before_booking(base: Int, count: Int32, circuit: Int, p: int, i: int, repeats: bool) -> int:
+    """Return the circuit that a port holds before one of its bookings: that very one where it stands already."""
+    if i > base[p]:
+        return int(circuit[i - 1])
+    return int(circuit[base[p] + count[p] - 1] if repeats else circuit[i])
 
+
+@compiled
+def serial_on_ports(
+    sequence: Int32, tasks: Tasks, ports: Ports, before: Before, horizon: int
+) -> tuple[Int, int, Int32, Int32, Int32, int, Before]:
+    """Return (start ticks, makespan, switch, out-port, in-port, changes, what ports hold afterwards).
+
+    Every transfer is on ports of its own. Where the iteration repeats, the makespan is the time to
+    the next one, in which each port that ends with another circuit than it began with comes back.
     Makespan -1 if ``horizon`` slots do not suffice (used only where eq. 7 binds).
     """
     # Taken apart here once: handing so large a record on to a function for every task would cost
@@ -231,11 +288,10 @@ def serial_on_ports(
         if on_grid[j]:
             s, slots = -(-t // slot), duration[j] // slot
             if slots > 0:
-                x, y = ports.source[j], ports.destination[j]
-                s, r, a, b = choose_ports(x, y, s, slots, ports, booked, count, carried)
+                s, r, a, b = choose_ports(j, s, slots, ports, before, booked, count, carried)
                 if limit > 0:
                     if s + slots > horizon:
-                        return start, -1, switch_of, out_of, in_of, 0
+                        return start, -1, switch_of, out_of, in_of, 0, before
                     for u in range(max(0, s - dark), s + slots):
                         carried[r, u] += 1
                 book(booked, base[a], count[a], s, slots, 2 * b)
@@ -248,4 +304,18 @@ def serial_on_ports(
             t = hold_device(begin, over, held, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
-    return start, makespan, switch_of, out_of, in_of, changes(base, count, booked)
+    changed = changes(base, count, booked, before.repeats)
+    if not before.repeats:
+        return start, makespan, switch_of, out_of, in_of, changed, before
+    after = nothing_before(len(count), True)
+    for p in range(len(count)):
+        if count[p] > 0:
+            last = base[p] + count[p] - 1
+            after.held[p], after.free[p] = booked[CIRCUIT, last], booked[END, last]
+            if booked[CIRCUIT, last] != booked[CIRCUIT, base[p]]:
+                back = booked[END, last] + dark - booked[FIRST, base[p]]
+                makespan = max(makespan, back * slot)
+    for p in range(len(count)):  # on the clock of the next iteration
+        if count[p] > 0:
+            after.free[p] -= makespan // slot
+    return start, makespan, switch_of, out_of, in_of, changed, after

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
+from topox_core.schedule.kernels.continuous import (
+    Before,
+    Ports,
+    nothing_before,
+    serial_on_ports,
+)
 from topox_core.schedule.kernels.moves import CIRCUIT, MOVES, Float, Move, Neighbours, Random, moved
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_key, by_time
@@ -32,7 +37,9 @@ MAKESPAN, CHANGES, LATENESS, NOW_CHANGES, STEP, HORIZON, IDLE, BEST_MOVE = range
 class State(NamedTuple):
     """A search that can be taken up again: the schedule it stands at, the best one, and how its moves fared.
 
-    ``best`` is the sequence that gives the best schedule; ``number`` holds its makespan and circuit
+    ``best`` is the sequence that gives the best schedule, from ports that hold ``best_before``;
+    ``before`` is what candidates find there: what the schedule that the search stands at has left.
+    ``number`` holds its makespan and circuit
     changes, lateness and changes of ``now``, the candidates so far, the horizon in slots, the
     candidates since the last gain and the move that led to the best; ``weight``, ``tried`` and
     ``paid`` have an entry a choice.
@@ -40,6 +47,8 @@ class State(NamedTuple):
 
     now: Int
     best: Int32
+    before: Before
+    best_before: Before
     number: Int
     weight: NDArray[np.float64]
     tried: NDArray[np.float64]
@@ -77,12 +86,13 @@ class SearchSpace(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A sequence and the schedule that it gives; makespan -1 past the horizon."""
+    """A sequence and the schedule that it gives, with what ports hold afterwards; makespan -1 past the horizon."""
 
     sequence: Int32
     start: Int
     makespan: int
     changes: int
+    after: Before
 
 
 @compiled
@@ -95,46 +105,59 @@ def lateness(start: Int, duration: Int, tail: Int, enough: int) -> int:
 
 
 @compiled
-def generate(sequence: Int32, space: SearchSpace, backwards: bool, horizon: int) -> Candidate:
-    """Return the schedule of a sequence."""
-    tasks = space.back if backwards else space.tasks
-    if space.on_ports:
-        start, makespan, _, _, _, changed = serial_on_ports(sequence, tasks, space.ports, horizon)
-        return Candidate(sequence, start, makespan, changed)
-    start, makespan = serial(sequence, tasks, horizon)
-    return Candidate(sequence, start, makespan, 0)
+def missed(candidate: Candidate, space: SearchSpace, enough: int) -> int:
+    """Return by how much a candidate misses an end at ``enough``: its tasks, and its ports where they come back."""
+    late = lateness(candidate.start, space.tasks.duration, space.tail, enough)
+    return late + (max(0, candidate.makespan - enough) if candidate.after.repeats else 0)
 
 
 @compiled
-def justified(latest_first: Int32, space: SearchSpace, horizon: int) -> Candidate:
+def generate(
+    sequence: Int32, space: SearchSpace, before: Before, backwards: bool, horizon: int
+) -> Candidate:
+    """Return the schedule of a sequence from what ports hold at first; backwards they hold nothing."""
+    tasks = space.back if backwards else space.tasks
+    if space.on_ports:
+        begins = nothing_before(len(before.held), False) if backwards else before
+        start, makespan, _, _, _, changed, after = serial_on_ports(
+            sequence, tasks, space.ports, begins, horizon
+        )
+        return Candidate(sequence, start, makespan, changed, after)
+    start, makespan = serial(sequence, tasks, horizon)
+    return Candidate(sequence, start, makespan, 0, before)
+
+
+@compiled
+def justified(latest_first: Int32, space: SearchSpace, before: Before, horizon: int) -> Candidate:
     """Return the schedule after a pass backwards by latest end and one forwards (Tormos and Lova 2001)."""
-    behind = generate(latest_first, space, True, horizon)
+    behind = generate(latest_first, space, before, True, horizon)
     if behind.makespan < 0:
         return behind
     time = behind.makespan - behind.start - space.tasks.duration
-    return generate(by_time(time, space.order, space.place, False), space, False, horizon)
+    return generate(by_time(time, space.order, space.place, False), space, before, False, horizon)
 
 
 @compiled
-def forwards_first(key: Float, space: SearchSpace, enough: int, horizon: int) -> Candidate:
+def forwards_first(
+    key: Float, space: SearchSpace, before: Before, enough: int, horizon: int
+) -> Candidate:
     """Return the schedule by these keys, or after a pass backwards and forwards where that is no later."""
     tasks, unit = space.tasks, space.tasks.slot / KEYS_A_SLOT
     sequence = by_key(key, unit, space.order, space.place, tasks.pred_ptr, tasks.pred_idx)
-    once = generate(sequence, space, False, horizon)
+    once = generate(sequence, space, before, False, horizon)
     if once.makespan < 0:
         return once
     latest_first = by_time(-(once.start + tasks.duration), space.order, space.place, True)
-    twice = justified(latest_first, space, horizon)
+    twice = justified(latest_first, space, before, horizon)
     if twice.makespan < 0:
         return twice
-    late = lateness(once.start, tasks.duration, space.tail, enough)
-    sooner = lateness(twice.start, tasks.duration, space.tail, enough)
+    late, sooner = missed(once, space, enough), missed(twice, space, enough)
     better = sooner < late or (sooner == late and twice.changes <= once.changes)
     return twice if better else once
 
 
 @compiled
-def backwards_first(key: Float, space: SearchSpace, horizon: int) -> Candidate:
+def backwards_first(key: Float, space: SearchSpace, before: Before, horizon: int) -> Candidate:
     """Return the schedule after a pass backwards by the ends that the keys give, then forwards.
 
     Two passes where :func:`forwards_first` has three.
@@ -142,7 +165,7 @@ def backwards_first(key: Float, space: SearchSpace, horizon: int) -> Candidate:
     back, unit, last = space.back, space.tasks.slot / KEYS_A_SLOT, len(space.order) - 1
     end, against = -(key + back.duration), space.order[::-1]
     latest_first = by_key(end, unit, against, last - space.place, back.pred_ptr, back.pred_idx)
-    return justified(latest_first, space, horizon)
+    return justified(latest_first, space, before, horizon)
 
 
 @compiled
@@ -187,11 +210,20 @@ def take(state: State, candidate: Candidate, late: int, space: SearchSpace, kind
     number[LATENESS], number[NOW_CHANGES] = late, changed
     if makespan < number[MAKESPAN] or (makespan == number[MAKESPAN] and changed < number[CHANGES]):
         state.best[:] = candidate.sequence
+        _note(state.best_before, state.before)
         if makespan < number[MAKESPAN]:
-            enough = max(space.target, makespan - 1)
-            number[LATENESS] = lateness(candidate.start, space.tasks.duration, space.tail, enough)
+            number[LATENESS] = missed(candidate, space, max(space.target, makespan - 1))
         number[MAKESPAN], number[CHANGES], number[BEST_MOVE] = makespan, changed, kind
+    if candidate.after.repeats:
+        _note(state.before, candidate.after)
     return better
+
+
+@compiled
+def _note(kept: Before, ports: Before) -> None:
+    """Keep what ports hold."""
+    kept.held[:] = ports.held
+    kept.free[:] = ports.free
 
 
 @compiled
@@ -215,12 +247,12 @@ def improve(state: State, space: SearchSpace, candidates: int, random: Random) -
         move = Move(kind, times, reach == FAR)
         key = moved(random, move, state.now, space.tail, enough, tasks, space.rows)
         if direction == BACKWARDS:
-            candidate = backwards_first(key, space, number[HORIZON])
+            candidate = backwards_first(key, space, state.before, number[HORIZON])
         else:
-            candidate = forwards_first(key, space, enough, number[HORIZON])
+            candidate = forwards_first(key, space, state.before, enough, number[HORIZON])
         if candidate.makespan < 0:
             return False
-        late = lateness(candidate.start, tasks.duration, space.tail, enough)
+        late = missed(candidate, space, enough)
         number[STEP] += 1
         for choice in (kind, direction, reach, often):
             state.tried[choice] += 1

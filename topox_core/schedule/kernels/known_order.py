@@ -1,4 +1,8 @@
-"""Orders of a plan at every device, port and place on a switch, and the earliest starts that keep them."""
+"""Orders of a plan at every device, port and place on a switch, and the earliest starts that keep them.
+
+Where the iteration repeats, the first user of a port or a place follows its last user in the
+iteration before: ``AROUND - node`` stands for that node there.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,14 @@ from topox_core.compiled import compiled
 from topox_core.schedule.problem import Int, Int32
 
 Float = NDArray[np.float64]
+NOBODY, AROUND = -1, -2
 
 
 class Orders(NamedTuple):
     """Who comes before whom: a linear extension of all orders, and each node's predecessor in each (-1: none).
 
-    ``changed`` says that one of a transfer's two ports held another circuit before.
+    ``before_out``, ``before_in`` and ``before_place`` may go :data:`AROUND` the clock. ``changed`` says
+    that one of a transfer's two ports held another circuit before.
     """
 
     sequence: Int32
@@ -110,9 +116,47 @@ def _order_on_switches(orders: Orders, holders: Holders, places: Places) -> None
 
 
 @compiled
-def _end_before(start: Float, length: Float, node: int, latest: float) -> float:
-    """Return the later of a time and a node's end (node -1: nobody)."""
-    return latest if node < 0 else max(latest, start[node] + length[node])
+def around(orders: Orders, holders: Holders) -> Orders:
+    """Return the orders of an iteration that repeats: who is first at a port or place follows who is last there.
+
+    A place that changes hands between two iterations goes to whoever takes it first in the next one.
+    """
+    n = len(orders.sequence)
+    before = (orders.before_out.copy(), orders.before_in.copy(), orders.before_place.copy())
+    ports = max(holders.out_port.max(), holders.in_port.max()) + 1 if n else 0
+    last, chain = np.full(ports, NOBODY, np.int32), np.arange(n)
+    last_of_chain = np.arange(n)
+    for i in range(n):
+        j = orders.sequence[i]
+        if holders.out_port[j] >= 0:
+            last[holders.out_port[j]], last[holders.in_port[j]] = j, j
+            if before[2][j] >= 0:
+                chain[j] = chain[before[2][j]]
+            last_of_chain[chain[j]] = j
+    changed = np.zeros(n, np.bool_)
+    for j in range(n):
+        a, b = holders.out_port[j], holders.in_port[j]
+        if a < 0:
+            continue
+        for side in range(2):
+            known = before[side][j]
+            if known < 0:
+                known = last[a if side == 0 else b]
+                before[side][j] = AROUND - known
+            if holders.out_port[known] != a or holders.in_port[known] != b:
+                changed[j] = True
+        if before[2][j] < 0 and last_of_chain[chain[j]] != j:
+            before[2][j] = AROUND - last_of_chain[chain[j]]
+    return Orders(orders.sequence, orders.before_device, before[0], before[1], before[2], changed)
+
+
+@compiled
+def _end_before(start: Float, length: Float, ended: Float, node: int, latest: float) -> float:
+    """Return the later of a time and a node's end, in this iteration or the one before."""
+    if node == NOBODY:
+        return latest
+    end: float = start[node] + length[node] if node >= 0 else ended[AROUND - node]
+    return max(latest, end)
 
 
 @compiled
@@ -124,6 +168,7 @@ def in_known_order(
     dark: float,
     slot: float,
     on_grid: NDArray[np.bool_],
+    ended: Float,
 ) -> Float:
     """Return the earliest starts under which everyone keeps ports, device and turn, each circuit requested beforehand.
 
@@ -132,16 +177,17 @@ def in_known_order(
     other one was left before that port's last use, or never used, so that one delay after the later
     end is the delay of each port alone. With a ``slot`` above 0 tasks on the grid start on a
     multiple of it. Times are whole ticks then, held as floats, which are exact up to 2**53.
+    ``ended`` is when each node ended in the iteration before, on this one's clock.
     """
     start = np.zeros(len(length))
     for i in range(len(orders.sequence)):
         j = orders.sequence[i]
-        t = _end_before(start, length, orders.before_device[j], 0.0)
+        t = _end_before(start, length, ended, orders.before_device[j], 0.0)
         for e in range(pred_ptr[j], pred_ptr[j + 1]):
             t = max(t, start[pred_idx[e]] + length[pred_idx[e]])
-        idle = _end_before(start, length, orders.before_out[j], 0.0)
-        idle = _end_before(start, length, orders.before_in[j], idle)
-        idle = _end_before(start, length, orders.before_place[j], idle)
+        idle = _end_before(start, length, ended, orders.before_out[j], -np.inf)
+        idle = _end_before(start, length, ended, orders.before_in[j], idle)
+        idle = _end_before(start, length, ended, orders.before_place[j], idle)
         t = max(t, idle + (dark if orders.changed[j] else 0.0))
         if slot > 0 and on_grid[j]:
             # Less than rounding adds to a multiple; whole ticks below 1e12 stay as they are.

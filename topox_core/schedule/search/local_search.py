@@ -10,7 +10,7 @@ import numpy as np
 
 from topox_core.model.csr import grouped, row_of_entry
 from topox_core.schedule.kernels import improve as number
-from topox_core.schedule.kernels.continuous import Ports
+from topox_core.schedule.kernels.continuous import Before, Ports, nothing_before
 from topox_core.schedule.kernels.improve import CHOICES, SearchSpace, State, improve, lateness
 from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
@@ -78,9 +78,13 @@ class LocalSearch:
         on_ports = self.planner.ports is not None
         start = self.plan.start if on_ports else self.plan.reduced_start
         makespan = self.plan.makespan if on_ports else self.plan.reduced_makespan
+        sequence = self._sequence(start)
+        before, best_before = self._before(sequence), self._before(sequence)
         self._state = State(
             start.copy(),
-            self._sequence(start),
+            sequence,
+            before,
+            best_before,
             np.zeros(number.NUMBERS, np.int64),
             np.ones(CHOICES),
             np.zeros(CHOICES),
@@ -157,7 +161,9 @@ class LocalSearch:
         """Return the best schedule as a plan."""
         ports = self.planner.ports
         if ports is not None:
-            booked = ports.in_sequence(self._state.best, LOCAL_SEARCH)
+            booked = ports.in_sequence(
+                self._state.best, LOCAL_SEARCH, before=self._state.best_before
+            )
             return SchedulePlan(
                 booked.start,
                 booked.makespan,
@@ -169,6 +175,15 @@ class LocalSearch:
             )
         start, makespan = self.planner.generator.in_sequence(self._state.best)
         return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
+
+    def _before(self, sequence: Int32) -> Before:
+        """Return what ports hold before the best schedule of a sequence; nothing where there are none."""
+        ports = self.planner.ports
+        booked = None if ports is None else ports.in_sequence(sequence, LOCAL_SEARCH)
+        if booked is None or booked.before is None:
+            return nothing_before(0, False)
+        held = booked.before
+        return Before(held.held.copy(), held.free.copy(), held.repeats)
 
     def _aim(self, makespan: int, changes: int) -> None:
         """Note the schedule that the search stands at as the best."""
