@@ -37,7 +37,8 @@ def finding(result: Result) -> str:
     found, bound = apart((result.makespan_ms, result.bound_ms))
     first = f"One iteration takes {found}"
     if result.status == "optimal":
-        return f"{first}; {'nothing' if other else f'no {CLASS_WORDS[own.changes_circuits][1]}'} shorter exists."
+        words = CLASS_WORDS[own.changes_circuits][1]
+        return f"{first}; {'nothing shorter exists' if other else f'no {words} is shorter'}."
     if result.stopped_by == "lowering":
         return f"{first}, proved best for its rings and algorithms; with others nothing is shorter than {bound}."
     if other is None:

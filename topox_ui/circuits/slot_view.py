@@ -67,7 +67,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
             each = f"in each {_step(result)} of {short(case.cluster.slot_ms)}&nbsp;ms"
             chart_title(
                 f"Circuits set up {each}" if changed else f"Circuits in use {each}",
-                f"{plural(changed, 'circuit change')} in all; a port’s first circuit is none. {keys}"
+                f"{plural(changed, 'circuit change')} in all; {_first(result)} {keys}"
                 if changed
                 else f"No circuit changes. {keys}",
                 beside=True,
@@ -150,6 +150,13 @@ def _slot(result: Result) -> SlotState:
                 label_visibility="collapsed",
             )
     return slot_state(execution, value)
+
+
+def _first(result: Result) -> str:
+    """Say whether a port's first circuit counts as a change."""
+    if result.settings.repeats:
+        return "back to a port’s first circuit is one, too."
+    return "a port’s first circuit is none."
 
 
 def _step(result: Result) -> str:
