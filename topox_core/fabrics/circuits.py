@@ -45,7 +45,8 @@ def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run the reactive iteration's orders, each circuit requested as soon as its ports are idle.
 
     The starts satisfy start >= max(ready, end of the previous use of both ports + delay) (Opus,
-    speculative provisioning). No task starts later than under :func:`run_reactive`.
+    speculative provisioning). No task starts later than under :func:`run_reactive`, as long as each
+    iteration on demand is like the last.
 
     Raises
     ------

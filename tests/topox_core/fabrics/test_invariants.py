@@ -60,7 +60,8 @@ def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = Q
     runs = compare(task_graph, of, settings, FABRICS, options)
     time = {name: run.iteration_ms for name, run in runs.items()}
     assert set(time) == set(FABRICS)
-    assert time["provisioned"] <= time["reactive"] * SLACK
+    if runs["reactive"].mean_ms is None:  # one iteration on demand, not several that take turns
+        assert time["provisioned"] <= time["reactive"] * SLACK
     assert time["in_collective"] <= time["provisioned"] * SLACK
     for controller in ("provisioned", "phased", "in_collective"):
         assert time["scheduled"] <= time[controller] * SLACK, controller
