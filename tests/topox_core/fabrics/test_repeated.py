@@ -1,6 +1,7 @@
 """The repeated iteration: by hand, as many in a row, and never shorter than the first."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -93,6 +94,48 @@ def test_three_iterations_in_a_row_take_three_times_the_repeated_one(
     if once.mean_ms is None:
         once, three = (run("provisioned", one, of, REPEATED) for one in (job, in_a_row(job, 3)))
         assert three.iteration_ms == pytest.approx(3 * once.iteration_ms, rel=CLOSE)
+
+
+ONE_TIME = ("slot_ms", "tick_ms")  # of a result's times those that are no iteration's
+
+
+def thrice(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of three iterations in a row, each as long as the one of a result and like it."""
+    period_ms = record["makespan_ms"]
+    made = {
+        key: 3 * value if key.endswith("_ms") and key not in ONE_TIME and value else value
+        for key, value in record.items()
+    }
+    names = ("id", "task", "collective")
+    for part in ("tasks", "transfers", "circuits"):
+        made[part] = [
+            row
+            | {key: f"{row[key]}#{k}" for key in names if key in row}
+            | {key: value + k * period_ms for key, value in row.items() if key.endswith("_ms")}
+            | (
+                {"dependencies": [f"{name}#{k}" for name in row["dependencies"]]}
+                if "dependencies" in row
+                else {}
+            )
+            for k in range(3)
+            for row in record[part]
+        ]
+    ends = [
+        {"id": f"end{k}", "start_ms": at, "end_ms": at}
+        for k in range(3)
+        for at in [(k + 1) * period_ms]
+    ]
+    made["tasks"] += ends
+    return made
+
+
+@pytest.mark.parametrize("name", ["blackboard", "patience", "race", "moe", "dlrm-16"])
+@pytest.mark.parametrize("delay_ms", [0.1, 1.0, 10.0])
+def test_three_iterations_of_a_plan_in_a_row_keep_every_rule(name: str, delay_ms: float) -> None:
+    job, of = load_sample(name)
+    of = of.changed(reconfiguration_ms=delay_ms)
+    record = to_record(schedule(job, of, REPEATED))
+    assert check(in_a_row(job, 3), of, thrice(record)).lines() == ()
 
 
 @examples(40)
