@@ -291,7 +291,7 @@ def on_any_delay(seed: int) -> tuple[TaskGraph, Cluster]:
         [
             *(("continuous", 18), ("continuous", 61), ("continuous", 62), ("slots", 37)),
             *(("continuous", 26), ("continuous", 47), ("continuous", 60)),
-            *(("slots", 57), ("slots", 71)),
+            ("slots", 57),
         ],
     ),
 )

@@ -25,6 +25,7 @@ LESSON = [
     "1",
     "--algorithm",
     "default",
+    *("--iteration", "first"),
 ]
 EACH = pytest.mark.parametrize("seed", long_after(1, range(4)))
 

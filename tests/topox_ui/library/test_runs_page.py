@@ -181,8 +181,8 @@ def test_what_is_exported_is_what_is_listed_and_can_be_taken_in_and_nonsense_is_
     at = bring(page(), "up_library", "notes.txt", b"not a library at all")
     assert "notes.txt" in the_error(at) and "is no run library" in the_error(at)
     bring(at, "up_library", "theirs.sqlite", brought)
-    assert "theirs.sqlite: 5 runs taken in" in at.info[0].value.replace("\u00a0", " ")
-    assert library().count() == 5
+    assert "theirs.sqlite: 7 runs taken in" in at.info[0].value.replace("\u00a0", " ")
+    assert library().count() == 7
 
 
 @pytest.mark.long
