@@ -26,7 +26,9 @@ from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntAr
 from topox_core.schedule.kernels.known_order import Holders, Orders, around
 from topox_core.schedule.repetition import starts_in_order
 
-# Iterations on demand in a row until they come back to one that was there.
+# Iterations on demand in a row until they come back to one that was there: 2,000 random graphs took
+# turns of at most 30, dlrm-16 at 0.1 ms has not come back. Of so many turns the best order for circuits
+# requested beforehand is looked for: 818 ms on moe at 10 ms, where the last turn's takes 868.
 MOST_ITERATIONS, MOST_PROFILES = 40, 8
 TIME_ALIKE = 1e-9  # relative, and of a millisecond
 MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each

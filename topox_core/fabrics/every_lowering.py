@@ -42,9 +42,8 @@ def result_over_every(job: JobRequest, result: Result) -> Result:
     least = min(known.values(), key=lambda bound: bound.ms)
     makespan_ms, bound_ms = result.makespan_ms, min(result.makespan_ms, least.ms)
     proved, ended = makespan_ms <= bound_ms * (1 + MET), result.stopped_by
-    if (
-        ended == "proof"
-    ):  # of fixed circuits none is, whose lowering may be another one than that of the bound
+    if ended == "proof":
+        # The lowering of fixed circuits may be another one than that of the bound.
         ended = "heuristic" if result.switching == "fixed" else "lowering"
     slotted_ms, other = result.bound_slotted_ms, result.alternative
     return replace(

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schedule.kernels.known_order import AROUND, Orders, in_known_order
 
-# Iterations that may pass before circuits come back. Of 2,000 random graphs none took more than 6.
+# Iterations that may pass before circuits come back; those that do not by then are held back. Of
+# 2,000 random graphs of 25 tasks 1,954 took at most three, all but two at most 18.
 MOST_ITERATIONS = 24
 ALIKE = 1e-12  # relative: times that differ by less are added up in another order
 

@@ -155,7 +155,7 @@ def _slot(result: Result) -> SlotState:
 def _first(result: Result) -> str:
     """Say whether a port's first circuit counts as a change."""
     if result.settings.repeats:
-        return "back to a port’s first circuit is one, too."
+        return "the change back to a port’s first circuit counts."
     return "a port’s first circuit is none."
 
 

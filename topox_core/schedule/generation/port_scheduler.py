@@ -21,7 +21,8 @@ from topox_core.schedule.kernels.tasks import by_rank
 from topox_core.schedule.problem import Int, Int32, SwitchNetwork
 from topox_core.schedule.source import TraceSource
 
-# Passes over one sequence, each from the circuits that the last one left.
+# Passes over one sequence, each from the circuits that the last one left. On 60 random graphs three
+# were 0.06 % shorter than one on slots and 0.4 % on continuous time (geometric means).
 PASSES = 3
 MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
 
