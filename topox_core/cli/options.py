@@ -193,6 +193,16 @@ def add_files(command: argparse.ArgumentParser) -> None:
     )
 
 
+def iteration(where: str = "") -> Option:
+    """Return the option for which iteration is timed."""
+    return Option(
+        "--iteration repeated|first",
+        str,
+        f"which iteration is timed{where}: one of many, which begins with the circuits that the last "
+        "one left (default), or the first, whose first circuits are free",
+    )
+
+
 def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where: str = "") -> None:
     """Add who plans circuits (``--engine``), on which clock (``--clock``, ``--tick-ms``), and whether they switch."""
     add_options(
@@ -210,12 +220,7 @@ def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where:
             f"time that the plan lives on{where}: unrounded, or whole slots (default continuous, where "
             "transfers stay on real ports)",
         ),
-        Option(
-            "--iteration repeated|first",
-            str,
-            f"which iteration is timed{where}: one of many, which begins with the circuits that the last "
-            "one left (default), or the first, whose first circuits are free",
-        ),
+        iteration(where),
         Option(
             "--switching auto|planned|provisioned|fixed",
             str,

@@ -31,9 +31,15 @@ MAX_COMPARED_NODES = 600
 MAX_PLANNED_NODES = 5_000
 MAX_NODES = 60_000
 # Up to so many nodes: how many choices are looked at, how many of them have quick plans and how many
-# are planned. On 100 random graphs of some twenty nodes (benchmarks/single_choices.py) the best of all
-# plans was among the six best quick ones, on two of 330 it came after them by up to 2.1 %.
-LOOKED_AT = {200: (64, 64, 24), MAX_COMPARED_NODES: (64, 64, 6), MAX_PLANNED_NODES: (24, 5, 3)}
+# are planned. Of 330 random graphs of some twenty nodes (benchmarks/single_choices.py) an explicit
+# choice beats two, by up to 1.1 %; on 24 cases of some sixty nodes twelve plans take 1.0 s and are
+# longer than 24 on one, by 6 %, and six take 0.65 s and are so on seven.
+LOOKED_AT = {
+    40: (64, 64, 24),
+    200: (64, 64, 12),
+    MAX_COMPARED_NODES: (64, 64, 6),
+    MAX_PLANNED_NODES: (24, 5, 3),
+}
 # A choice that the provisioned controller finds this much slower than the fastest has no quick plans.
 SLOWER = 1.25
 RINGS = (1, 2, 4)
@@ -83,7 +89,7 @@ def fastest_run(
         Runs the lowered job on the case's fabric.
     provisioned, quick_ms
         For the scheduled fabric: the run of the provisioned controller, and the makespan of a few
-        plans.
+        plans; without the latter that controller alone chooses, among few.
 
     Raises
     ------
@@ -93,9 +99,9 @@ def fastest_run(
     if case.fabric != "scheduled" or not case.free or case.nodes > MAX_NODES:
         return _fastest(case, tried(case), run)
     assert provisioned is not None
-    assert quick_ms is not None
     if case.settings.engine == "list":
         return _best_plan(case, _likely(case, provisioned, quick_ms), run)
+    assert quick_ms is not None
     return _run(case, planned_lowering(case, run, provisioned, quick_ms), run)
 
 
@@ -148,18 +154,18 @@ def _best_plan(case: Case, likely: _Likely, run: RunLowered) -> FabricRun:
     return best
 
 
-def _likely(case: Case, provisioned: RunLowered, quick_ms: QuickMs) -> _Likely:
+def _likely(case: Case, provisioned: RunLowered, quick_ms: QuickMs | None) -> _Likely:
     """Return the choices whose quick plans are shortest, in the order in which they are looked at.
 
     Nobody looks further once a quick plan is as short as the bound of all choices.
     """
     own, job = case.settings.lowering, case.job
-    looked, quickly, planned = looks(case)
+    looked, quickly, planned = looks(case) if quick_ms is not None else (0, 0, 1)
     known = open_bound(job.task_graph, job.cluster, case.settings, "changing")
     enough_ms = 0.0 if known is None or case.settings.on_slots else known.ms * (1 + 1e-9)
     requests: dict[Lowering, FabricRequest] = {}
     at_once: dict[Lowering, float] = {own: math.inf}
-    for lowering in looked_at(case):
+    for lowering in looked_at(case) if looked else tried(case):
         with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
             request = job.lowered(lowering)
             requests.update({lowering: request} if looked else {})
@@ -168,7 +174,7 @@ def _likely(case: Case, provisioned: RunLowered, quick_ms: QuickMs) -> _Likely:
                 break
     least_ms = min(at_once.values())
     first = next(one for one, ms in at_once.items() if ms <= least_ms * (1 + 1e-9))
-    if len(at_once) == 1 or not looked or least_ms <= enough_ms:
+    if len(at_once) == 1 or quick_ms is None or not looked or least_ms <= enough_ms:
         return _Likely((first,), first, least_ms)
     promising = sorted(at_once, key=lambda one: at_once[one])[:quickly]
     if quickly < looked:

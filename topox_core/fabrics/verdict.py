@@ -20,7 +20,7 @@ from topox_core.fabrics.compare import EQUAL, run_freely
 from topox_core.fabrics.free_choices import Case, choices
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.scheduled import freely_scheduled, schedule
 from topox_core.io.ranges import check_one_of
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
@@ -32,7 +32,7 @@ from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.replay import replayed_on_circuits
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import delay_in_sentence
 from topox_core.text.sentences import enumeration
 
@@ -160,12 +160,8 @@ def verdict(
     """
     check_one_of(effort, EFFORTS, field="effort")
     check_fits(graph, cluster)
-    own = settings or Settings(free=("rings", "algorithm"))
-    plain = Settings.of("physical", engine="list", switching="planned", lowering=own.lowering)
-    plain = replace(
-        plain, free=own.free, iteration=own.iteration, seed=own.seed, threads=own.threads
-    )
-    job = JobRequest(graph, cluster, plain)
+    own = settings or Settings(free=FREE)
+    job = JobRequest(graph, cluster, _changing(own))
     search = _Search(job, effort, catalogue or PRICE_SETS[SET_BY_SPEED], own.time_limit_s)
     rivals, refused = _rivals(job, search.catalogue, stop)
     search.rivals = rivals
@@ -175,6 +171,50 @@ def verdict(
         if stop():
             break
     return priced(search.verdict(refused), job, search.catalogue)
+
+
+def _changing(own: Settings) -> Settings:
+    """Return settings whose circuits change on continuous time; what does not concern circuits stays."""
+    plain = Settings.of("physical", engine="list", switching="planned", lowering=own.lowering)
+    stays = ("free", "iteration", "exclusive_devices", "seed", "threads")
+    return replace(plain, **{name: getattr(own, name) for name in stays})
+
+
+def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> Verdict:
+    """Return a verdict that knows of plans made elsewhere, so that none beside it pays where it has none that does.
+
+    Parameters
+    ----------
+    job
+        The job of the verdict, with any delay.
+    plans
+        Plans of its graph; those of other clusters than the job's, but for the delay, are left out,
+        and those that the verdict has.
+    """
+    search = _Search(replace(job, settings=_changing(job.settings)), found.effort)
+
+    def at(plan: PassedPlan) -> JobRequest:
+        return search.at(plan.cluster.reconfiguration_ms)
+
+    new = [
+        plan
+        for plan in plans
+        if at(plan).cluster.digest == plan.cluster.digest
+        and not any(plan.start_ms is one.start_ms for one in found.plans)
+    ]
+    if not new:
+        return found
+    cannot_ms = {one.name: one.cannot_pay_from_ms for one in found.brackets}
+    search.rivals = {one.name: Rival(one.iteration_ms, one.laid_by) for one in found.brackets}
+    search.pays_ms = {one.name: one.pays_up_to_ms for one in found.brackets}
+    search.plans = [plan.on(at(plan))[1] for plan in found.plans]
+    for plan in new:
+        search.take(plan.on(at(plan))[1])
+    search.cannot_ms = cannot_ms  # it holds against a faster rival too
+    known = search.verdict(found.refused)
+    usd = {one.name: one.cheaper_up_to_usd for one in found.brackets}
+    brackets = (replace(one, cheaper_up_to_usd=usd.get(one.name)) for one in known.brackets)
+    return replace(known, brackets=tuple(brackets), plans=(*found.plans, *new))
 
 
 def priced(found: Verdict, job: JobRequest, catalogue: Catalogue) -> Verdict:
@@ -242,8 +282,8 @@ class _Search:
 
     job: JobRequest
     effort: Effort
-    catalogue: Catalogue
-    time_limit_s: float
+    catalogue: Catalogue = PRICE_SETS[SET_BY_SPEED]
+    time_limit_s: float = 0.0
     rivals: dict[str, Rival] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -299,24 +339,25 @@ class _Search:
         return open_ms[max(open_ms)] if open_ms else None
 
     def _plan(self, delay_ms: float) -> None:
-        run = run_freely("scheduled", self._at(delay_ms))
-        self.bounds.use(run.execution.graph.lowering)
-        self._take(run.execution, delay_ms)
+        plan = freely_scheduled(self.at(delay_ms), quickly=self.effort == "list").execution
+        self.bounds.use(plan.graph.lowering)
+        self.take(plan)
 
     def _solve(self, delay_ms: float, stop: Stop) -> None:
-        at = self._at(delay_ms)
+        at = self.at(delay_ms)
         settings = replace(at.settings, engine="auto", time_limit_s=self.time_limit_s / SOLVES)
         result = schedule(at.task_graph, at.cluster, settings, stop)
         if result.execution is not None:
             lowering = result.execution.graph.lowering
             bound_ms = result.lowered_bound_ms or result.own_class.bound_ms
             self.bounds.know(lowering, delay_ms, bound_ms)
-            self._take(result.execution, delay_ms)
+            self.take(result.execution)
 
-    def _at(self, delay_ms: float) -> JobRequest:
+    def at(self, delay_ms: float) -> JobRequest:
+        """Return the job on a cluster with another delay."""
         return replace(self.job, cluster=self.job.cluster.changed(reconfiguration_ms=delay_ms))
 
-    def _take(self, plan: Execution, delay_ms: float) -> None:
+    def take(self, plan: Execution) -> None:
         """Keep a plan, and note how far it pays against every rival, or that it does not at its own delay.
 
         A plan that changes no circuit is one more iteration on fixed circuits.
@@ -331,20 +372,20 @@ class _Search:
                 for other in self.plans:
                     self._judge("fixed", other, other.cluster.reconfiguration_ms)
         for name in self.rivals:
-            self._judge(name, plan, delay_ms)
+            self._judge(name, plan, plan.cluster.reconfiguration_ms)
 
     def _judge(self, name: str, plan: Execution, delay_ms: float) -> None:
         """Note how far a plan pays against one rival; against fixed circuits only one that changes some can."""
         if name != "fixed" or plan.circuits.changed.any():
-            known = self.pays_ms[name]
-            longest = self._longest(plan, self.target_ms(name), known)
-            if longest is not None:
-                self.pays_ms[name] = longest if known is None else max(known, longest)
-            if longest is None or longest < delay_ms:
+            target_ms, pays = self.target_ms(name), self.pays_ms[name]
+            ends = [pays, self._longest(plan, target_ms, pays)]
+            ends += [delay_ms] if plan.makespan_ms < target_ms else []
+            pays = max((one for one in ends if one is not None), default=None)
+            self.pays_ms[name] = pays
+            if pays is None or pays < delay_ms:
                 self.failed_ms[name] = min(delay_ms, self.failed_ms.get(name, delay_ms))
-            pays = self.pays_ms[name]
-            if pays is not None and self.failed_ms.get(name, 0.0) <= pays:
-                self.failed_ms.pop(name, None)
+            elif self.failed_ms.get(name, math.inf) <= pays:
+                del self.failed_ms[name]
 
     def _longest(self, plan: Execution, target_ms: float, known: float | None) -> float | None:
         """Return the longest delay at which a plan's orders stay below ``target_ms``, if it beats the one known."""

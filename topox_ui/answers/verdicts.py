@@ -7,7 +7,8 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict
+from topox_core.fabrics.run import JobRequest
+from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
 from topox_core.runs.asked import AskedRun
 from topox_core.runs.cells import CellsResult
 from topox_core.runs.executor import LocalExecutor
@@ -54,9 +55,15 @@ def verdict_line(case: Case) -> None:
 
 
 def known_verdict(case: Case) -> Verdict | None:
-    """Return the verdict of the most effort that some session had worked out."""
+    """Return the verdict of the most effort that some session had worked out, with the plans that pages found since."""
     kept = _kept()
-    return kept.get(_key(case, "search")) or kept.get(_key(case, "list"))
+    for key in (_key(case, "search"), _key(case, "list")):
+        if (found := kept.get(key)) is not None:
+            if not (case.settings.share_circuits or case.settings.any_port):
+                job = JobRequest(case.graph, case.cluster, case.settings)
+                kept[key] = found = with_plans(found, job, known_plans().of(case.job_key))
+            return found
+    return None
 
 
 def _key(case: Case, effort: Effort) -> str:
