@@ -42,7 +42,7 @@ help:
 	@echo "make lock    renew the locks in locks/ (UPGRADE=--upgrade: newest versions); make bom: bill of materials"
 	@echo "make clean   remove the environment and every cache"
 
-setup: $(WARM_STAMP)
+setup: $(RUN_STAMP)
 
 run: setup
 	@TOPOX_ADDRESS=127.0.0.1 TOPOX_PORT=$(PORT) exec $(PY) -m topox_ui.serve
@@ -62,7 +62,7 @@ lint: $(DEV_STAMP)
 	$(PY) -m mypy
 
 PYTEST = $(PY) -m pytest -n $(JOBS) --max-worker-restart 0 $(AGAIN)
-READY := setup $(JOBS_STAMP) $(DEV_STAMP)
+READY := $(JOBS_STAMP) $(DEV_STAMP)
 
 ready: $(READY)
 
@@ -85,7 +85,7 @@ mutants: ready
 fuzz: $(DEV_STAMP)
 	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)
 
-bench: setup $(DEV_STAMP)
+bench: ready
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "== $$name"; $(PY) -m benchmarks.$$name || exit 1; done
 
 # The same packages tomorrow: every version and hash, for Python 3.11 to 3.13 on every system.
@@ -125,12 +125,11 @@ $(DEV_STAMP): locks/dev.txt $(RUN_STAMP)
 	@$(PIP) install --quiet --require-hashes -r locks/dev.txt
 	@touch $@
 
-# Compiled kernels are cached on disk, so that the first schedule is not the slow one.
+# The app compiles kernels beside its first visitor; tests want them before.
 $(WARM_STAMP): $(RUN_STAMP) $(KERNELS)
 	@$(PY) -m topox_core.warm_up fabrics & $(PY) -m topox_core.warm_up && wait $$!
 	@touch $@
 
-# The app compiles the kernels of the Jobs page beside its first visitor; tests want them before.
 $(JOBS_STAMP): $(WARM_STAMP)
 	@$(PY) -m topox_core.warm_up jobs
 	@touch $@

@@ -9,16 +9,23 @@ import pytest
 from tests.real_inputs import ROOT
 from topox_core.cli.main import main
 from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.verdict import verdict
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.schedule.settings import FREE, Settings
+from topox_core.workloads.samples import load_sample
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_verdict_on_the_first_screen_is_the_one_of_that_sample() -> None:
+    found = verdict(*load_sample("llama3-8b"))
+    assert "> {}\n".format(found.sentence.replace("\xa0", " ")) in README
 
 
 def test_the_readme_s_example_files_load_and_fit_together() -> None:
@@ -31,13 +38,13 @@ def test_the_readme_s_example_files_load_and_fit_together() -> None:
     assert result.execution.circuits.changed.any(), "its circuits change"
 
 
-def test_the_readme_s_commands_run(
+def test_the_commands_shown_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     commands = [
         shlex.split(line)[3:]
-        for block in blocks("sh")
+        for block in blocks("sh", (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"))
         for line in block.splitlines()
         if line.startswith(".venv/bin/python -m topox_core")
     ]

@@ -192,10 +192,12 @@ class KernelCache(numba_cache.FunctionCache):  # type: ignore[misc]
         return known
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, if that can be done."""
+        """Keep what was compiled, if that can be done, and tell whoever listens."""
         if not self._attempt(super().save_overload, sig, data)[0]:
             # What was there before could be at fault, and is forgotten.
             self._attempt(super().save_overload, sig, data)
+        for tell in _listeners:
+            tell(self._name)
 
     def _attempt(
         self, access: Callable[P, R], *args: P.args, **kwargs: P.kwargs
@@ -215,6 +217,14 @@ class KernelCache(numba_cache.FunctionCache):  # type: ignore[misc]
             with suppress(OSError):
                 self._cache_file.forget()
         return False, None
+
+
+_listeners: list[Callable[[str], object]] = []
+
+
+def tell_compiled(tell: Callable[[str], object]) -> None:
+    """Have ``tell`` called with the name of every kernel that this process compiles from now on."""
+    _listeners.append(tell)
 
 
 # Folders whose lock another process does not let go of.

@@ -1,8 +1,8 @@
 """Compile the scheduling kernels before anybody waits for them: ``python -m topox_core.warm_up``.
 
 The machine code is cached on disk, so that only the first call on a machine takes long; a later one
-loads it. The app calls all of them in the background, ``make setup`` calls them once, side by side
-(with the arguments ``fabrics`` and ``jobs``).
+loads it. The app has a process compile all of them beside its first visitor, the tests want them
+before, side by side (with the arguments ``fabrics`` and ``jobs``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from topox_core.compiled import forget_old_code
 from topox_core.io.task_graph_rules import validated
+from topox_core.kernel_cache import tell_compiled
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
@@ -51,20 +52,25 @@ def warm_up() -> float:
 
 def get_ready() -> None:
     """Compile what an exact solve needs, once for each installation, so that its time limit is for solving."""
-    if not _stamp().exists() and os.access(_stamp().parent, os.W_OK):
+    if not is_ready("") and os.access(_stamp("").parent, os.W_OK):
         warm_up()
-        _remember()
+        _remember("")
 
 
-def _stamp() -> Path:
-    """Return the file that says that the kernels of the scheduler are compiled."""
+def is_ready(*parts: str) -> bool:
+    """Return whether parts of the kernels (by default all of them) are compiled on this machine."""
+    return all(_stamp(part).exists() for part in parts or PARTS)
+
+
+def _stamp(part: str) -> Path:
+    """Return the file that says that a part of the kernels is compiled."""
     folder = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
-    return folder / f"ready-{numba.__version__}-{sys.version_info[1]}"
+    return folder / f"ready{part}-{numba.__version__}-{sys.version_info[1]}"
 
 
-def _remember() -> None:
+def _remember(part: str) -> None:
     with suppress(OSError):
-        _stamp().touch()
+        _stamp(part).touch()
 
 
 def warm_up_fabrics() -> float:
@@ -168,13 +174,23 @@ def _search(graph: TaskGraph, cluster: Cluster) -> None:
         prepared.planner.with_ancestor_tails()
 
 
-# What the command compiles; without a name the scheduler's kernels.
+# What the command compiles; without a name the scheduler's kernels, with ``all`` one part after the
+# other, and each kernel is told in a line.
 PARTS = {"": warm_up, "fabrics": warm_up_fabrics, "jobs": warm_up_jobs}
+
+
+def _tell(name: str) -> None:
+    sys.stdout.write(f"{name}\n")
+    sys.stdout.flush()
+
 
 if __name__ == "__main__":
     forget_old_code()
-    part = PARTS.get("".join(sys.argv[1:]), warm_up)
-    seconds = part()
-    if part is warm_up:
-        _remember()
-    sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")
+    asked = "".join(sys.argv[1:])
+    if asked == "all":
+        tell_compiled(_tell)
+    for part in PARTS if asked == "all" else (asked,):
+        seconds = PARTS[part]()
+        _remember(part)
+        if asked != "all":
+            sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")

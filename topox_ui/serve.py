@@ -9,7 +9,11 @@ from pathlib import Path
 from topox_core.errors import InputError
 from topox_ui.runs.limits import ServerLimits, only_this_machine, server_limits
 
-APP = Path(__file__).resolve().parents[1] / "app.py"
+HERE = Path(__file__).resolve().parent
+# In a checkout the pages lie at its top; installed, where nobody else's app.py can be.
+APP = next(
+    path for path in (HERE / "workbench" / "app.py", HERE.parent / "app.py") if path.exists()
+)
 BAD_INPUT = 2
 
 

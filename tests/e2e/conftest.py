@@ -97,12 +97,14 @@ SERVED = {
 APP = ("streamlit", "run", "app.py")
 
 
-def start_server(port: int, log: Path, *module: str, **environment: str) -> subprocess.Popen[bytes]:
+def start_server(
+    port: int, log: Path, *module: str, cwd: Path = ROOT, **environment: str
+) -> subprocess.Popen[bytes]:
     """Start a workbench on a port of this machine; what it prints is appended to a file."""
     with log.open("ab") as out:
         return subprocess.Popen(
             [sys.executable, "-m", *(module or APP)],
-            cwd=ROOT,
+            cwd=cwd,
             # A tab that is closed in a test ends what it started while the test still looks; the
             # library of whoever runs the tests is not theirs.
             env=os.environ
@@ -122,9 +124,14 @@ def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @contextmanager
-def serving(port: int, log: Path, *module: str, **environment: str) -> Iterator[Server]:
+def serving(
+    port: int, log: Path, *module: str, cwd: Path = ROOT, **environment: str
+) -> Iterator[Server]:
     """Serve a workbench until nobody needs it any longer."""
-    process, base = start_server(port, log, *module, **environment), f"http://127.0.0.1:{port}"
+    process, base = (
+        start_server(port, log, *module, cwd=cwd, **environment),
+        f"http://127.0.0.1:{port}",
+    )
     try:
         wait_until_it_answers(process, base, log)
         yield Server(base, process.pid, log)

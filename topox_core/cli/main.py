@@ -20,6 +20,7 @@ from topox_core.cli import (
     check,
     collective,
     compare,
+    dashboard,
     demand,
     failures,
     gallery,
@@ -43,6 +44,7 @@ from topox_core.errors import InputError, one_line
 
 # In the order of --help; a new command is one name in the import and one line here.
 COMMANDS = (
+    dashboard,
     schedule,
     check,
     compare,

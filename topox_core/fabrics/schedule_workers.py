@@ -43,13 +43,20 @@ class ScheduleWorkers:
         How far they give way to other processes.
     load
         Called first in each of them, so that an answer does not wait for what it loads; importable.
+    plainly
+        Whether they do without the compiler: sooner for a small graph where nothing is compiled yet.
     """
 
     def __init__(
-        self, workers: int, niceness: int = 0, load: Callable[[], object] = _nothing
+        self,
+        workers: int,
+        niceness: int = 0,
+        load: Callable[[], object] = _nothing,
+        plainly: bool = False,
     ) -> None:
         self._load = load
-        self._executor = LocalExecutor(workers, niceness=niceness, idle_s=IDLE_S)
+        env = {"NUMBA_DISABLE_JIT": "1"} if plainly else None
+        self._executor = LocalExecutor(workers, niceness=niceness, idle_s=IDLE_S, env=env)
         self._lock = threading.Lock()
         self._starting: list[Future[object]] = []
         self._answered_s = float("-inf")

@@ -28,7 +28,7 @@ def load_bound(load: Load, limit: int, capacity: int = 1, unit: Any = None) -> t
     """
     head, work, tail = load
     k = len(head)
-    by_head = np.argsort(-head)
+    by_head = np.argsort(-head, kind="mergesort")
     stride = max(1, k // limit)
     levels = np.unique(np.sort(tail)[::stride])
     sums = np.zeros(len(levels), work.dtype)

@@ -15,7 +15,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -101,13 +101,19 @@ class LocalExecutor(Executor):
         How far they give way to other processes.
     idle_s
         After how long without work a process ends and gives its memory back.
+    env
+        What its environment has besides this one's.
     """
 
     def __init__(
-        self, workers: int | None = None, niceness: int = NICENESS, idle_s: float = IDLE_S
+        self,
+        workers: int | None = None,
+        niceness: int = NICENESS,
+        idle_s: float = IDLE_S,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.workers = max(1, workers or os.cpu_count() or 1)
-        self._pool = partial(_pool, niceness=niceness, idle_s=idle_s)
+        self._pool = partial(_pool, niceness=niceness, idle_s=idle_s, env=env)
         self._waiting: deque[_Call] = deque()
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: list[ProcessPoolExecutor] = []
@@ -268,9 +274,13 @@ _pipe: Connection | None = None  # in a worker of call_in_worker: to the caller
 
 
 def _pool(
-    pipe: Connection | None = None, niceness: int = NICENESS, idle_s: float = IDLE_S
+    pipe: Connection | None = None,
+    niceness: int = NICENESS,
+    idle_s: float = IDLE_S,
+    env: Mapping[str, str] | None = None,
 ) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, timeout=idle_s, initializer=_begin, initargs=(pipe, niceness))
+    begin = {"initializer": _begin, "initargs": (pipe, niceness)}
+    return ProcessPoolExecutor(1, timeout=idle_s, env=dict(env or {}), **begin)
 
 
 def _begin(pipe: Connection | None, niceness: int) -> None:

@@ -20,6 +20,7 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import frame
 from topox_ui.shell.page import button, emphasised, quiet, write_html
+from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import cluster_catalogue
 
 # Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
@@ -84,6 +85,11 @@ def _coming(case: Case) -> None:
         st.rerun()
     if owner.run(VERDICT, key) is not None:
         quiet("Working out up to which delay changing circuits pays …")
+        return
+    if not prepared():
+        quiet(
+            "Up to which delay changing circuits pays is worked out as soon as fast kernels are there."
+        )
         return
     run_note(VERDICT)
     large = len(case.graph.tasks) > MOST_TASKS

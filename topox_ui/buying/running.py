@@ -15,6 +15,7 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.workers import shared_workers
 from topox_ui.shell.page import button
+from topox_ui.shell.preparing import prepared
 
 # Larger graphs are worked out at a click.
 MOST_TASKS = 20_000
@@ -53,7 +54,7 @@ def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | Non
         run_note(BUY)
         return answer
     small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MOST_TASKS
-    if answer is None and AUTOMATIC and small and owner.run(BUY, key) is None:
+    if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
         _start(question)
         owner.wait(BUY, 0.3)
     if owner.run(BUY, key) is not None:

@@ -23,6 +23,7 @@ from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.preparing import wait_for_kernels
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
@@ -193,6 +194,7 @@ def for_a_dollar(theme: Theme) -> None:
             )
             page_link("Home", "Choose a job")
         return
+    wait_for_kernels()
     chart_title(
         "Iterations for a dollar",
         f"{escape(opened.title)}: the fabrics of the Compare page, dollars of network by the hour",

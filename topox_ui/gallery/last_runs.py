@@ -19,6 +19,7 @@ from topox_core.runs.run import FunctionRun
 from topox_core.runs.stopping import Stop
 from topox_ui.answers.run_library import existing_library, keeps_runs, open_library
 from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.shell.preparing import prepared
 
 # Nobody asks for the quick cards: they are run when the page opens, in a process that gives way.
 AUTOMATIC = True
@@ -71,7 +72,7 @@ def missing_quick() -> Names:
 def start_quick() -> None:
     """Run the quick cards that are missing, unless this session has run or stopped them before."""
     owner, names = run_owner(), missing_quick()
-    if AUTOMATIC and names and owner.run(EVERY) is None and not owner.results(EVERY):
+    if AUTOMATIC and prepared() and names and owner.run(EVERY) is None and not owner.results(EVERY):
         start(names)
 
 

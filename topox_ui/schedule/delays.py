@@ -25,6 +25,7 @@ from topox_ui.answers.solving import known, with_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
+from topox_ui.shell.preparing import prepared
 from topox_ui.state.session import Lasting
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
@@ -95,7 +96,7 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
         st.rerun()
     if time.monotonic() - painted_s < PAINTED_S / 2:
         owner.end(DELAYS)  # of the setting before
-    elif owner.run(DELAYS, case.key) is None:
+    elif prepared() and owner.run(DELAYS, case.key) is None:
         owner.start(
             DELAYS,
             case.key,

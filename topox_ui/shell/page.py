@@ -11,6 +11,7 @@ from dataclasses import replace
 import streamlit as st
 
 from topox_core.figures.palette import Theme, theme_of
+from topox_core.preparation import Preparation
 from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.shell.class_door import admit
@@ -18,6 +19,7 @@ from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name, menu, source_name
 from topox_ui.shell.page_changes import keep_page_changes
 from topox_ui.shell.pages import models, page_of
+from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import ASKED, follow_address, restore
@@ -68,12 +70,16 @@ def frame(title: str) -> Theme:
         menu(page)
         _follow_theme(theme.name)
         _draw_what_was_taken()
+        progress()
     if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample
         headline(title, "<b>No job is loaded.</b> Choose one on the page Home.")
         page_link("Home", "Choose a job")
         st.stop()
+    if page.compiled and not prepared():
+        headline(title, "This page is <b>nearly there</b>: its kernels are being compiled.")
+        wait_for_kernels()
     return theme
 
 
@@ -88,10 +94,15 @@ def _generating() -> None:
 
 @st.cache_resource
 def warmed() -> threading.Thread:
-    """Load the compiled kernels beside the first visitor, so that no click waits for them."""
-    thread = threading.Thread(target=_warm_all, name="warm up", daemon=True)
+    """Load the compiled kernels beside the first visitor, once there are any, so that no click waits for them."""
+    thread = threading.Thread(target=_load, args=(preparation(),), name="warm up", daemon=True)
     thread.start()
     return thread
+
+
+def _load(coming: Preparation) -> None:
+    coming.wait()
+    _warm_all()
 
 
 def _warm_all() -> None:

@@ -31,6 +31,8 @@ class Page:
         Under which heading of the menu it stands.
     listed
         Whether the menu has it; else another page leads to it.
+    compiled
+        Whether it shows nothing without compiled kernels.
     """
 
     path: str
@@ -41,6 +43,7 @@ class Page:
     group: str = ""
     listed: bool = True
     reads: tuple[str, ...] = ()
+    compiled: bool = False
 
     @property
     def carried(self) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ PAGES = (
         True,
         YOUR_JOB,
         reads=(PRICES,),
+        compiled=True,
     ),
     Page(
         "pages/4_Topology.py",
@@ -87,6 +91,7 @@ PAGES = (
         True,
         YOUR_JOB,
         reads=(CONTEST, PRICES),
+        compiled=True,
     ),
     Page(
         "pages/5_Strategy.py",
@@ -102,7 +107,14 @@ PAGES = (
         "recorded.",
         group=YOUR_JOB,
     ),
-    Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",), "jobs.", group=JOBS_RAILS_COST),
+    Page(
+        "pages/6_Jobs.py",
+        "Jobs",
+        ("jobs.state.JobsState",),
+        "jobs.",
+        group=JOBS_RAILS_COST,
+        compiled=True,
+    ),
     Page(
         "pages/7_Rails.py",
         "Rails",

@@ -26,6 +26,8 @@ MISTAKES = [
     ("", "COMMAND"),
     ("sched g.json c.json", "sched"),
     ("schedule g.json", "CLUSTER"),
+    ("dashboard --port 70000", "--port|at most 65535"),
+    ("dashboard --port 0", "--port|at least 1|0"),
     ("schedule none.json c.json", "none.json: |no such file"),
     ("schedule g.json none.json", "none.json: |no such file"),
     ("schedule . c.json", ".: |directory"),

@@ -84,7 +84,7 @@ def with_port_orders(
     keys, items = np.empty(n), np.empty(n, np.int32)
     heaped, stacked, done = 0, 0, 0
     for j in range(n):
-        waiting.others[j] += (orders.before_out[j] >= 0) + (orders.before_in[j] >= 0)
+        waiting.others[j] += int(orders.before_out[j] >= 0) + int(orders.before_in[j] >= 0)
         if waiting.others[j] == 0:
             stack[stacked] = j
             stacked += 1

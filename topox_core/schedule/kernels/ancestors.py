@@ -91,7 +91,7 @@ def resource_bound(j: int, size: int, head: Int, uses: Uses, dark: int, room: Ro
         used, owner = used[:count], owner[:count]
     resource = uses.resource[used]
     best = head[j]
-    order = np.argsort(resource)
+    order = np.argsort(resource, kind="mergesort")
     begin = 0
     while begin < count:
         r = resource[order[begin]]

@@ -159,7 +159,7 @@ def colour_slots(
     and keep their colour from slot to slot unless an alternating path must move them.
     """
     edges = len(first)
-    begins, finishes = np.argsort(first), np.argsort(end)
+    begins, finishes = np.argsort(first, kind="mergesort"), np.argsort(end, kind="mergesort")
     at = np.full((2, servers, colours), -1, np.int32)
     last = np.full((2, servers, colours), -1, np.int32)
     colour = np.full(edges, -1, np.int32)

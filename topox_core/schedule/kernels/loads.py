@@ -26,7 +26,7 @@ def shared_load_bound(
     """Return the load bound where a pair's transfers count once, by the longest of them (eq. 6 as printed)."""
     head, work, tail = load
     k = len(head)
-    by_head = np.argsort(-head)
+    by_head = np.argsort(-head, kind="mergesort")
     levels = np.unique(np.sort(tail)[:: max(1, k // limit)])
     best, best_head, best_tail = 0, 0, 0
     for level in levels:
@@ -64,7 +64,7 @@ def dark_load_bound(
     """
     head, work, tail = load
     k = len(head)
-    by_head = np.argsort(-head)
+    by_head = np.argsort(-head, kind="mergesort")
     levels = np.unique(np.sort(tail)[:: max(1, k // limit)])
     best, best_head, best_tail = 0, 0, 0
     for level in levels:

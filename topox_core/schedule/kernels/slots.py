@@ -16,7 +16,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from topox_core.compiled import compiled, compiled_in_place, written_out
+from topox_core.compiled import WITHOUT, compiled, compiled_in_place, written_out
 from topox_core.schedule.problem import Int, Int32
 
 Bits = NDArray[np.uint64]
@@ -40,7 +40,13 @@ def _lowest_bit(_context: Any, _word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-lowest_bit = cast("Callable[[Any], int]", intrinsic(_lowest_bit))
+def _lowest_bit_plainly(word: Any) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+lowest_bit = (
+    _lowest_bit_plainly if WITHOUT else cast("Callable[[Any], int]", intrinsic(_lowest_bit))
+)
 
 
 @compiled

@@ -1,0 +1,63 @@
+"""Kernels on their way: how far the compiler is, and what a graph gets that does not wait for it."""
+
+import sys
+
+import pytest
+
+from tests.conftest import long_after
+from tests.patience import wait_until
+from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core import preparation
+from topox_core.fabrics.schedule_workers import ScheduleWorkers
+from topox_core.fabrics.scheduled import schedule
+from topox_core.preparation import KERNELS, Preparation
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.workloads.samples import SAMPLES, load_sample
+
+LISTED = Settings.of(engine="list", free=FREE)
+
+
+def compiling(script: str) -> Preparation:
+    return Preparation((sys.executable, "-c", script))
+
+
+def test_nothing_is_compiled_where_everything_is_or_cannot_be_kept(monkeypatch):
+    assert compiling("raise SystemExit").ready, "the tests begin with all kernels compiled"
+    monkeypatch.setattr(preparation, "is_ready", lambda: False)
+    monkeypatch.setattr(preparation.os, "access", lambda *_: False)
+    assert compiling("raise SystemExit").ready
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(1)"])
+def test_each_line_is_a_kernel_and_who_waits_goes_on_however_the_compiler_ends(monkeypatch, end):
+    monkeypatch.setattr(preparation, "is_ready", lambda: False)
+    one = compiling(f"print('push\\npop', flush=True); input(); {end}")
+    # Its standard input is empty, so that it ends with the third statement at the latest.
+    wait_until(lambda: one.words.startswith(f"2 of {KERNELS}, about "))
+    one.wait()
+    assert one.ready
+
+
+@pytest.fixture(scope="module")
+def plainly():
+    workers = ScheduleWorkers(1, plainly=True)
+    yield workers
+    workers.close()
+
+
+SMALL = [name for name in SAMPLES if SAMPLES[name].tasks <= 300]
+
+
+@pytest.mark.parametrize("case", long_after(2, [*SMALL, *range(8)]))
+def test_without_the_compiler_a_schedule_is_the_same_bit_for_bit(plainly, case):
+    if isinstance(case, str):
+        job = load_sample(case)
+    else:
+        job = random_graph(case, tasks=25), cluster(4, ports_per_server=2, switches=2)
+    records = []
+    for result in (schedule(*job, LISTED), plainly.schedule(*job, LISTED).result()):
+        record = to_record(result)
+        records.append({key: one for key, one in record.items() if not key.endswith("wall_s")})
+        del records[-1]["working_s"]
+    assert records[0] == records[1]

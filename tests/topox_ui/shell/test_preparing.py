@@ -1,0 +1,48 @@
+"""While kernels are compiled: samples and small graphs are there, the rest says what it waits for, and nobody compiles twice."""
+
+import pytest
+
+from tests.topox_ui.conftest import SCHEDULE, charts, words
+from topox_ui.answers import first
+from topox_ui.shell import preparing
+from topox_ui.shell.pages import PAGES
+from topox_ui.state.loading import FIRST_SAMPLE
+
+NEEDS = [page for page in PAGES if page.compiled]
+
+
+class Coming:
+    """A compiler that has begun."""
+
+    ready, words = False, "31 of 244, about 40 s"
+
+
+@pytest.fixture(autouse=True)
+def coming(monkeypatch, visit):
+    monkeypatch.setattr(preparing, "preparation", Coming)
+    monkeypatch.setattr("topox_ui.shell.page.warmed", lambda: None)
+
+
+def test_a_sample_is_drawn_from_its_shipped_answer_and_the_page_says_what_is_coming(
+    visit, monkeypatch
+):
+    monkeypatch.setattr(first, "schedule", None)  # whoever calls it fails
+    at = visit(SCHEDULE, sample=FIRST_SAMPLE)
+    assert charts(at)
+    assert "Preparing fast kernels, once on this machine: 31 of 244, about 40 s" in words(at)
+
+
+def test_a_small_graph_of_your_own_is_scheduled_without_the_compiler(visit):
+    at = visit(SCHEDULE, sample="blackboard", reconfiguration_ms="3")
+    assert charts(at) and not at.error
+
+
+@pytest.mark.parametrize("page", NEEDS, ids=[page.title for page in NEEDS])
+def test_what_needs_kernels_says_so_and_waits(visit, page):
+    at = visit(page.path, sample="blackboard")
+    assert "kernels are being compiled" in words(at) and not charts(at)
+
+
+def test_a_large_graph_waits_for_the_compiler_and_says_so(visit):
+    at = visit(SCHEDULE, sample="moe", reconfiguration_ms="3")
+    assert "the page shows it as soon as they are there" in words(at) and not charts(at)

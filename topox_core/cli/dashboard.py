@@ -1,0 +1,117 @@
+"""``dashboard``: serve the workbench's pages on this machine and open them in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from typing import Any
+
+from topox_core.cli import options as given
+from topox_core.cli.options import Option, add_options, positive, wrong_option
+from topox_core.cli.printing import note
+from topox_core.errors import InputError
+
+HERE, USUAL_PORT, LAST_PORT = "127.0.0.1", 8501, 65_535
+# How many ports after the usual one are tried, and how long a server may take until it answers.
+PORTS_TRIED, START_S, POLL_S = 50, 120.0, 0.1
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to the command line."""
+    command = given.add_command(
+        commands,
+        "dashboard",
+        run,
+        "open the workbench in a browser",
+        "Serve the pages of the workbench on this machine, to nobody else, and open them in a browser. Ctrl+C ends it.",
+    )
+    add_options(
+        command,
+        Option("--port N", positive, f"port (default {USUAL_PORT}, or the next one that is free)"),
+    )
+    command.add_argument("--no-browser", action="store_true", help="only say the address")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Start the server, open the browser once it answers, and wait until the server ends."""
+    if importlib.util.find_spec("topox_ui") is None:
+        raise InputError("is not installed here: pip install topox-workbench", file="topox_ui")
+    port = _port(options.port)
+    where = {"TOPOX_ADDRESS": HERE, "TOPOX_PORT": str(port)}
+    server = subprocess.Popen([sys.executable, "-m", "topox_ui.serve"], env={**os.environ, **where})
+    address = f"http://{HERE}:{port}"
+    try:
+        if _answers(server, address):
+            note(f"The workbench is on {address} (Ctrl+C ends it)")
+            if not options.no_browser and not _opened(address):
+                note(f"No browser was found: open {address} in one")
+        return server.wait()
+    except KeyboardInterrupt:
+        server.terminate()
+        server.wait()
+        return 0
+
+
+def _port(wanted: int | None) -> int:
+    """Return a port that nobody listens on.
+
+    Raises
+    ------
+    InputError
+        If the port that is wanted is taken or is none, or no other is free.
+    """
+    if wanted is not None:
+        if wanted > LAST_PORT:
+            raise wrong_option("--port", f"must be at most {LAST_PORT} (got {wanted})")
+        if not _free(wanted):
+            raise wrong_option("--port", f"{wanted} is taken: leave it out, or name another")
+        return wanted
+    for port in range(USUAL_PORT, USUAL_PORT + PORTS_TRIED):
+        if _free(port):
+            return port
+    last = USUAL_PORT + PORTS_TRIED - 1
+    raise wrong_option("--port", f"{USUAL_PORT} to {last} are all taken: name another")
+
+
+def _free(port: int) -> bool:
+    with closing(socket.socket()) as one:
+        if os.name != "nt":  # a server that has just ended keeps nobody out
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((HERE, port))
+        except OSError:
+            return False
+    return True
+
+
+def _answers(server: subprocess.Popen[bytes], address: str) -> bool:
+    """Wait until a server answers; False where it has ended or takes too long."""
+    end = time.monotonic() + START_S
+    while server.poll() is None and time.monotonic() < end:
+        if _answers_now(address):
+            return True
+        time.sleep(POLL_S)
+    return False
+
+
+def _answers_now(address: str) -> bool:
+    from urllib.request import urlopen
+
+    with suppress(OSError), urlopen(f"{address}/_stcore/health", timeout=5):
+        return True
+    return False
+
+
+def _opened(address: str) -> bool:
+    """Whether a browser was told to open an address."""
+    import webbrowser
+
+    with suppress(webbrowser.Error):
+        return webbrowser.open(address)
+    return False
