@@ -14,7 +14,7 @@ import numba
 
 from topox_core.warm_up import is_ready
 
-# How many kernels a machine without any compiles: lines of COMMAND (benchmarks/first_minute.py).
+# How many kernels a machine without any compiles: `python -m topox_core.warm_up all | wc -l`.
 KERNELS = 244
 # How long they take on two shared cores: said before any is compiled.
 USUAL_S = 90.0

@@ -29,7 +29,7 @@ def go_on_from(tab: Tab, lab: Lab, seed: int, screens: int, folder: Path) -> Non
     """Go on from a file in which the first screens are answered."""
     file = folder / f"{lab.id}.answers.json"
     file.write_bytes(dump_answers(answered(lab, seed, screens), {}))
-    tab.open("/Labs")
+    tab.as_new().open("/Labs")  # else the lab of the way before may still be open
     tab.upload("lab_file_answers", file)
     expect(tab.page.locator(".lab-strip")).to_be_visible()
     tab.still()

@@ -12,6 +12,7 @@ from topox_ui.learn.state import LearnState
 from topox_ui.shell.links import sample_link
 from topox_ui.shell.page import button, chart_title, headline, page_link, quiet, write_html
 from topox_ui.shell.pages import PAGES
+from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import slide
 
@@ -29,14 +30,18 @@ def tour(theme: Theme) -> None:
         if not state.short:
             lines = "".join(f"<p>{sentence}</p>" for sentence in one.sentences)
             write_html(f'<div class="lesson">{lines}</div>')
-        value = _slider(one)
-        write_html(f'<p class="live" role="status">{live_line(one.id, value)}</p>')
-        quiet(notice(one.id))
+        if prepared():
+            value = _slider(one)
+            write_html(f'<p class="live" role="status">{live_line(one.id, value)}</p>')
+            quiet(notice(one.id))
     with picture:
-        chart_title(one.figure, one.figure_note)
-        draw(one.id, value, theme)
+        if prepared():
+            chart_title(one.figure, one.figure_note)
+            draw(one.id, value, theme)
     _steps(state)
     _contents(state)
+    with picture:  # last: it ends the page
+        wait_for_kernels()
 
 
 def _slider(one: Screen) -> float:

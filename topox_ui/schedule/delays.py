@@ -12,6 +12,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.delays import DelayPoint
+from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
 from topox_core.runs.asked import AskedRun
@@ -21,7 +22,7 @@ from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
 from topox_ui.answers.case import Case
 from topox_ui.answers.first import first_answer_ahead, known_first_answer
-from topox_ui.answers.solving import known, with_plans
+from topox_ui.answers.solving import known, known_plans, with_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
@@ -111,7 +112,7 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
 def _point_ahead(case: Case) -> Future[DelayPoint]:
     """Have a case scheduled behind what anybody waits for; its point is empty where graph and settings do not go together."""
     point: Future[DelayPoint] = Future()
-    asked = first_answer_ahead(case)
+    asked, plans = first_answer_ahead(case), known_plans()
 
     def take(made: Future[Result]) -> None:
         if made.cancelled() or not point.set_running_or_notify_cancel():
@@ -119,6 +120,7 @@ def _point_ahead(case: Case) -> Future[DelayPoint]:
             return
         error = made.exception()
         if error is None:
+            plans.add(case.job_key, PassedPlan.of(made.result()))  # before the page is drawn again
             point.set_result(DelayPoint.of(made.result()))
         elif isinstance(error, InputError):
             point.set_result(DelayPoint())

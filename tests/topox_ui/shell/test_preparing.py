@@ -43,6 +43,12 @@ def test_what_needs_kernels_says_so_and_waits(visit, page):
     assert "kernels are being compiled" in words(at) and not charts(at)
 
 
+def test_the_tour_can_be_read_meanwhile(visit):
+    at = visit("pages/10_Learn.py")
+    assert "the page shows it as soon as they are there" in words(at) and "Six screens" in words(at)
+    assert not charts(at) and not at.error
+
+
 def test_a_large_graph_waits_for_the_compiler_and_says_so(visit):
     at = visit(SCHEDULE, sample="moe", reconfiguration_ms="3")
     assert "the page shows it as soon as they are there" in words(at) and not charts(at)
