@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba.core import bytecode, event
+from numba.core.dispatcher import Dispatcher
 
 from topox_core.kernel_cache import KernelCache, choose_folder
 
@@ -109,6 +111,30 @@ def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     dispatcher = numba.njit(nogil=True, **options)(function)
     dispatcher._cache = KernelCache(function)
     return cast("Callable[P, R]", dispatcher)
+
+
+def at_once(kernel: Callable[P, R]) -> Callable[P, R]:
+    """Return a kernel, or the same without the compiler where this machine has not compiled it yet.
+
+    For calls on a few dozen numbers, which compiling would hold up for seconds.
+    """
+    dispatcher = cast("Any", kernel)
+    if WITHOUT or dispatcher.signatures or Path(dispatcher._cache._cache_file._index_path).exists():
+        return kernel
+    return cast("Callable[P, R]", _plain(dispatcher))
+
+
+@functools.cache
+def _plain(dispatcher: Any) -> Callable[..., Any]:
+    """Return what a kernel was made of, with all kernels that it calls made plain too."""
+    function = dispatcher.py_func
+    known = function.__globals__
+    called = {
+        name: _plain(known[name])
+        for name in function.__code__.co_names
+        if isinstance(known.get(name), Dispatcher)
+    }
+    return FunctionType(function.__code__, known | called, function.__name__, function.__defaults__)
 
 
 class _Waiting(event.Listener):

@@ -2,15 +2,17 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from tests.conftest import long_after
 from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, random_graph
-from topox_core import preparation
+from topox_core import compiled, preparation
 from topox_core.fabrics.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.scheduled import schedule
 from topox_core.preparation import KERNELS, Preparation
+from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -37,6 +39,18 @@ def test_each_line_is_a_kernel_and_who_waits_goes_on_however_the_compiler_ends(m
     wait_until(lambda: one.words.startswith(f"2 of {KERNELS}, about "))
     one.wait()
     assert one.ready
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_kernel_that_is_not_compiled_yet_gives_the_same_at_once(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    ends = np.stack([rng.permutation(6), rng.permutation(6)]).repeat(2, axis=1).astype(np.int32)
+    first = rng.integers(0, 4, 12)
+    given = (ends, first, first + rng.integers(1, 5, 12), 6, 4, 2, 12)
+    plain = compiled._plain(colour_slots)
+    assert compiled.at_once(colour_slots) is colour_slots, "the tests begin with it compiled"
+    assert plain is not colour_slots
+    assert np.array_equal(plain(*given), colour_slots(*given))
 
 
 @pytest.fixture(scope="module")
