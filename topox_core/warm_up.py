@@ -22,6 +22,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.kernel_cache import tell_compiled
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.runs.cores import NICENESS, lower_priority
 from topox_core.runs.stopping import never
 from topox_core.schedule.bounds.mean_times import mean_time_bounds
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
@@ -187,7 +188,8 @@ def _tell(name: str) -> None:
 if __name__ == "__main__":
     forget_old_code()
     asked = "".join(sys.argv[1:])
-    if asked == "all":
+    if asked == "all":  # beside somebody who looks at a page
+        lower_priority(NICENESS)
         tell_compiled(_tell)
     for part in PARTS if asked == "all" else (asked,):
         seconds = PARTS[part]()
