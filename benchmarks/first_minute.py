@@ -5,8 +5,8 @@
 Each run has a fresh clone, a home of its own and no machine code; ``make`` and ``wheel`` also a fresh environment, whose
 packages come from the network. ``server`` is from the command until the server answers, ``page`` from there until Home
 stands in the browser, ``chart`` from the click on a sample until its Gantt chart stands (``upload``: from the file's
-arrival), ``kernels`` from there until the page no longer says that kernels are prepared. Prints medians, then how long ``import topox_core`` and the command's ``--help``
-take. Needs playwright and Chromium.
+arrival), ``kernels`` from there until the page no longer says that kernels are prepared. Prints medians, then how long
+``import topox_core`` and the command's ``--help`` take. Needs playwright and Chromium.
 """
 
 from __future__ import annotations
