@@ -49,6 +49,7 @@ MAY_USE = {
         "rivals",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
+    "preparation": GROUND | {"warm_up"},
     "topology": GROUND,
     "demand": GROUND | {"schedule"},
     "fabrics": GROUND | {"schedule", "topology", "economics", "demand"},
