@@ -21,6 +21,7 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.shipped import shipped_answer
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.shared import Shared, shared_memory, wait_for
+from topox_ui.shell.page import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 
 # Fewer tasks are scheduled before another process would have answered; more are not worked out where
@@ -71,6 +72,7 @@ class FirstAnswers:
     def _before_kernels(self, case: Case, over: Stop) -> Result:
         """Schedule a small graph without the compiler; a larger one waits for it, and its page says so."""
         if len(case.graph.tasks) > MOST_PLAIN:
+            headline(escape(case.graph.name), "This schedule <b>waits</b>: its kernels are being compiled.")
             wait_for_kernels()
         if self._plainly is None:
             self._plainly = ScheduleWorkers(1, plainly=True)

@@ -78,7 +78,7 @@ def frame(title: str) -> Theme:
         page_link("Home", "Choose a job")
         st.stop()
     if page.compiled and not prepared():
-        headline(title, "This page is <b>nearly there</b>: its kernels are being compiled.")
+        headline(title, "This page <b>waits</b>: its kernels are being compiled.")
         wait_for_kernels()
     return theme
 
