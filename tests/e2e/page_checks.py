@@ -140,6 +140,7 @@ def first_look(tab: Tab, title: str, choice: str) -> None:
     # Home has none of its own, and those of changing gating belong to a section further down.
     below = title == "Home" or "gated" in choice
     for one in [tab.headline, *([figures.first] if figures.count() and not below else [])]:
+        expect(one).to_be_visible()  # a page whose cards are running is drawn again now and then
         box = one.bounding_box()
         assert box and box["y"] + box["height"] <= LAPTOP["height"], one
 
