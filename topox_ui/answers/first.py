@@ -72,7 +72,10 @@ class FirstAnswers:
     def _before_kernels(self, case: Case, over: Stop) -> Result:
         """Schedule a small graph without the compiler; a larger one waits for it, and its page says so."""
         if len(case.graph.tasks) > MOST_PLAIN:
-            headline(escape(case.graph.name), "This schedule <b>waits</b>: its kernels are being compiled.")
+            headline(
+                escape(case.graph.name),
+                "This schedule <b>waits</b>: its kernels are being compiled.",
+            )
             wait_for_kernels()
         if self._plainly is None:
             self._plainly = ScheduleWorkers(1, plainly=True)
