@@ -4,6 +4,7 @@
 # make test   from a bare machine to a finished run of the quick tests
 # make test-browser   the stories told in a browser; make test-long: every test there is
 # make fuzz   60,000 malformed files
+# make same   whether any answer differs from the record in tests/golden (RENEW=--renew writes it anew)
 # make mutants   whether the tests notice the defects in tests/mutants/
 
 PORT ?= $(or $(TOPOX_PORT),8501)
@@ -25,7 +26,7 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/training/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve class class-clean ready test quick test-browser test-long mutants fuzz lint bench lock bom clean
+.PHONY: help setup run serve class class-clean ready test quick test-browser test-long mutants same fuzz lint bench lock bom clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
@@ -36,6 +37,7 @@ help:
 	@echo "make test-long  every test there is, each on all its cases"
 	@echo "make fuzz    read $(CASES) malformed files of every format, measure each (CASES=6000 reads fewer)"
 	@echo "make mutants  put each defect of tests/mutants into a copy, say which no test notices (DEFECTS=...: only these)"
+	@echo "make same    answer the commands of tests/golden again, print what differs (RENEW=--renew: and keep it)"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements in benchmarks/"
@@ -81,6 +83,9 @@ test-long: ready lint
 
 mutants: ready
 	$(PY) -m tests.mutants $(DEFECTS)
+
+same: ready
+	$(PY) -m tests.golden $(RENEW)
 
 fuzz: $(DEV_STAMP)
 	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)
