@@ -11,8 +11,7 @@ import numpy as np
 
 from topox_core.check.intervals import Float, Int
 from topox_core.check.rows import is_count, is_finite, refuse_unknown
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown
+from topox_core.errors import InputError, printable, shown
 
 PATH_KEYS = frozenset(("servers", "share", "rates"))
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.check.intervals import Float, Int
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 
 # Server, switch and port numbers; far above any cluster, far below what the arrays hold.
 MAX_NUMBER = 1_000_000_000

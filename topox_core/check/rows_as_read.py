@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown
+from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import EntryCount, Take
 from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.check.rows import is_finite
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")

@@ -10,8 +10,7 @@ from topox_core.check.intervals import Float, Int
 from topox_core.check.paths_file import PathsOfTransfers
 from topox_core.check.rows import Rows, is_finite, refuse_unknown
 from topox_core.check.rows_as_read import LISTS, RowsAsRead
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.json import FileFormat, check_header, read_object
 from topox_core.io.limits import SCHEDULE
 from topox_core.io.ranges import check_one_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.options import Option, add_options, key_and_value, wrong_option
 from topox_core.cli.printing import as_json, table
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, unknown
+from topox_core.errors import InputError, printable, unknown
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from topox_core.cli.options import JSON, Option, add_options, number, positive, 
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
 from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
-from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import printable
+from topox_core.errors import InputError, errors_in_file, printable
 from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
 

@@ -294,8 +294,7 @@ def _ready(options: argparse.Namespace) -> int:
     """List ready studies, or write one."""
     import json
 
-    from topox_core.errors import InputError
-    from topox_core.io.errors import shown, unknown
+    from topox_core.errors import InputError, shown, unknown
     from topox_core.studies.ready import READY
 
     if options.name is None:

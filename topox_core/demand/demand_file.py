@@ -10,9 +10,8 @@ import numpy as np
 
 from topox_core.demand.configuration import DemandPlan
 from topox_core.demand.planning import MAX_MS
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown
 from topox_core.io.content import text_pieces
-from topox_core.io.errors import shown
 from topox_core.io.limits import DEMAND, MAX_ENTRY_CHARACTERS
 from topox_core.io.tables import DELIMITERS, table_bytes
 from topox_core.model.transfer_graph import FloatArray

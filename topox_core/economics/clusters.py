@@ -15,8 +15,7 @@ from topox_core.economics.price_sets import (
     SPEEDS_GBPS,
     USD_BY_SPEED,
 )
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.text.numbers import plural, short

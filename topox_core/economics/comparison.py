@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from topox_core.economics.networks import NETWORKS, Bill, Counting, bill, bills, saving
 from topox_core.economics.parts import Catalogue
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.ranges import is_number
 
 HOURS_PER_YEAR = 8_760.0

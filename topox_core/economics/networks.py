@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.economics.parts import Catalogue
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_one_of, check_whole, is_number
 
 # The order and the words of every list, legend and table.

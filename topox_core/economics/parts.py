@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.ranges import check_text, is_number, is_whole
 
 PROVENANCES = ("published", "vendor list", "assumed")

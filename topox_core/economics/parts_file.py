@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
-from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.io.json import FileFormat, count_of, named, read_object, read_record, without_header
 from topox_core.io.limits import PARTS as LIMITS
 from topox_core.io.ranges import check_one_of

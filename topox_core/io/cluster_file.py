@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from topox_core.errors import errors_in_file
-from topox_core.io.errors import printable
+from topox_core.errors import errors_in_file, printable
 from topox_core.io.json import FileFormat, read_object, read_record, without_header
 from topox_core.io.limits import CLUSTER
 from topox_core.io.ranges import check_text

@@ -6,8 +6,7 @@ import codecs
 import zlib
 from collections.abc import Iterator
 
-from topox_core.errors import InputError
-from topox_core.io.errors import as_mb
+from topox_core.errors import InputError, as_mb
 from topox_core.io.limits import MAX_GZIP_MEMBERS, Limits
 
 PIECE = 1 << 18

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from topox_core.errors import InputError
-from topox_core.io.errors import as_mb
+from topox_core.errors import InputError, as_mb
 from topox_core.io.limits import MAX_FILE_BYTES
 
 

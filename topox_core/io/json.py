@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from topox_core.errors import InputError, visible
+from topox_core.errors import InputError, Mistakes, printable, shown, unknown, visible
 from topox_core.io.content import text_pieces
-from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json_stream import JsonStream, Pairs
 from topox_core.io.limits import MAX_REST_CHARACTERS, Limits
 

@@ -21,8 +21,6 @@ MAX_REST_CHARACTERS = 2_000_000
 MAX_COLUMNS = 256
 MAX_ROWS = 1_000_000
 MAX_CELLS = 20_000_000
-# Reading stops after so many mistakes; the first is named.
-MAX_MISTAKES = 1_000
 
 # A task graph.
 MAX_TASKS = 500_000

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 
 
 def is_whole(value: object, least: int = 1, most: float = math.inf) -> bool:

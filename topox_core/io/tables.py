@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.content import pieces, text_pieces
-from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
 
 DELIMITERS = (",", ";", "\t")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import Mistakes, shown
+from topox_core.errors import InputError, Mistakes, shown
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_json import KEYS

@@ -14,9 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown
 from topox_core.io.content import whole
-from topox_core.io.errors import shown
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_FLEXNET_TABLES, MAX_TASKS, TASK_GRAPH
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph

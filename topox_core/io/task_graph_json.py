@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from topox_core.io.errors import Mistakes, printable, shown, unknown
+from topox_core.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json import FileFormat, count_of, read_object
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.task_graph_rules import CheckedTasks

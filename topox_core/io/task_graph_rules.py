@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from operator import attrgetter
 
-from topox_core.errors import InputError
-from topox_core.io.errors import Mistakes, printable, shown
+from topox_core.errors import InputError, Mistakes, printable, shown
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, MAX_TEXT
 from topox_core.io.ranges import check_text
 from topox_core.io.task_rules import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter, ne
 from typing import Any
 
-from topox_core.io.errors import shown
+from topox_core.errors import shown
 from topox_core.io.limits import MAX_DURATION_MS, MAX_INDEX, MAX_SIZE_BYTES, MAX_TEXT
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.model.task_graph import (

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.labs.draws import seed_of
 
 UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)

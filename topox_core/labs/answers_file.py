@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core import __version__
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.ranges import is_number, is_whole

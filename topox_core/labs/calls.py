@@ -12,11 +12,10 @@ from typing import Any
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
-from topox_core.io.errors import shown, unknown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.io.record import record_of
 from topox_core.labs.lab import Call

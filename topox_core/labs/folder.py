@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 from topox_core.io.files import read, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number

@@ -8,9 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown
 from topox_core.io.content import whole
-from topox_core.io.errors import shown
 from topox_core.io.limits import Limits
 from topox_core.io.tables import harmless
 from topox_core.labs.folder import GradedFolder

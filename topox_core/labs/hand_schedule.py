@@ -9,8 +9,7 @@ from typing import Any
 from topox_core.check.checker import check
 from topox_core.check.report import Violation
 from topox_core.check.schedule_file import FORMAT, VERSION
-from topox_core.errors import InputError
-from topox_core.io.errors import shown, unknown
+from topox_core.errors import InputError, shown, unknown
 from topox_core.io.ranges import is_number
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster

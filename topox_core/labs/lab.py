@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 
 FORMAT, VERSION = "topox-lab", 1
 STAGES = ("play", "predict", "work", "reveal", "explain")

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.json import FileFormat, read_object, read_record
 from topox_core.io.limits import LAB
 from topox_core.io.ranges import evenly

@@ -15,9 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.fabrics.scheduled import schedule
-from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.files import read, why
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS

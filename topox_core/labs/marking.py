@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown, unknown
+from topox_core.errors import InputError, shown, unknown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 from topox_core.labs.keys import filled, written
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.texts_in import Texts, texts_in

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 from topox_core.io.files import read
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import load_lab

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Prediction, Worked
 from topox_core.labs.keys import check_seed
 from topox_core.labs.lab import Lab, Question

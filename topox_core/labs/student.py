@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Prediction
 from topox_core.labs.draws import seed_of
 from topox_core.labs.generators.generator import GivenTable, Matrix, Value

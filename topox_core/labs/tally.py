@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.marking import read_answer

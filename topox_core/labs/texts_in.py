@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 
 TEXTS = Path(__file__).parent / "texts"
 BASE = "en"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from topox_core.errors import InputError
-from topox_core.io.errors import as_mb
+from topox_core.errors import InputError, as_mb
 from topox_core.io.limits import MAX_FILE_BYTES
 
 # Level 6 takes twice the time of level 1 and a fifth less room on result files.

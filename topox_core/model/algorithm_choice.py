@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_whole
 from topox_core.model.collective_steps import (
     ALGORITHMS,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown, unknown
+from topox_core.errors import InputError, shown, unknown
 from topox_core.papers import abstracts, circuits, opus, tdm
 from topox_core.papers.card import Card
 from topox_core.papers.dedicated import CARD as DEDICATED

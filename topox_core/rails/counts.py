@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from topox_core.errors import InputError, wrong_setting
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown, wrong_setting
 from topox_core.training.order import pass_order
 from topox_core.training.schedule import ORDERS
 

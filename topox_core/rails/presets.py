@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import shown, unknown
+from topox_core.errors import InputError, errors_in_file, shown, unknown
 from topox_core.io.ranges import check_one_of, check_whole, is_number
 from topox_core.training.job import Job
 from topox_core.training.machines import MACHINES

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.errors import wrong_setting
-from topox_core.io.errors import unknown
+from topox_core.errors import unknown, wrong_setting
 
 PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
 SCALE_UP = {"GB200": 72, "H200": 8}  # GPUs of one scale-up domain

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, Mistakes, printable, shown, unknown
 from topox_core.io.content import first_letter
-from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json import FileFormat, count_of, read_object
 from topox_core.io.limits import WINDOWS
 from topox_core.io.ranges import check_text

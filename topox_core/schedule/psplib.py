@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown
 from topox_core.io.content import text_pieces
-from topox_core.io.errors import shown
 from topox_core.io.limits import PSPLIB
 from topox_core.model.csr import flattened, transposed
 from topox_core.schedule.problem import Problem

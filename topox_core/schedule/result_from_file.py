@@ -10,8 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, PathRates
 from topox_core.model.layout import Layout

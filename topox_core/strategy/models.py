@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown, unknown
+from topox_core.errors import InputError, shown, unknown
 from topox_core.strategy.convolutional import resnet50, vgg16, vgg16_measured
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import candle, dlrm, ncf

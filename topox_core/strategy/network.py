@@ -8,8 +8,7 @@ from math import gcd
 
 import numpy as np
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_whole, is_number
 from topox_core.model.durations import transfer_ms
 from topox_core.model.layout import Layout

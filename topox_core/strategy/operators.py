@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown
+from topox_core.errors import InputError, printable, shown
 from topox_core.io.ranges import is_number, is_whole
 
 SOURCES = ("measured", "roofline", "closed form")

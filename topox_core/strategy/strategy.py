@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.ranges import check_number, check_whole, is_whole
 from topox_core.strategy.operators import Operator, OperatorGraph
 

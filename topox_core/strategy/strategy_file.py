@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable
+from topox_core.errors import InputError, printable
 from topox_core.io.json import FileFormat, count_of, named, read_object, read_record
 from topox_core.io.limits import STRATEGY
 from topox_core.strategy.operators import OperatorGraph

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.ranges import evenly, geometric, is_number, is_whole
 from topox_core.studies.keys import SEED, Key, Value
 

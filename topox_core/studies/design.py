@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.ranges import is_whole
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import Value

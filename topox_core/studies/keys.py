@@ -9,14 +9,13 @@ from topox_core.economics.comparison import Running
 from topox_core.economics.networks import COUNTINGS, Counting
 from topox_core.economics.parts import MOST_USD, MOST_W, PARTS
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.layout_search import MAX_STEPS
 from topox_core.fabrics.reevaluated import PAUSES, SHORTEST_INTERVAL_MS
 from topox_core.fabrics.regional_options import DEALS, GATINGS, HALF, MAX_ITERATIONS, MODES
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.static import LAID_BY
-from topox_core.io.errors import shown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.model.cluster import (
     DUPLEXES,

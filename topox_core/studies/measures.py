@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 
 FABRIC, RAIL, ROUND, BILL = "fabric", "rail", "round", "bill"
 

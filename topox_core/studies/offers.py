@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from topox_core.economics.parts import MOST_PORTS, MOST_USD, MOST_W
-from topox_core.errors import InputError
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.fabrics.compare import MAX_DELAY_MS
-from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.ranges import check_text, is_number, is_whole
 from topox_core.rails.technologies import TECHNOLOGIES
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.io.json import FileFormat, count_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS
 from topox_core.io.ranges import is_number

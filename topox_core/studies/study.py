@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.record import digest_of
 from topox_core.studies.axes import Axis
 from topox_core.studies.design import MAX_POINTS, Design, Point

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import STUDY
 from topox_core.io.ranges import check_text, is_number, is_whole

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.networks import NETWORKS
-from topox_core.errors import InputError
+from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.cluster_file import dump_cluster, load_cluster
-from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.files import read
 from topox_core.io.record import digest_of
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph

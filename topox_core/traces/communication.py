@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.limits import MAX_RANKS, MAX_SIZE_BYTES
 
 # Kernels that communicate, whatever library made them; ``--communication`` adds to it.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from topox_core.errors import InputError, errors_in_file, wrong_setting
-from topox_core.io.errors import printable, shown
+from topox_core.errors import InputError, errors_in_file, printable, shown, wrong_setting
 from topox_core.io.limits import NETWORK
 from topox_core.model.cluster import Cluster
 from topox_core.traces.source import Content, Source

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
-from topox_core.errors import InputError, wrong_setting
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown, wrong_setting
 from topox_core.io.limits import MAX_TASKS, TEXT_WORKLOAD
 from topox_core.model.cluster import MAX_SERVERS
 from topox_core.text.numbers import size as size_words

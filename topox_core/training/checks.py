@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_one_of, check_text, check_whole, is_number
 
 # More than any job has; speeds and times beyond these are typing errors.

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 from topox_core.training.checks import Fields, Rule, divides
 from topox_core.training.machine import Machine
 from topox_core.training.order import dealt

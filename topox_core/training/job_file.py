@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, fields
 from typing import Any, TypeVar
 
-from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.io.json import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
 from topox_core.training.job import PARTS, Job

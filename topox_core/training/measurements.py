@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown
+from topox_core.errors import InputError, printable, shown
 from topox_core.io.limits import MEASURED
 from topox_core.io.tables import read_table
 from topox_core.training.job import Job

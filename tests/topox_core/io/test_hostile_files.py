@@ -13,10 +13,9 @@ import pytest
 
 from topox_core.check.schedule_file import read_schedule
 from topox_core.economics.parts_file import load_parts
-from topox_core.errors import InputError, one_line, visible
+from topox_core.errors import InputError, one_line, printable, shown, visible
 from topox_core.io import content, limits
 from topox_core.io.cluster_file import load_cluster
-from topox_core.io.errors import printable, shown
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib

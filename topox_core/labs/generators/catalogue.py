@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from topox_core.errors import InputError
-from topox_core.io.errors import unknown
+from topox_core.errors import InputError, unknown
 from topox_core.labs.generators import (
     board,
     fan_out,

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
-from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown
+from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import FileFormat, count_of, named, read_object, read_record
 from topox_core.io.limits import JOBS
 from topox_core.io.ranges import check_text
