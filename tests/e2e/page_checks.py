@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.e2e.tab import LAPTOP, Tab
 
@@ -114,7 +114,7 @@ def findings(tab: Tab) -> list[str]:
 def what_stays(tab: Tab, look: Callable[[Tab], list[str]]) -> list[str]:
     """Return what is wrong and stays so: charts find their width, and greyed parts their colour, in a moment."""
     wrong: list[str] = []
-    for _ in range(20):
+    for _ in range(80):
         wrong = look(tab)
         if not wrong:
             break
@@ -134,15 +134,26 @@ def first_look(tab: Tab, title: str, choice: str) -> None:
         tab.page.get_by_test_id("stExpandSidebarButton"),
     )
     expect(menu).not_to_be_in_viewport()
-    button, kicker = unfold.bounding_box(), tab.kicker.bounding_box()
-    assert button and kicker and button["y"] + button["height"] <= kicker["y"]
+    assert what_stays(tab, lambda one: _overlap(unfold, one.kicker)) == []
     figures = tab.page.get_by_test_id("stMetricValue")
     # Home has none of its own, and those of changing gating belong to a section further down.
     below = title == "Home" or "gated" in choice
     for one in [tab.headline, *([figures.first] if figures.count() and not below else [])]:
-        expect(one).to_be_visible()  # a page whose cards are running is drawn again now and then
-        box = one.bounding_box()
-        assert box and box["y"] + box["height"] <= LAPTOP["height"], one
+        expect(one).to_be_visible()
+        assert what_stays(tab, lambda _, one=one: _below_the_window(one)) == []
+
+
+def _overlap(upper: Locator, lower: Locator) -> list[str]:
+    """Say where one thing reaches down into another, or where one of them is not drawn."""
+    above, below = upper.bounding_box(), lower.bounding_box()
+    stands = above and below and above["y"] + above["height"] <= below["y"]
+    return [] if stands else [f"{above} above {below}"]
+
+
+def _below_the_window(one: Locator) -> list[str]:
+    """Say where something ends below the window, or is not drawn."""
+    box = one.bounding_box()
+    return [] if box and box["y"] + box["height"] <= LAPTOP["height"] else [f"{box}"]
 
 
 def menu_out_and_in(tab: Tab) -> None:
