@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topox_core.errors import InputError
-from topox_core.model.cluster import DUPLEXES, Cluster
+from topox_core.model.cluster import Cluster
+from topox_core.schema.fields import fields_of
 
 if TYPE_CHECKING:
     from topox_core.schedule.settings import Settings
@@ -237,10 +237,10 @@ def add_solve(command: argparse.ArgumentParser) -> None:
     add_cluster_keys(command)
 
 
-_READ_AS: dict[str, tuple[Callable[[str], object], str]] = {
-    "int": (whole, "N"),
-    "float": (number, "X"),
-    "str": (str, "|".join(DUPLEXES)),
+_READ_AS: dict[object, tuple[Callable[[str], object], str]] = {
+    int: (whole, "N"),
+    float: (number, "X"),
+    str: (str, "TEXT"),
 }
 
 
@@ -290,15 +290,16 @@ def settings_as_options(
 def add_cluster_keys(command: argparse.ArgumentParser) -> None:
     """Add one option a cluster key, so that each can be changed without touching the file."""
     group = command.add_argument_group("cluster keys, in place of the file's")
-    for field in fields(Cluster):
-        if field.name == "name":
+    for name, field in fields_of(Cluster).items():
+        if name == "name":
             continue
-        kind, metavar = _READ_AS[str(field.type)]
+        read, metavar = _READ_AS[field.kind]
         group.add_argument(
-            f"--{field.name.replace('_', '-')}",
-            dest=f"cluster_{field.name}",
-            type=kind,
-            metavar=metavar,
+            f"--{name.replace('_', '-')}",
+            dest=f"cluster_{name}",
+            type=read,
+            metavar="|".join(field.choices) or metavar,
+            help=field.help,
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.ranges import check_text, is_number, is_whole
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import check_fields, wrong_fields
 
 PROVENANCES = ("published", "vendor list", "assumed")
 MOST_USD, MOST_W = 1e9, 1e9
@@ -28,6 +28,9 @@ PARTS: dict[str, str] = {
     "nic": "each",
     "fibre_m": "metre",
 }
+
+_Words = Annotated[str, setting(max_length=MOST_TEXT, without=PRINTABLE)]
+_Provenance = Annotated[str, setting(choices=PROVENANCES)]
 
 
 @dataclass(frozen=True)
@@ -53,47 +56,34 @@ class Part:
         If the part is unknown, or a figure is negative, absurd or not a number.
     """
 
-    id: str
-    name: str
-    price_usd: float
-    power_w: float
-    price_from: str = "assumed"
-    power_from: str = "assumed"
-    source: str = ""
-    ports: int = 1
+    id: Annotated[str, setting("Part", choices=tuple(PARTS))]
+    name: _Words
+    price_usd: Annotated[float, setting("Price", "$", ge=0, le=MOST_USD)]
+    power_w: Annotated[float, setting("Power", "W", ge=0, le=MOST_W)]
+    price_from: _Provenance = "assumed"
+    power_from: _Provenance = "assumed"
+    source: _Words = ""
+    ports: Annotated[int, setting("Ports", ge=1, le=MOST_PORTS)] = 1
 
     def __post_init__(self) -> None:
         if self.id not in PARTS:
             raise InputError(
                 unknown(self.id, PARTS, "part"), item=f"part {printable(str(self.id))}"
             )
-        for field, most in (("price_usd", MOST_USD), ("power_w", MOST_W)):
-            value = getattr(self, field)
-            if not is_number(value, -sys.float_info.max):
-                raise self._wrong(f"must be a finite number (got {shown(value)})", field)
-            if not 0 <= value <= most:
-                raise self._wrong(f"must be from 0 to {most:,.0f} (got {value:g})", field)
-            object.__setattr__(self, field, float(value))
-        for field in ("price_from", "power_from"):
-            if getattr(self, field) not in PROVENANCES:
-                raise self._wrong(
-                    f"must be one of {', '.join(PROVENANCES)} (got {shown(getattr(self, field))})",
-                    field,
-                )
-        least, most_ports = (4, MOST_PORTS) if self.id == "packet_switch" else (1, 1)
-        if not is_whole(self.ports, least, most_ports):
-            expected = (
-                f"a whole number from 4 to {MOST_PORTS:,}"
-                if most_ports > 1
-                else "1: only a packet switch has more"
+        for field, problem in wrong_fields(self):
+            raise self._wrong(problem, field)
+        for field in ("price_usd", "power_w"):
+            object.__setattr__(self, field, float(getattr(self, field)))
+        if self.ports != 1 and self.id != "packet_switch":
+            raise self._wrong(
+                f"must be 1: only a packet switch has more (got {shown(self.ports)})", "ports"
             )
-            raise self._wrong(f"must be {expected} (got {shown(self.ports)})", "ports")
+        if self.ports < 4 and self.id == "packet_switch":
+            raise self._wrong(f"must be at least 4 (got {self.ports})", "ports")
         if self.ports % 2 and self.ports > 1:
             raise self._wrong(
                 f"must be even: a Clos tier points half its ports up (got {self.ports})", "ports"
             )
-        for field in ("name", "source"):
-            check_text(getattr(self, field), MOST_TEXT, item=f"part {self.id}", field=field)
 
     def _wrong(self, problem: str, field: str) -> InputError:
         return InputError(problem, item=f"part {self.id}", field=field)
@@ -129,9 +119,9 @@ class Catalogue:
         If a part is missing or twice in it, or the speed is not a speed.
     """
 
-    name: str
+    name: _Words
     parts: tuple[Part, ...]
-    port_gbps: float = 400.0
+    port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=1e6)] = 400.0
     switch_transceivers: bool = True
     based_on: str = ""
 
@@ -145,14 +135,7 @@ class Catalogue:
         object.__setattr__(
             self, "parts", tuple(sorted(self.parts, key=lambda part: order.index(part.id)))
         )
-        speed = self.port_gbps
-        if not is_number(speed, 0, 1e6, above=True):
-            raise InputError(
-                f"must be a number above 0 and at most 1,000,000 Gbit/s (got {shown(speed)})",
-                field="port_gbps",
-            )
-        object.__setattr__(self, "port_gbps", float(speed))
-        check_text(self.name, MOST_TEXT, field="name")
+        check_fields(self)
 
     def part(self, name: str) -> Part:
         """Return a part by its id."""

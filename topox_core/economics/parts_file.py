@@ -4,49 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from topox_core.economics.parts import PARTS, Catalogue, as_records
+from topox_core.economics.parts import Catalogue, Part, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
-from topox_core.io.json import FileFormat, count_of, named, read_object, read_record, without_header
+from topox_core.errors import InputError, errors_in_file, printable, shown
+from topox_core.io.json import FileFormat, count_of, named, read_object, without_header
 from topox_core.io.limits import PARTS as LIMITS
 from topox_core.io.ranges import check_one_of
 from topox_core.io.record import record_of
+from topox_core.schema.records import check_values
 
 FORMAT = "topox-parts"
 VERSION = 1
-_Number = Annotated[float, Field(allow_inf_nan=False)]
 _KEYS = ("name", "based_on", "port_gbps", "switch_transceivers", "parts")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, LIMITS)
-
-
-class _PartRecord(BaseModel):
-    """One part as the file has it: types only; :class:`Part` knows the ranges."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    id: str
-    name: str | None = None
-    price_usd: _Number | None = None
-    power_w: _Number | None = None
-    price_from: str | None = None
-    power_from: str | None = None
-    source: str | None = None
-    ports: int | None = None
-
-
-class _FileRecord(BaseModel):
-    """A catalogue as the file has it, without its parts."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str = ""
-    based_on: str = DEFAULT_SET
-    port_gbps: _Number | None = None
-    switch_transceivers: bool | None = None
 
 
 def load_parts(data: bytes, file: str) -> Catalogue:
@@ -63,25 +35,20 @@ def load_parts(data: bytes, file: str) -> Catalogue:
 
     def take(number: int, entry: Any) -> None:
         item = named(entry, "id", "part", number)
-        part = read_record(_PartRecord, entry, file, item)
-        if part.id not in PARTS:
-            item = f"part {number}"
-            raise InputError(unknown(part.id, PARTS, "part"), file=file, item=item, field="id")
-        if part.id in figures:
+        check_values(Part, entry, file, item, must=("id",))
+        part = entry["id"]
+        if part in figures:
             raise InputError("is in the file twice", file=file, item=item)
-        figures[part.id] = part.model_dump(exclude={"id"}, exclude_none=True)
+        figures[part] = {key: value for key, value in entry.items() if key != "id"}
 
     body = read_object(data, file, _FORM, {"parts": take})
     count_of(body, "parts", "parts", file)
-    values = read_record(_FileRecord, without_header(body, "parts"), file)
-    check_one_of(values.based_on, PRICE_SETS, file=file, field="based_on")
-    base = PRICE_SETS[values.based_on]
-    changes: dict[str, Any] = {"name": values.name or base.name}
-    changes |= {
-        key: value
-        for key in ("port_gbps", "switch_transceivers")
-        if (value := getattr(values, key)) is not None
-    }
+    values = without_header(body, "parts")
+    base_name = values.pop("based_on", DEFAULT_SET)
+    check_values(Catalogue, values, file, must=())
+    check_one_of(base_name, PRICE_SETS, file=file, field="based_on")
+    base = PRICE_SETS[base_name]
+    changes = {"name": values.pop("name", "") or base.name, **values}
     with errors_in_file(file):
         return replace(base.changed(figures), **changes)
 

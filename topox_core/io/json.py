@@ -1,19 +1,16 @@
-"""JSON files of ours from a stranger's bytes: their header, their lists, pydantic's errors in one line."""
+"""JSON files of ours from a stranger's bytes: their header and their lists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from topox_core.errors import InputError, Mistakes, printable, shown, unknown, visible
+from topox_core.errors import InputError, printable, shown, unknown, visible
 from topox_core.io.content import text_pieces
 from topox_core.io.json_stream import JsonStream, Pairs
 from topox_core.io.limits import MAX_REST_CHARACTERS, Limits
 
-Record = TypeVar("Record", bound=BaseModel)
 # Takes an entry of a list and its number, from 1.
 Take = Callable[[int, Any], None]
 
@@ -189,67 +186,10 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
         )
 
 
-def read_record(kind: type[Record], entry: Any, file: str, item: str = "") -> Record:
-    """Return an entry of a file as a record of a kind.
-
-    Parameters
-    ----------
-    item
-        What errors call the entry; empty for the file as a whole.
-
-    Raises
-    ------
-    InputError
-        For the first mistake; the others are counted.
-    """
-    known = tuple(field.alias or name for name, field in kind.model_fields.items())
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object in braces (got {shown(entry)})", file=file, item=item)
-    for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known), file=file, item=item, field=printable(key))
-    try:
-        return kind.model_validate(entry)
-    except ValidationError as error:
-        findings = Mistakes(file)
-        for mistake in error.errors(include_url=False):
-            parts = (printable(at) if isinstance(at, str) else f"[{at}]" for at in mistake["loc"])
-            findings.add(_described(mistake, known), item=item, field="".join(parts))
-        raise findings.error() from None
-
-
 def named(entry: Any, key: str, noun: str, number: int) -> str:
     """Return what errors call an entry: its name if it has a readable one, else its number."""
     name = entry.get(key) if isinstance(entry, dict) else None
     return f"{noun} {printable(name) if isinstance(name, str) and name.strip() else number}"
-
-
-_WORDS = {
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "string_type": "must be text in quotes",
-    "list_type": "must be a list in brackets",
-    "dict_type": "must be an object",
-    "model_type": "must be an object in braces",
-    "string_unicode": "must be text without broken characters",
-}
-
-
-def _described(error: Any, known: Iterable[str]) -> str:
-    """Return one entry of pydantic's ``ValidationError.errors()`` in the words of our files."""
-    if error["type"] == "missing":
-        return "is missing"
-    if error["type"] == "extra_forbidden":
-        return unknown(error["loc"][-1], known)
-    words = _WORDS.get(error["type"]) or str(error["msg"])
-    if (
-        error["type"] == "int_type"
-        and isinstance(error["input"], float)
-        and error["input"].is_integer()
-    ):
-        return f"{words} without a decimal point (got {error['input']})"
-    return f"{words} (got {shown(error['input'])})"
 
 
 def without_header(record: Mapping[str, Any], *others: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from topox_core.errors import InputError, Mistakes, shown
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_json import KEYS
-from topox_core.io.task_graph_rules import CheckedTasks
+from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.task_graph import Task, TaskGraph
 
 _EXAMPLE = "id,kind,server,duration_ms,dependencies"
@@ -36,12 +36,15 @@ def read_graph_csv(data: bytes, file: str, name: str = "") -> TaskGraph:
             problem = "is missing: every table needs this column"
             raise InputError(problem, file=file, item="first row", field=column)
     findings = Mistakes(file)
-    tasks = CheckedTasks(file, "row", findings)
+    tasks: list[Task] = []
+    rows: list[int] = []
     for number, cells in table.rows:
         task = _task(number, cells, table.columns, table.delimiter, findings)
         if task is not None:
-            tasks.add(task, number)
-    return tasks.graph(name)
+            tasks.append(task)
+            rows.append(number)
+    findings.stop()
+    return graph_of(name, tasks, file, rows=rows)
 
 
 def _task(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from topox_core.errors import InputError, Mistakes, printable
 from topox_core.io.collection import nothing_collected
 from topox_core.io.content import first_letter
-from topox_core.io.limits import MAX_TEXT, TASK_GRAPH
+from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
 from topox_core.io.task_graph_flexnet import read_graph_flexnet
 from topox_core.io.task_graph_json import dump_graph_json, read_graph_json
 from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import TaskGraph
+from topox_core.model.task_graph import MAX_TEXT, TaskGraph
 
 __all__ = ["SUFFIXES", "check_fits", "dump_graph_csv", "dump_graph_json", "load_graph"]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import UNSET, MsgspecError, Struct, UnsetType
+from msgspec.json import Decoder
 
 from topox_core.errors import Mistakes, printable, shown, unknown
+from topox_core.io.content import whole
 from topox_core.io.json import FileFormat, count_of, read_object
-from topox_core.io.limits import TASK_GRAPH
-from topox_core.io.task_graph_rules import CheckedTasks
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MB, TASK_GRAPH
+from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.task_graph import Task, TaskGraph
 
 FORMAT = "topox-taskgraph"
@@ -16,59 +20,70 @@ VERSION = 1
 _FORM = FileFormat(FORMAT, VERSION, ("name", "tasks"), TASK_GRAPH)
 # The order in which a task's keys are written: what it is, what it needs, what is noted about it.
 KEYS = (
-    "id",
-    "kind",
-    "server",
-    "device",
-    "duration_ms",
-    "source",
-    "destination",
-    "size_bytes",
-    "members",
-    "root",
-    "dependencies",
-    "parallelism",
-    "group",
-    "microbatch",
-    "stage",
-    "layer",
-    "job",
+    *("id", "kind", "server", "device", "duration_ms", "source", "destination", "size_bytes"),
+    *("members", "root", "dependencies"),
+    *("parallelism", "group", "microbatch", "stage", "layer", "job"),
 )
 _KNOWN, _NEEDED = frozenset(KEYS), frozenset(("id", "kind"))
+# Below this size a person may have written the file, and given a key twice.
+_BY_HAND = 1 * MB
+_MAX_VALUES = TASK_GRAPH.entries * TASK_GRAPH.keys + MAX_DEPENDENCIES + MAX_MEMBERS
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    format: Literal["topox-taskgraph"]
+    version: Literal[1]
+    tasks: list[Task]
+    name: str | UnsetType = UNSET
+
+
+_decode = Decoder(_File).decode
 
 
 def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
     """Read a task graph; ``name`` is used if the file gives none.
+
+    Half a million tasks take a second. Where anything is wrong, or the file is small enough to be written
+    by hand, it is read again entry by entry, which finds what to say.
 
     Raises
     ------
     InputError
         If the file is not a valid task graph; the task and the field are named.
     """
+    content = whole(data, file, TASK_GRAPH)
+    # What is counted here bounds the memory of what is read.
+    if content.count(b"{") <= TASK_GRAPH.entries + 1 and content.count(b",") <= _MAX_VALUES:
+        try:
+            read = _decode(content)
+        except (MsgspecError, RecursionError, ValueError):
+            return _entry_by_entry(data, file, name)
+        if len(content) > _BY_HAND:
+            title = name if isinstance(read.name, UnsetType) else read.name
+            return graph_of(title, read.tasks, file, in_range=True)
+    return _entry_by_entry(data, file, name)
+
+
+def _entry_by_entry(data: bytes, file: str, name: str) -> TaskGraph:
     findings = Mistakes(file)
-    tasks = CheckedTasks(file, findings=findings)
-    right: set[tuple[str, ...]] = set()
+    tasks: list[Task] = []
 
     def take(number: int, entry: Any) -> None:
-        task = _task(number, entry, findings, right)
-        if task is not None:
-            tasks.add(task, number)
+        if (task := _task(number, entry, findings)) is not None:
+            tasks.append(task)
 
     record = read_object(data, file, _FORM, {"tasks": take})
     count_of(record, "tasks", "tasks", file)
-    return tasks.graph(record.get("name", name))
+    findings.stop()
+    return graph_of(record.get("name", name), tasks, file)
 
 
-def _task(number: int, entry: Any, findings: Mistakes, right: set[tuple[str, ...]]) -> Task | None:
+def _task(number: int, entry: Any, findings: Mistakes) -> Task | None:
     """Return an entry as an unchecked task, or None after noting why it is none."""
     if not isinstance(entry, dict):
         findings.add(f"must be an object (got {shown(entry)})", item=f"entry {number}")
         return None
-    keys = tuple(entry)
-    if keys not in right:
-        if _KNOWN >= entry.keys() >= _NEEDED:
-            right.add(keys)
-            return _task(number, entry, findings, right)
+    if not _KNOWN >= entry.keys() >= _NEEDED:
         name = entry.get("id")
         readable = isinstance(name, str) and name.strip()
         item = f"task {printable(str(name))}" if readable else f"entry {number}"

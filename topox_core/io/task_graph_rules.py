@@ -1,27 +1,21 @@
-"""A task graph out of tasks: each checked when it comes, then ids, dependencies and cycles."""
+"""A task graph out of tasks: each is checked, then ids, dependencies and cycles."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from topox_core.errors import InputError, Mistakes, printable, shown
-from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, MAX_TEXT
-from topox_core.io.ranges import check_text
-from topox_core.io.task_rules import (
-    Shape,
-    checked_values,
-    is_id,
-    sound_lists,
-    twice,
-    wrong_fields,
-    wrong_types,
-)
-from topox_core.model.task_graph import COMPUTE_KINDS, FIELD_NAMES, Task, TaskGraph
+import msgspec
 
-# Values are checked by so many tasks at once.
-_MANY = 1024
+from topox_core.errors import InputError, Mistakes, printable, shown
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS
+from topox_core.io.ranges import check_text
+from topox_core.io.task_rules import all_sound, is_id, twice, wrong_fields
+from topox_core.model.task_graph import COMPUTE_KINDS, MAX_TEXT, Task, TaskGraph
+
+_MANY = 65_536  # tasks whose types and ranges are checked at once
+_decode_tasks = msgspec.json.Decoder(list[Task]).decode
 
 
 def validated(name: str, tasks: Iterable[Task], file: str = "") -> TaskGraph:
@@ -39,176 +33,129 @@ def validated(name: str, tasks: Iterable[Task], file: str = "") -> TaskGraph:
     InputError
         For the first thing that is wrong; ``(and N more)`` counts others of the same pass.
     """
-    checked = CheckedTasks(file)
-    check_text(name, MAX_TEXT, file=file, field="name")
-    for number, task in enumerate(tasks, 1):
-        checked.add(task, number)
-    return checked.graph(name)
+    return graph_of(name, list(tasks), file)
 
 
-class CheckedTasks:
-    """Tasks on their way into a graph.
-
-    This is the only place where the values of tasks are checked, whatever file they come from:
-    types first, then ranges and what a kind needs, then ids, dependencies and cycles. A task of a
-    wrong type is not kept, so that a bad file costs no more than a good one.
+def graph_of(
+    name: str,
+    tasks: Sequence[Task],
+    file: str,
+    *,
+    rows: Sequence[int] = (),
+    in_range: bool = False,
+) -> TaskGraph:
+    """Check tasks and return their graph: the only place where tasks are checked, whatever file they come from.
 
     ``device`` defaults to 0, and times and sizes become floats, so that equal graphs have equal
     digests.
 
     Parameters
     ----------
-    file
-        File that errors name.
-    noun
-        What a file's items are called: ``entry`` or ``row``.
-    findings
-        What the reader of the file could not make tasks of; counted with values of a wrong type.
+    rows
+        Of a table: the number of each task's row, which errors name.
+    in_range
+        Whether types and ranges of all fields are known to be right.
+
+    Raises
+    ------
+    InputError
+        For the first thing that is wrong.
     """
-
-    def __init__(
-        self, file: str = "", noun: str = "entry", findings: Mistakes | None = None
-    ) -> None:
-        self._file, self._noun = file, noun
-        self._types, self._ranges = findings or Mistakes(file), Mistakes(file)
-        self._tasks: list[Task] = []
-        self._numbers: list[int] = []
-        self._checked = 0
-        # Few combinations of types occur; each is looked into once.
-        self._codes: dict[tuple[type, ...], int] = {}
-        self._shapes: dict[tuple[str, int], Shape | None] = {}
-        self._places: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._dependencies = self._members = 0
-
-    def add(self, task: Task, number: int) -> None:
-        """Take one task, the ``number``-th of its file.
-
-        Raises
-        ------
-        InputError
-            If there are more tasks, dependencies, members or mistakes than may be.
-        """
-        types = tuple(map(type, checked_values(task)))
-        code = self._codes.get(types)
-        if code is None or not sound_lists(task):
-            before = self._types.count
-            for field, problem in wrong_types(task):
-                self._types.add(problem, item=self._item(task.id, number), field=field)
-            if self._types.count > before:
-                return
-            code = self._codes.setdefault(types, len(self._codes))
-        self._places[task.kind, code].append(len(self._tasks))
-        self._tasks.append(task)
-        self._numbers.append(number)
-        self._dependencies += len(task.dependencies)
-        if task.members:
-            self._members += len(task.members)
-        if self._dependencies > MAX_DEPENDENCIES or self._members > MAX_MEMBERS:
-            self._check_counts()
-        if len(self._tasks) - self._checked >= _MANY:
-            self._check_values()
-
-    def graph(self, name: str) -> TaskGraph:
-        """Return the graph of all tasks.
-
-        Raises
-        ------
-        InputError
-            For the first thing that is wrong.
-        """
-        check_text(name, MAX_TEXT, file=self._file, field="name")
-        self._types.stop()
-        if not self._tasks:
-            raise InputError("must hold at least one task", file=self._file, field="tasks")
-        self._check_values()
-        self._ranges.stop()
-        cycle = self._cycle()
-        if cycle:
-            first = self._tasks[cycle[0]].id
-            raise InputError(
-                _cycle_line([self._tasks[i].id for i in cycle]),
-                file=self._file,
-                item=self._item(first, self._numbers[cycle[0]]),
-                field="dependencies",
-            )
-        return TaskGraph(name, tuple(self._tasks))
-
-    def _item(self, task_id: object, number: int) -> str:
-        named = f"task {printable(str(task_id))}" if is_id(task_id) else ""
-        if self._noun == "row":
-            return f"row {number}" + (f" ({named})" if named else "")
-        return named or f"{self._noun} {number}"
-
-    def _check_counts(self) -> None:
-        for what, count, most in (
-            ("tasks", len(self._tasks), MAX_TASKS),
-            ("dependencies", self._dependencies, MAX_DEPENDENCIES),
-            ("members", self._members, MAX_MEMBERS),
-        ):
-            if count > most:
-                problem = f"holds more than the {most:,} {what} a graph may have"
-                raise InputError(problem, file=self._file)
-
-    def _check_values(self) -> None:
-        """Check the values of the tasks that came since the last time, and make them alike."""
-        self._check_counts()
-        tasks, right = self._tasks, True
-        for key, places in self._places.items():
-            if key not in self._shapes:
-                self._shapes[key] = Shape.of(tasks[places[0]])
-            shape = self._shapes[key]
-            right = right and shape is not None and shape.holds([tasks[i] for i in places])
-        if not right:
-            for i in range(self._checked, len(tasks)):
-                for field, problem in wrong_fields(tasks[i]):
-                    item = self._item(tasks[i].id, self._numbers[i])
-                    self._ranges.add(problem, item=item, field=field)
-        if not self._ranges.count:
-            for key, places in self._places.items():
-                shape = self._shapes[key]
-                for i in places:
-                    if shape is None or not shape.normal or _has_zero(tasks[i]):
-                        tasks[i] = _normal(tasks[i])
-        self._checked = len(tasks)
-        self._places.clear()
-
-    def _positions(self) -> dict[str, int]:
-        """Return where each id stands; no two tasks may have one id."""
-        position = {task.id: i for i, task in enumerate(self._tasks)}
-        if len(position) < len(self._tasks):
-            findings, first = Mistakes(self._file), dict[str, int]()
-            for task, number in zip(self._tasks, self._numbers, strict=True):
-                before = first.setdefault(task.id, number)
-                if before != number:
-                    item = self._item(task.id, number)
-                    findings.add(
-                        f"is used twice (the first time by {self._noun} {before})",
-                        item=item if self._noun == "row" else f"{item} ({self._noun} {number})",
-                        field="id",
-                    )
-            findings.stop()
-        return position
-
-    def _cycle(self) -> list[int]:
-        """Return the positions along one cycle, or none; every dependency must be a known id."""
-        position = self._positions()
-        findings, in_order = Mistakes(self._file), True
-        for i, task in enumerate(self._tasks):
-            if not task.dependencies:
-                continue
-            waits = [position.get(name, -1) for name in task.dependencies]
-            last = max(waits)
-            if last >= i or min(waits) < 0 or len(set(waits)) < len(waits):
-                in_order = False
-                if -1 in waits or i in waits or len(set(waits)) < len(waits):
-                    problem = _dependency_line(task, waits, i, self._noun == "row")
-                    item = self._item(task.id, self._numbers[i])
-                    findings.add(problem, item=item, field="dependencies")
+    check_text(name, MAX_TEXT, file=file, field="name")
+    _check_count("tasks", len(tasks), MAX_TASKS, file)
+    if not tasks:
+        raise InputError("must hold at least one task", file=file, field="tasks")
+    places = _Places(file, tasks, rows)
+    sound = tasks if in_range else _in_range(tasks)
+    if sound is None or not all_sound(sound):
+        findings = Mistakes(file)
+        for i, task in enumerate(tasks):
+            for field, problem in wrong_fields(task):
+                findings.add(problem, item=places.item(i), field=field)
         findings.stop()
-        # Tasks that only wait for earlier ones, as most files list them, are in no cycle.
-        if in_order:
-            return []
-        return _cycle([[position[name] for name in task.dependencies] for task in self._tasks])
+    waits, members = [map(attrgetter(field), tasks) for field in ("dependencies", "members")]
+    _check_count("dependencies", sum(map(len, waits)), MAX_DEPENDENCIES, file)
+    _check_count("members", sum(map(len, filter(None, members))), MAX_MEMBERS, file)
+    if cycle := _cycle(_predecessors(tasks, places)):
+        line = _cycle_line([tasks[i].id for i in cycle])
+        raise InputError(line, file=file, item=places.item(cycle[0]), field="dependencies")
+    return TaskGraph(name, tuple([_normal(task) for task in sound or tasks]))
+
+
+def _in_range(tasks: Sequence[Task]) -> list[Task] | None:
+    """Return tasks with floats where floats belong; None if a type or a range is wrong.
+
+    Written and read again, which is faster than anything that looks at values in Python.
+    """
+    for task in tasks:  # what is no number would be written as null
+        for value in (task.duration_ms, task.size_bytes):
+            if isinstance(value, float) and not math.isfinite(value):
+                return None
+    read: list[Task] = []
+    try:
+        for at in range(0, len(tasks), _MANY):
+            read += _decode_tasks(msgspec.json.encode(tasks[at : at + _MANY]))
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return None
+    return read
+
+
+def _check_count(what: str, count: int, most: int, file: str) -> None:
+    if count > most:
+        raise InputError(f"holds more than the {most:,} {what} a graph may have", file=file)
+
+
+class _Places:
+    """What errors call the tasks of a file, by their positions."""
+
+    def __init__(self, file: str, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        self.file, self.tasks, self.rows = file, tasks, rows
+        self.noun = "row" if rows else "entry"
+
+    def number(self, i: int) -> int:
+        return self.rows[i] if self.rows else i + 1
+
+    def item(self, i: int) -> str:
+        name = self.tasks[i].id
+        named = f"task {printable(name)}" if is_id(name) else ""
+        if self.rows:
+            return f"row {self.rows[i]}" + (f" ({named})" if named else "")
+        return named or f"entry {i + 1}"
+
+
+def _positions(tasks: Sequence[Task], places: _Places) -> dict[str, int]:
+    """Return where each id stands; no two tasks may have one id."""
+    position = dict(zip([task.id for task in tasks], range(len(tasks)), strict=True))
+    if len(position) < len(tasks):
+        findings, first = Mistakes(places.file), dict[str, int]()
+        for i, task in enumerate(tasks):
+            if (before := first.setdefault(task.id, i)) == i:
+                continue
+            item = places.item(i) if places.rows else f"{places.item(i)} (entry {i + 1})"
+            again = f"the first time by {places.noun} {places.number(before)}"
+            findings.add(f"is used twice ({again})", item=item, field="id")
+        findings.stop()
+    return position
+
+
+def _predecessors(tasks: Sequence[Task], places: _Places) -> list[list[int]]:
+    """Return the positions that each task waits for; none at all if every task waits for earlier ones only."""
+    position = _positions(tasks, places)
+    findings, in_order = Mistakes(places.file), True
+    for i, task in enumerate(tasks):
+        names = task.dependencies
+        # Most tasks wait for none or for one.
+        if not names or (len(names) == 1 and position.get(names[0], i) < i):
+            continue
+        waits = [position.get(name, -1) for name in names]
+        if max(waits) >= i or min(waits) < 0 or len(set(waits)) < len(waits):
+            in_order = False
+            if -1 in waits or i in waits or len(set(waits)) < len(waits):
+                problem = _dependency_line(task, waits, i, bool(places.rows))
+                findings.add(problem, item=places.item(i), field="dependencies")
+    findings.stop()
+    # Tasks that only wait for earlier ones, as most files list them, are in no cycle.
+    return [] if in_order else [[position[n] for n in task.dependencies] for task in tasks]
 
 
 def _dependency_line(task: Task, waits: list[int], own: int, table: bool) -> str:
@@ -263,20 +210,15 @@ def _cycle_line(ids: list[str], most: int = 8) -> str:
     return f"is in a cycle of {len(ids)} tasks, each waiting for the one before: {' -> '.join([*names, names[0]])}"
 
 
-def _has_zero(task: Task) -> bool:
-    return task.duration_ms == 0 or task.size_bytes == 0
-
-
-_everything = attrgetter(*FIELD_NAMES)
-_DEVICE, _DURATION, _SIZE = map(FIELD_NAMES.index, ("device", "duration_ms", "size_bytes"))
-
-
 def _normal(task: Task) -> Task:
-    """Return the task with its default device, times and sizes as floats (-0 as 0)."""
-    values = list(_everything(task))
-    if values[_DEVICE] is None and task.kind in COMPUTE_KINDS:
-        values[_DEVICE] = 0
-    for at in (_DURATION, _SIZE):
-        if values[at] is not None:
-            values[at] = float(values[at]) + 0.0
-    return Task(*values)
+    """Return the task with its default device, and -0 as 0."""
+    if task.duration_ms and task.device is not None:
+        return task
+    changes: dict[str, float] = {}
+    if task.device is None and task.kind in COMPUTE_KINDS:
+        changes["device"] = 0
+    if task.duration_ms == 0:
+        changes["duration_ms"] = 0.0
+    if task.size_bytes == 0:
+        changes["size_bytes"] = 0.0
+    return msgspec.structs.replace(task, **changes) if changes else task

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, unknown
+from topox_core.io.ranges import evenly
+from topox_core.schema.fields import setting
 
 FORMAT, VERSION = "topox-lab", 1
 STAGES = ("play", "predict", "work", "reveal", "explain")
@@ -21,21 +23,50 @@ SHARES = (1.0, 0.7, 0.4)
 OFTEN = ("schedule", "grouping")
 DEFAULT_ATTEMPTS = 3
 CLASS, STUDENT = "class", "student"
+FIGURES = (
+    *("tasks", "hand_gantt", "gantt", "bound", "circuits", "topology_steps", "delay_curve"),
+    *("two_lines", "windows", "cdf", "round", "all_rounds", "cost_bars", "tornado", "histogram"),
+)
+SLIDERS = ("time", "slot_ms", "delay_ms", "ports", "port_gbps", "size_mb", "degree")
+CALLS = ("schedule", "compare", "topology", "tdm", "rails_count", "rails_delay", "cost")
+RELATIONS = ("value", "difference", "ratio", "saving")
+TYPES = ("number", "choice", "multi", "order", "matrix", "schedule", "grouping", "text")
+MOST_STEPS = 1_000
+
+
+def _text(most: int, least: int = 0) -> Any:
+    return setting(min_length=least, max_length=most)
+
+
+def _named(pattern: str, like: str) -> Any:
+    return setting(pattern=pattern, like=like)
+
+
+_Finite = Annotated[float, setting(ge=-1e12, le=1e12)]
+_AtLeast0 = Annotated[float, setting(ge=0, le=1e12)]
+_FileName = Annotated[
+    str,
+    _named(
+        r"^(sample:[a-z0-9-]{1,90}|[A-Za-z0-9_-][A-Za-z0-9._-]{0,99})$",
+        "sample:NAME or the name of a file in the lab's folder",
+    ),
+]
+_Sentence = Annotated[str, _text(300)]
 
 
 @dataclass(frozen=True)
 class Option:
     """One option of a choice."""
 
-    id: str
-    text: str
+    id: Annotated[str, _text(30, 1)]
+    text: Annotated[str, _text(200, 1)]
 
 
 @dataclass(frozen=True)
 class Feedback:
     """A sentence for a wrong answer: the one that equals a value, is an option, or breaks an equation."""
 
-    say: str
+    say: Annotated[str, _text(300, 1)]
     value: str | None = None
     option: str | None = None
     equation: str | None = None
@@ -45,8 +76,8 @@ class Feedback:
 class Band:
     """A number below ``below`` (any, if None) is option ``option``."""
 
-    option: str
-    below: float | None = None
+    option: Annotated[str, setting(key="is")]
+    below: _Finite | None = None
 
 
 @dataclass(frozen=True)
@@ -67,21 +98,21 @@ class Call:
         Turn the number into an option.
     """
 
-    call: str
-    field: str
-    fabric: str | None = None
-    options: Mapping[str, Any] | None = None
+    call: Annotated[str, setting(choices=CALLS)]
+    field: Annotated[str, _text(80, 1)]
+    fabric: Annotated[str, _text(30)] | None = None
+    options: Annotated[Mapping[str, Any] | None, setting(key="with")] = None
     against: Mapping[str, Any] | None = None
-    relation: str = "value"
-    bands: tuple[Band, ...] = ()
+    relation: Annotated[str, setting(choices=RELATIONS, key="as")] = "value"
+    bands: Annotated[tuple[Band, ...], setting(max_length=12)] = ()
 
 
 @dataclass(frozen=True)
 class Tolerance:
     """How far a number may be off: ``absolute`` or ``percent`` of the truth."""
 
-    absolute: float | None = None
-    percent: float | None = None
+    absolute: _AtLeast0 | None = None
+    percent: Annotated[float, setting(ge=0, le=100)] | None = None
 
     def width(self, truth: float) -> float:
         """Return the distance that still counts as right."""
@@ -105,22 +136,22 @@ class Question:
         Characters of a free text.
     """
 
-    id: str
-    type: str
-    points: float
-    text: str
+    id: Annotated[str, _named("^[A-Z][0-9]{1,2}$", "a capital letter and a number, such as P1")]
+    type: Annotated[str, setting(choices=TYPES)]
+    points: Annotated[float, setting(ge=0, le=20)]
+    text: Annotated[str, _text(800, 1)]
     key: str | Call | None = None
-    attempts: int = DEFAULT_ATTEMPTS
+    attempts: Annotated[int, setting(ge=1, le=20)] = DEFAULT_ATTEMPTS
     vote: bool = False
-    unit: str = ""
-    digits: int = 0
-    options: tuple[Option, ...] = ()
+    unit: Annotated[str, _text(12)] = ""
+    digits: Annotated[int, setting(ge=0, le=6)] = 0
+    options: Annotated[tuple[Option, ...], setting(max_length=12)] = ()
     tolerance: Tolerance = Tolerance()
-    feedback: tuple[Feedback, ...] = ()
-    otherwise: str = ""
-    rubric: tuple[str, ...] = ()
-    least: int = 0
-    most: int = 4_000
+    feedback: Annotated[tuple[Feedback, ...], setting(max_length=8)] = ()
+    otherwise: _Sentence = ""
+    rubric: Annotated[tuple[_Sentence, ...], setting(max_length=8)] = ()
+    least: Annotated[int, setting(ge=0)] = 0
+    most: Annotated[int, setting(ge=1, le=4_000)] = 4_000
 
     @property
     def stage(self) -> str:
@@ -134,23 +165,45 @@ class Question:
 
 @dataclass(frozen=True)
 class Slider:
-    """What can be moved on a screen."""
+    """What can be moved on a screen: to its values, or from where to where in which steps.
 
-    key: str
-    values: tuple[float, ...]
+    Raises
+    ------
+    InputError
+        If it has neither, or too many steps.
+    """
+
+    key: Annotated[str, setting(choices=SLIDERS)]
+    values: Annotated[tuple[_Finite, ...], setting(max_length=50)] = ()
+    start: Annotated[_Finite | None, setting(key="from")] = None
+    end: Annotated[_Finite | None, setting(key="to")] = None
+    step: Annotated[float, setting(gt=0)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values:
+            return
+        start, end, step = self.start, self.end, self.step
+        if start is None or end is None or step is None or start > end:
+            problem = "must have values, or from, to and step with from at most to"
+            raise InputError(problem, field="slider")
+        if (steps := int((end - start) / step + 1e-9)) > MOST_STEPS:
+            raise InputError(f"has more than {MOST_STEPS:,} steps", field="slider")
+        object.__setattr__(self, "values", evenly(start, start + steps * step, steps + 1))
 
 
 @dataclass(frozen=True)
 class Screen:
     """One screen; ``instance`` names one of the lab's, empty for none; ``show`` names its figures."""
 
-    id: str
-    stage: str
-    instance: str
-    text: str
-    show: tuple[str, ...]
-    slider: Slider | None
-    questions: tuple[Question, ...]
+    id: Annotated[
+        str, _named("^[a-z][a-z0-9-]{0,29}$", "a small letter, then small letters, digits or -")
+    ]
+    stage: Annotated[str, setting(choices=STAGES)]
+    instance: str = ""
+    text: Annotated[str, _text(1200)] = ""
+    show: tuple[Annotated[str, setting(choices=FIGURES)], ...] = ()
+    slider: Slider | None = None
+    questions: tuple[Question, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,18 +211,32 @@ class Source:
     """Where an instance comes from: a generator with a seed, or files by kind."""
 
     generator: str = ""
-    version: int = 0
-    seed: str | int = STUDENT
+    version: Annotated[int, setting(key="generator_version", ge=1)] = 0
+    seed: (
+        Annotated[str, setting(choices=(STUDENT, CLASS))]
+        | Annotated[int, setting(ge=0, le=99_999_999)]
+    ) = STUDENT
     files: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """Files of an instance, by what is in them."""
+
+    graph: _FileName | None = None
+    cluster: _FileName | None = None
+    jobs: _FileName | None = None
+    windows: _FileName | None = None
+    parts: _FileName | None = None
 
 
 @dataclass(frozen=True)
 class PlanRow:
     """Minutes of the lecturer's clock, and what happens in them."""
 
-    start: float
-    end: float
-    do: str
+    start: Annotated[_AtLeast0, setting(key="from")]
+    end: Annotated[_AtLeast0, setting(key="to")]
+    do: _Sentence
 
 
 @dataclass(frozen=True)
@@ -184,19 +251,23 @@ class Lab:
         Where files that it names are looked for; None: samples only.
     """
 
-    id: str
-    title: str
-    language: str
-    minutes: int
-    author: str
-    needs: tuple[str, ...]
-    goals: tuple[str, ...]
-    notes: str
-    plan: tuple[PlanRow, ...]
+    id: Annotated[
+        str, _named("^[a-z][a-z0-9-]{1,39}$", "a small letter, then small letters, digits or -")
+    ]
+    title: Annotated[str, _text(80, 1)]
+    minutes: Annotated[int, setting(ge=1, le=240)]
+    goals: Annotated[tuple[Annotated[str, _text(200)], ...], setting(min_length=1, max_length=8)]
     instances: Mapping[str, Source]
     screens: tuple[Screen, ...]
     record: Mapping[str, Any]
     folder: Path | None = None
+    language: Annotated[str, _named("^[a-z]{2}(-[A-Z]{2})?$", "a language such as en or de-CH")] = (
+        "en"
+    )
+    author: Annotated[str, _text(120)] = ""
+    needs: Annotated[tuple[Annotated[str, _text(60)], ...], setting(max_length=10)] = ()
+    notes: Annotated[str, _text(4000)] = ""
+    plan: Annotated[tuple[PlanRow, ...], setting(max_length=40)] = ()
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:

@@ -7,46 +7,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.json import FileFormat, read_object, read_record
+from topox_core.io.json import FileFormat, read_object, without_header
 from topox_core.io.limits import LAB
-from topox_core.io.ranges import evenly
 from topox_core.labs.calls import check_options
 from topox_core.labs.generators.catalogue import GENERATORS, generator
 from topox_core.labs.lab import (
     FORMAT,
     LETTER_OF,
     VERSION,
-    Band,
     Call,
-    Feedback,
     Lab,
-    Option,
-    PlanRow,
     Question,
     Screen,
-    Slider,
     Source,
-    Tolerance,
-)
-from topox_core.labs.lab_records import (
-    CallRecord,
-    DrawnRecord,
-    FilesRecord,
-    LabRecord,
-    QuestionRecord,
-    ScreenRecord,
-    SliderRecord,
-    ValueRecord,
+    SourceFiles,
 )
 from topox_core.labs.texts_in import MARK, PLACE, texts_in
+from topox_core.schema.fields import fields_of
+from topox_core.schema.records import check_values, from_values
 
-_KEYS = tuple(field.alias or name for name, field in LabRecord.model_fields.items())
+_KEYS = tuple(name for name in fields_of(Lab) if name not in ("record", "folder"))
+_HEAD = ("id", "title", "minutes", "goals")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, LAB)
-MOST_INSTANCES, MOST_STEPS = 8, 1_000
+MOST_INSTANCES, MOST_SCREENS, MOST_QUESTIONS = 8, 40, 8
 _ADDRESS = re.compile(r"https?://|www\.|javascript:", re.IGNORECASE)
 _TAG = re.compile(r"<[A-Za-z/!?]")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
@@ -54,6 +42,13 @@ _PLACED = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,29}")
 # What an instance must have for a question of a type.
 _DRAWS_A_SCHEDULE = ("board", "patience", "fan_out", "turns")
 _DRAWS_JOBS = ("four_jobs",)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A key that is a value of the generator."""
+
+    value: str
 
 
 def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
@@ -71,26 +66,23 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
     """
     file = printable(file, 200) if file else "lab"
     record = read_object(data, file, _FORM)
-    body = {key: value for key, value in record.items() if key not in ("format", "version")}
-    head = read_record(LabRecord, body, file)
-    instances = _instances(head.instances, file)
-    screens = tuple(
-        _screen(entry, number, file, instances) for number, entry in enumerate(head.screens, 1)
-    )
-    lab = Lab(
-        head.id,
-        head.title,
-        head.language,
-        head.minutes,
-        head.author,
-        tuple(head.needs),
-        tuple(head.goals),
-        head.notes,
-        tuple(PlanRow(row.start, row.end, row.do) for row in head.plan),
-        instances,
-        screens,
-        record,
-        folder,
+    head = without_header(record, "instances", "screens")
+    check_values(Lab, head, file, must=_HEAD)
+    screens = record.get("screens")
+    if not isinstance(screens, list) or not 1 <= len(screens) <= MOST_SCREENS:
+        problem = f"must be a list of 1 to {MOST_SCREENS} screens in brackets"
+        raise InputError(problem, file=file, field="screens")
+    instances = _instances(record.get("instances"), file)
+    lab = from_values(
+        Lab,
+        head,
+        file,
+        record=record,
+        folder=folder,
+        instances=instances,
+        screens=tuple(
+            _screen(entry, number, file, instances) for number, entry in enumerate(screens, 1)
+        ),
     )
     _check_whole(lab, file)
     return lab
@@ -99,9 +91,9 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
 # -- piece by piece -------------------------------------------------------------------------------
 
 
-def _instances(given: Mapping[str, Any], file: str) -> dict[str, Source]:
-    if not 1 <= len(given) <= MOST_INSTANCES:
-        problem = f"must name 1 to {MOST_INSTANCES} instances (got {len(given)})"
+def _instances(given: Any, file: str) -> dict[str, Source]:
+    if not isinstance(given, dict) or not 1 <= len(given) <= MOST_INSTANCES:
+        problem = f"must name 1 to {MOST_INSTANCES} instances (got {shown(given)})"
         raise InputError(problem, file=file, field="instances")
     return {name: _source(name, entry, file) for name, entry in given.items()}
 
@@ -112,61 +104,50 @@ def _source(name: str, entry: Any, file: str) -> Source:
         problem = "must be a small letter, then small letters, digits or _, 30 at most"
         raise InputError(problem, file=file, item=item)
     if isinstance(entry, dict) and "files" in entry:
-        files = read_record(FilesRecord, entry, file, item).files
-        named = {kind: name for kind, name in files.model_dump().items() if name is not None}
-        if not named:
-            raise InputError("must name at least one file", file=file, item=item, field="files")
-        return Source(files=named)
-    drawn = read_record(DrawnRecord, entry, file, item)
-    if drawn.generator not in GENERATORS:
-        problem = unknown(drawn.generator, GENERATORS, "generator")
+        return _of_files(entry, file, item)
+    check_values(Source, entry, file, item, must=("generator", "generator_version", "seed"))
+    source = from_values(Source, entry, file, item)
+    if source.generator not in GENERATORS:
+        problem = unknown(source.generator, GENERATORS, "generator")
         raise InputError(problem, file=file, item=item, field="generator")
-    newest = generator(drawn.generator).version
-    if drawn.generator_version != newest:
-        problem = f"must be {newest}, the version here (got {drawn.generator_version})"
+    newest = generator(source.generator).version
+    if source.version != newest:
+        problem = f"must be {newest}, the version here (got {source.version})"
         raise InputError(problem, file=file, item=item, field="generator_version")
-    return Source(drawn.generator, drawn.generator_version, drawn.seed)
+    return source
+
+
+def _of_files(entry: dict[str, Any], file: str, item: str) -> Source:
+    for key in entry:
+        if key != "files":
+            raise InputError(unknown(key, ("files",)), file=file, item=item, field=printable(key))
+    check_values(SourceFiles, entry["files"], file, item)
+    files = {kind: name for kind, name in entry["files"].items() if name is not None}
+    if not files:
+        raise InputError("must name at least one file", file=file, item=item, field="files")
+    return Source(files=files)
 
 
 def _screen(entry: Any, number: int, file: str, instances: Mapping[str, Source]) -> Screen:
     name = entry.get("id") if isinstance(entry, dict) else None
     item = f"screen {printable(name) if isinstance(name, str) and name else number}"
-    record = read_record(ScreenRecord, entry, file, item)
-    if record.instance and record.instance not in instances:
-        problem = unknown(record.instance, instances, "instance")
-        raise InputError(problem, file=file, item=item, field="instance")
-    if record.stage in ("reveal", "play") and record.questions:
-        problem = f"must be empty: a {record.stage} screen asks nothing"
+    given = {} if not isinstance(entry, dict) else entry.get("questions", [])
+    if not isinstance(given, list) or len(given) > MOST_QUESTIONS:
+        problem = f"must be a list of at most {MOST_QUESTIONS} questions in brackets"
         raise InputError(problem, file=file, item=item, field="questions")
-    source = instances.get(record.instance)
-    questions = tuple(
-        _question(one, at, (file, item), record.stage, source)
-        for at, one in enumerate(record.questions, 1)
+    own = {key: value for key, value in entry.items() if key != "questions"}
+    screen = from_values(Screen, own, file, item)
+    if screen.instance and screen.instance not in instances:
+        problem = unknown(screen.instance, instances, "instance")
+        raise InputError(problem, file=file, item=item, field="instance")
+    if screen.stage in ("reveal", "play") and given:
+        problem = f"must be empty: a {screen.stage} screen asks nothing"
+        raise InputError(problem, file=file, item=item, field="questions")
+    source = instances.get(screen.instance)
+    questions = (
+        _question(one, at, (file, item), screen.stage, source) for at, one in enumerate(given, 1)
     )
-    slider = None if record.slider is None else _slider(record.slider, file, item)
-    return Screen(
-        record.id,
-        record.stage,
-        record.instance,
-        record.text,
-        tuple(record.show),
-        slider,
-        questions,
-    )
-
-
-def _slider(record: SliderRecord, file: str, item: str) -> Slider:
-    if record.values is not None:
-        return Slider(record.key, tuple(record.values))
-    start, end, step = record.start, record.end, record.step
-    if start is None or end is None or step is None or start > end:
-        problem = "must have values, or from, to and step with from at most to"
-        raise InputError(problem, file=file, item=item, field="slider")
-    steps = int((end - start) / step + 1e-9)
-    if steps > MOST_STEPS:
-        problem = f"has more than {MOST_STEPS:,} steps"
-        raise InputError(problem, file=file, item=item, field="slider")
-    return Slider(record.key, evenly(start, start + steps * step, steps + 1))
+    return replace(screen, questions=tuple(questions))
 
 
 def _question(
@@ -176,66 +157,52 @@ def _question(
     name = entry.get("id") if isinstance(entry, dict) else None
     title = printable(name) if isinstance(name, str) and name else str(number)
     item = f"{screen}, question {title}"
-    record = read_record(QuestionRecord, entry, file, item)
+    own = entry
+    if isinstance(entry, dict):
+        own = {key: value for key, value in entry.items() if key != "key"}
+    question = from_values(Question, own, file, item)
     letter = LETTER_OF[stage]
-    if not record.id.startswith(letter):
-        problem = f"must begin with {letter} on a {stage} screen (got {record.id})"
+    if not question.id.startswith(letter):
+        problem = f"must begin with {letter} on a {stage} screen (got {question.id})"
         raise InputError(problem, file=file, item=item, field="id")
-    if (record.type == "text") != (stage == "explain"):
-        problem = f"cannot be {record.type!r} on a {stage} screen: explanations are text, and nothing else is"
+    if (question.type == "text") != (stage == "explain"):
+        problem = f"cannot be {question.type!r} on a {stage} screen: explanations are text, and nothing else is"
         raise InputError(problem, file=file, item=item, field="type")
-    question = Question(
-        record.id,
-        record.type,
-        record.points,
-        record.text,
-        _key(record, source, file, item),
-        record.attempts,
-        record.vote,
-        record.unit,
-        record.digits,
-        tuple(Option(one.id, one.text) for one in record.options),
-        Tolerance() if record.tolerance is None else Tolerance(**record.tolerance.model_dump()),
-        tuple(Feedback(one.say, one.value, one.option, one.equation) for one in record.feedback),
-        record.otherwise,
-        tuple(record.rubric),
-        record.least,
-        record.most,
-    )
+    question = replace(question, key=_key(question.type, entry.get("key"), source, file, item))
     _check_question(question, source, file, item)
     return question
 
 
-def _key(record: QuestionRecord, source: Source | None, file: str, item: str) -> str | Call | None:
-    if record.type == "text":
-        if record.key is not None:
+def _key(kind: str, given: Any, source: Source | None, file: str, item: str) -> str | Call | None:
+    if kind == "text":
+        if given is not None:
             problem = "must be left out: nobody computes the truth of a text"
             raise InputError(problem, file=file, item=item, field="key")
         return None
-    if record.key is None:
+    if given is None:
         raise InputError("is missing", file=file, item=item, field="key")
+    if not isinstance(given, dict):
+        problem = f"must be an object in braces (got {shown(given)})"
+        raise InputError(problem, file=file, item=item, field="key")
     if source is None:
         problem = "needs an instance: name one on the screen"
         raise InputError(problem, file=file, item=item, field="key")
-    if "call" not in record.key:
-        name = read_record(ValueRecord, record.key, file, f"{item}, key").value
-        _check_value(name, source, file, f"{item}, key")
+    where = f"{item}, key"
+    if "call" not in given:
+        name = from_values(Value, given, file, where).value
+        _check_value(name, source, file, where)
         return name
-    call = read_record(CallRecord, record.key, file, f"{item}, key")
-    bands = tuple(Band(one.option, one.below) for one in call.bands or ())
-    made = Call(
-        call.call, call.field, call.fabric, call.options, call.against, call.relation, bands
-    )
-    if (made.relation == "value") != (made.against is None):
+    call = from_values(Call, given, file, where)
+    if (call.relation == "value") != (call.against is None):
         problem = "must be given together with against: difference, ratio or saving"
-        raise InputError(problem, file=file, item=f"{item}, key", field="as")
-    for field, options in (("with", made.options), ("against", made.against)):
+        raise InputError(problem, file=file, item=where, field="as")
+    for field, options in (("with", call.options), ("against", call.against)):
         try:
-            check_options(made.call, options or {})
+            check_options(call.call, options or {})
         except InputError as error:
-            where = f"{field}.{error.field}"
-            raise InputError(error.problem, file=file, item=f"{item}, key", field=where) from None
-    return made
+            wrong = f"{field}.{error.field}"
+            raise InputError(error.problem, file=file, item=where, field=wrong) from None
+    return call
 
 
 # -- what belongs together ------------------------------------------------------------------------
@@ -285,8 +252,6 @@ def _check_question(question: Question, source: Source | None, file: str, item: 
             raise wrong("feedback", unknown(one.option, ids, "option"))
         if one.value is not None and source is not None:
             _check_value(one.value, source, file, f"{item}, feedback")
-    if not 0 < question.attempts <= 20:
-        raise wrong("attempts", "must be 1 to 20")
 
 
 def _check_bands(question: Question, ids: list[str], wrong: Any) -> None:

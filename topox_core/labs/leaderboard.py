@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.files import read, why
@@ -107,7 +109,7 @@ def hand_instance() -> tuple[TaskGraph, Cluster]:
     whole = tuple(
         task
         if task.duration_ms is None
-        else replace(task, duration_ms=float(math.ceil(task.duration_ms)))
+        else structs.replace(task, duration_ms=float(math.ceil(task.duration_ms)))
         for task in graph.tasks
     )
     one_port = cluster.changed(ports_per_server=1, switches=1)

@@ -4,47 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, unknown
+from topox_core.schema.fields import PRINTABLE, fields_of, setting
+from topox_core.schema.records import check_fields
 
 DUPLEXES = ("full", "half")
 # Limits are named before memory is spent; see docs/files.md.
 MAX_SERVERS = 100_000
 MAX_PORTS = 4_096
-SHORTEST_SLOT_MS, LONGEST_SLOT_MS = (
-    1e-6,
-    1e9,
-)  # a tick is a thousandth at the least, and times keep nine decimals
-MAX_NUMBER = 1e30  # also turns away whole numbers too long for a float, and NaN
+MAX_MS = 1e12
+MAX_GBPS = 1e12
+SHORTEST_SLOT_MS, LONGEST_SLOT_MS = 1e-6, 1e9  # times keep nine decimals
 
 
 @dataclass(frozen=True)
 class Cluster:
     """Servers joined by optical circuit switches (TOPO-X Table I; its symbols in brackets).
-
-    Parameters
-    ----------
-    servers
-        Number of servers (N_S).
-    ports_per_server
-        Optical ports of one server (d_S), spread evenly over the switches.
-    switches
-        Number of optical circuit switches (N_OCS).
-    ports_per_switch
-        Circuits that one switch carries at once (d_OCS, eq. 7).
-    port_gbps
-        Speed of a port in gigabits a second, each way (B).
-    slot_ms
-        Length of a slot (tau): circuits change on slot boundaries.
-    reconfiguration_ms
-        Dark time of a port that changes its circuit.
-    duplex
-        ``full``: a port sends and receives at once; ``half``: eq. 8 as printed, in + out <= d_S.
-    latency_us
-        Added to every transfer.
 
     Raises
     ------
@@ -52,68 +31,78 @@ class Cluster:
         If a value is missing its range; the field is named.
     """
 
-    servers: int
-    ports_per_server: int
-    switches: int
-    ports_per_switch: int
-    port_gbps: float
-    slot_ms: float = 1.0
-    reconfiguration_ms: float = 0.0
-    duplex: str = "full"
-    latency_us: float = 0.0
-    devices_per_server: int = 1
-    name: str = ""
+    servers: Annotated[int, setting("Servers", "", "servers (N_S)", ge=1, le=MAX_SERVERS)]
+    ports_per_server: Annotated[
+        int,
+        setting(
+            "Ports per server",
+            "",
+            "optical ports of one server (d_S), spread evenly over the switches",
+            ge=1,
+            le=MAX_PORTS,
+        ),
+    ]
+    switches: Annotated[
+        int, setting("Switches", "", "optical circuit switches (N_OCS)", ge=1, le=MAX_PORTS)
+    ]
+    ports_per_switch: Annotated[
+        int,
+        setting(
+            "Ports per switch",
+            "",
+            "circuits that one switch carries at once (d_OCS, eq. 7)",
+            ge=1,
+            le=10 * MAX_SERVERS,
+        ),
+    ]
+    port_gbps: Annotated[
+        float, setting("Port speed", "Gbit/s", "speed of a port, each way (B)", gt=0, le=MAX_GBPS)
+    ]
+    slot_ms: Annotated[
+        float,
+        setting(
+            "Slot",
+            "ms",
+            "length of a slot (tau): circuits change on slot boundaries",
+            ge=SHORTEST_SLOT_MS,
+            le=LONGEST_SLOT_MS,
+        ),
+    ] = 1.0
+    reconfiguration_ms: Annotated[
+        float,
+        setting(
+            "Reconfiguration delay",
+            "ms",
+            "dark time of a port that changes its circuit",
+            ge=0,
+            le=MAX_MS,
+        ),
+    ] = 0.0
+    duplex: Annotated[
+        str,
+        setting(
+            "Duplex",
+            "",
+            "full: a port sends and receives at once; half: eq. 8 as printed, in + out <= d_S",
+            choices=DUPLEXES,
+        ),
+    ] = "full"
+    latency_us: Annotated[
+        float, setting("Latency", "us", "added to every transfer", ge=0, le=1e3 * MAX_MS)
+    ] = 0.0
+    devices_per_server: Annotated[
+        int, setting("Devices per server", "", "devices of one server", ge=1, le=MAX_PORTS)
+    ] = 1
+    name: Annotated[str, setting("Name", max_length=200, without=PRINTABLE)] = ""
 
     def __post_init__(self) -> None:
-        counts = {
-            "servers": MAX_SERVERS,
-            "ports_per_server": MAX_PORTS,
-            "switches": MAX_PORTS,
-            "ports_per_switch": MAX_SERVERS * 10,
-            "devices_per_server": MAX_PORTS,
-        }
-        for field, limit in counts.items():
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise InputError(f"must be a whole number (got {value!r})", field=field)
-            if not 1 <= value <= limit:
-                raise InputError(f"must be from 1 to {limit:,} (got {value})", field=field)
-        for field, least in (
-            ("port_gbps", None),
-            ("slot_ms", None),
-            ("reconfiguration_ms", 0.0),
-            ("latency_us", 0.0),
-        ):
-            value = getattr(self, field)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not -MAX_NUMBER < value < MAX_NUMBER
-            ):
-                raise InputError(f"must be a finite number (got {str(value)[:40]})", field=field)
-            if least is None and value <= 0:
-                raise InputError(f"must be greater than 0 (got {value:g})", field=field)
-            if field == "slot_ms" and not SHORTEST_SLOT_MS <= value <= LONGEST_SLOT_MS:
-                raise InputError(
-                    f"must be from {SHORTEST_SLOT_MS:g} to {LONGEST_SLOT_MS:g} ms (got {value:g})",
-                    field=field,
-                )
-            if least is not None and value < least:
-                raise InputError(f"must be at least {least:g} (got {value:g})", field=field)
-            object.__setattr__(
-                self, field, float(value)
-            )  # 40 and 40.0 are one cluster, with one digest
-        if self.duplex not in DUPLEXES:
-            raise InputError(f"must be 'full' or 'half' (got {self.duplex!r})", field="duplex")
+        check_fields(self)
 
     def changed(self, **changes: Any) -> Cluster:
         """Return a copy with some keys replaced; an unknown key raises :class:`InputError`."""
-        known = {field.name for field in fields(self)}
         for key in changes:
-            if key not in known:
-                raise InputError(
-                    f"unknown key (expected one of {', '.join(sorted(known))})", field=key
-                )
+            if key not in fields_of(Cluster):
+                raise InputError(unknown(key, fields_of(Cluster)), field=key)
         return replace(self, **changes)
 
     @cached_property

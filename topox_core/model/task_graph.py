@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
+from topox_core.schema.fields import WITHOUT_OUTER_SPACES, WITHOUT_SPACES, setting
 
 COMPUTE_KINDS = ("forward", "backward", "update")
 TRANSFER_KINDS = ("communication", "nominal_communication")
@@ -14,32 +19,38 @@ COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", 
 KINDS = (*COMPUTE_KINDS, "barrier", *TRANSFER_KINDS, *COLLECTIVE_KINDS)
 PARALLELISMS = ("dp", "fsdp", "tp", "sp", "pp", "cp", "ep", "mp")
 
+MAX_TEXT = 200
+MAX_SIZE_BYTES = 1e18
+Server = Annotated[int, setting(ge=0, le=MAX_SERVERS - 1)]
+Index = Annotated[int, setting(ge=0, le=1_000_000_000)]
+Id = Annotated[str, setting(min_length=1, max_length=MAX_TEXT, without=WITHOUT_SPACES)]
+Label = Annotated[str, setting(min_length=1, max_length=MAX_TEXT, without=WITHOUT_OUTER_SPACES)]
 
-@dataclass(frozen=True, slots=True)
-class Task:
+
+class Task(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """One task of an iteration; ``kind`` decides which fields are set (docs/files.md).
 
     ``size_bytes`` of a collective is the full tensor of one member: the gathered output, the
-    reduced input, an all-to-all's send buffer.
+    reduced input, an all-to-all's send buffer. A Struct, since a graph may have half a million.
     """
 
-    id: str
-    kind: str
+    id: Id
+    kind: Annotated[str, setting(choices=KINDS)]
     dependencies: tuple[str, ...] = ()
-    server: int | None = None
-    device: int | None = None
-    duration_ms: float | None = None
-    source: int | None = None
-    destination: int | None = None
-    size_bytes: float | None = None
-    members: tuple[int, ...] | None = None
-    root: int | None = None
-    parallelism: str | None = None
-    group: str | None = None
-    microbatch: int | None = None
-    stage: int | None = None
-    layer: int | None = None
-    job: str | None = None
+    server: Server | None = None
+    device: Annotated[int, setting(ge=0, le=MAX_PORTS - 1)] | None = None
+    duration_ms: Annotated[float, setting("", "ms", ge=0, le=1e12)] | None = None
+    source: Server | None = None
+    destination: Server | None = None
+    size_bytes: Annotated[float, setting("", "bytes", ge=0, le=MAX_SIZE_BYTES)] | None = None
+    members: tuple[Server, ...] | None = None
+    root: Server | None = None
+    parallelism: Annotated[str, setting(choices=PARALLELISMS)] | None = None
+    group: Label | None = None
+    microbatch: Index | None = None
+    stage: Index | None = None
+    layer: Index | None = None
+    job: Label | None = None
 
     def as_record(self) -> dict[str, Any]:
         """Return the task as the file has it: only the keys that are set, dependencies always."""
@@ -56,9 +67,7 @@ class Task:
         return record
 
 
-FIELD_NAMES = tuple(
-    field.name for field in fields(Task)
-)  # asked of 100,000 tasks, too slow to look up each time
+FIELD_NAMES = Task.__struct_fields__
 
 
 @dataclass(frozen=True)

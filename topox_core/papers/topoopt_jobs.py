@@ -5,10 +5,10 @@ Called in child processes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec import structs
 
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated
@@ -170,7 +170,7 @@ def placed_jobs(models: tuple[str, ...], each: int, places: tuple[int, ...]) -> 
 
 def _placed(task: Task, number: int, at: tuple[int, ...]) -> Task:
     """Return a task of job ``number`` on the servers that it was given."""
-    return replace(
+    return structs.replace(
         task,
         id=f"{number}:{task.id}",
         dependencies=tuple(f"{number}:{d}" for d in task.dependencies),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import Lowering
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 
 Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]
@@ -67,43 +68,23 @@ class Settings:
     share_circuits: bool = False
     exclusive_devices: bool = True
     any_port: bool = False
-    tick: str | float = "auto"
+    tick: (
+        Annotated[str, setting(choices=("auto", "slot"))]
+        | Annotated[float, setting("Tick", "ms", gt=0)]
+    ) = "auto"
     clock: ClockRule = "auto"
     iteration: IterationRule = "repeated"
     switching: SwitchingRule = "auto"
     lowering: Lowering = field(default_factory=Lowering)
-    free: tuple[str, ...] = ()
-    engine: str = "auto"
-    time_limit_s: float = 60.0
-    gap: float = 0.0
-    seed: int = 0
-    threads: int = 2
+    free: tuple[Annotated[str, setting(choices=FREE)], ...] = ()
+    engine: Annotated[str, setting("Engine", choices=ENGINES)] = "auto"
+    time_limit_s: Annotated[float, setting("Time limit", "s", ge=0, le=1e9)] = 60.0
+    gap: Annotated[float, setting("Gap", ge=0, le=1.0)] = 0.0
+    seed: Annotated[int, setting("Seed", ge=0, le=2**31 - 1)] = 0
+    threads: Annotated[int, setting("Threads", ge=1, le=MAX_THREADS)] = 2
 
     def __post_init__(self) -> None:
-        if self.model not in ("physical", "paper"):
-            raise InputError(
-                f"must be 'physical' or 'paper' (got {self.model!r})",
-                file="settings",
-                field="model",
-            )
-        if self.circuits not in ("continuous", "per-slot"):
-            raise InputError(
-                f"must be 'continuous' or 'per-slot' (got {self.circuits!r})",
-                file="settings",
-                field="circuits",
-            )
-        if self.engine not in ENGINES:
-            raise InputError(
-                f"must be one of {', '.join(ENGINES)} (got {self.engine!r})",
-                file="settings",
-                field="engine",
-            )
-        if unknown := [name for name in self.free if name not in FREE]:
-            raise InputError(
-                f"must be some of {', '.join(FREE)} (got {unknown[0]!r})",
-                file="settings",
-                field="free",
-            )
+        check_fields(self, "settings")
         if self.circuits == "continuous" and self.share_circuits:
             raise InputError(
                 "shared circuits (eq. 6 as printed) are drawn per slot: choose per-slot circuits "
@@ -118,57 +99,12 @@ class Settings:
                 file="settings",
                 field="any_port",
             )
-        if self.clock not in ("auto", "continuous", "slots"):
-            raise InputError(
-                f"must be 'auto', 'continuous' or 'slots' (got {self.clock!r})",
-                file="settings",
-                field="clock",
-            )
-        if self.iteration not in ("repeated", "first"):
-            raise InputError(
-                f"must be 'repeated' or 'first' (got {self.iteration!r})",
-                file="settings",
-                field="iteration",
-            )
-        if self.switching not in ("auto", "planned", "provisioned", "fixed"):
-            raise InputError(
-                f"must be 'auto', 'planned', 'provisioned' or 'fixed' (got {self.switching!r})",
-                file="settings",
-                field="switching",
-            )
         if self.clock == "continuous" and (self.circuits == "per-slot" or self.engine == "printed"):
             raise InputError(
                 "circuits drawn slot by slot, and the printed model, know no other time than slots: "
                 "choose continuous circuits or the clock 'slots'",
                 file="settings",
                 field="clock",
-            )
-        if isinstance(self.tick, str):
-            if self.tick not in ("auto", "slot"):
-                raise InputError(
-                    f"must be 'auto', 'slot' or a length in ms (got {self.tick!r})",
-                    file="settings",
-                    field="tick",
-                )
-        elif not (math.isfinite(self.tick) and self.tick > 0):
-            raise InputError(
-                f"must be greater than 0 (got {self.tick})", file="settings", field="tick"
-            )
-        limited = (
-            ("time_limit_s", self.time_limit_s, 1e9),
-            ("gap", self.gap, 1.0),
-            ("seed", self.seed, 2**31 - 1),
-        )
-        for name, value, most in limited:
-            if not (math.isfinite(value) and 0 <= value <= most):
-                raise InputError(
-                    f"must be from 0 to {most:,.10g} (got {value})", file="settings", field=name
-                )
-        if not 1 <= self.threads <= MAX_THREADS:
-            raise InputError(
-                f"must be from 1 to {MAX_THREADS} (got {self.threads})",
-                file="settings",
-                field="threads",
             )
 
     @staticmethod

@@ -6,17 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Annotated
 
 from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.ranges import check_number, check_whole, is_whole
+from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.strategy.operators import Operator, OperatorGraph
+
+MAX_NAME = 200
+Name = Annotated[str, setting(min_length=1, max_length=MAX_NAME, without=PRINTABLE)]
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """One operator's configuration: partition j of p is on server (start + j * N/p) mod N of N."""
 
-    operator: str
+    operator: Name
     partitions: int
     start: int = 0
 
@@ -30,8 +35,8 @@ class Placement:
 class Strategy:
     """A configuration for every operator of a model, in the model's order."""
 
-    model: str
-    servers: int
+    model: Name
+    servers: Annotated[int, setting("Servers", ge=1)]
     placements: tuple[Placement, ...]
 
     @cached_property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
@@ -121,7 +121,7 @@ def remaining_graph(
     return validated(
         graph.name,
         [
-            replace(task, dependencies=tuple(d for d in task.dependencies if d in left))
+            structs.replace(task, dependencies=tuple(d for d in task.dependencies if d in left))
             for task in tasks
         ],
     )
@@ -167,7 +167,7 @@ class _Rest:
         left = self._left(i)
         if left == 1.0 or task.kind in COLLECTIVE_KINDS:
             return task
-        return replace(
+        return structs.replace(
             task,
             size_bytes=None if size_bytes is None else size_bytes * left,
             duration_ms=None if duration_ms is None else duration_ms * left,
@@ -177,7 +177,7 @@ class _Rest:
         graph = self.execution.graph
         left = [i for i in nodes[:-1] if self.end[i] > self.at_ms]
         for i in left:
-            transfer = replace(
+            transfer = structs.replace(
                 task,
                 id=graph.ids[i],
                 kind="communication",
@@ -189,7 +189,7 @@ class _Rest:
                 dependencies=self.waits[graph.ids[i]],
             )
             yield self._shortened(transfer, i, transfer.size_bytes, None)
-        yield replace(
+        yield structs.replace(
             task,
             kind="barrier",
             members=None,
@@ -202,13 +202,13 @@ class _Rest:
         assert self.failure is not None
         substitute = self.failure.stand_in()
         if task.kind in COMPUTE_KINDS:
-            return replace(task, server=substitute)
+            return structs.replace(task, server=substitute)
         if task.kind in TRANSFER_KINDS:
             ends = tuple(
                 substitute if s == self.gone else s for s in (task.source, task.destination)
             )
             if ends[0] == ends[1]:  # both ends are now one server: nothing crosses the network
-                return replace(
+                return structs.replace(
                     task,
                     kind="barrier",
                     source=None,
@@ -216,8 +216,8 @@ class _Rest:
                     size_bytes=None,
                     duration_ms=None,
                 )
-            return replace(task, source=ends[0], destination=ends[1])
-        return replace(
+            return structs.replace(task, source=ends[0], destination=ends[1])
+        return structs.replace(
             task,
             members=moved_members(task.members or (), self.failure),
             root=substitute if task.root == self.gone else task.root,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from topox_core.errors import InputError, shown
-from topox_core.io.limits import MAX_RANKS, MAX_SIZE_BYTES
+from topox_core.io.limits import MAX_RANKS
+from topox_core.model.task_graph import MAX_SIZE_BYTES
 
 # Kernels that communicate, whatever library made them; ``--communication`` adds to it.
 COMMUNICATION = (

@@ -10,7 +10,6 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
-from topox_core.text.numbers import plural
 from topox_core.training.job_file import load_job
 from topox_core.workloads.catalogue import count_tasks
 from topox_core.workloads.training_jobs import as_workload
@@ -181,7 +180,7 @@ def fitting(graph: TaskGraph, cluster: Cluster | None) -> Cluster:
             switches=4,
             ports_per_switch=servers,
             port_gbps=100.0,
-            name=f"{plural(servers, 'server')}, 4 optical switches, 100 Gbit/s ports",
+            name=f"{servers} server{'s' * (servers > 1)}, 4 optical switches, 100 Gbit/s ports",
         )
     return replace(
         cluster,

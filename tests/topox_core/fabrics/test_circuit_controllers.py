@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from tests.conftest import examples, long_after
 from tests.past import load_past
@@ -204,7 +205,7 @@ def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: lis
     def renamed(task: Task) -> Task:
         ends = {end: getattr(task, end) for end in ("server", "source", "destination")}
         named = {end: shuffled[server] for end, server in ends.items() if server is not None}
-        return replace(task, **named)
+        return structs.replace(task, **named)
 
     task_graph = random_graph(seed, collectives=False)
     other = replace(task_graph, tasks=tuple(map(renamed, task_graph.tasks)))

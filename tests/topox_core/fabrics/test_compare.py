@@ -183,7 +183,7 @@ def test_a_free_choice_of_what_is_none_is_refused_and_static_circuits_have_rings
     None
 ):
     assert ring_choices(Case("static", JobRequest(*load_past("fsdp"), FREELY))) == ()
-    with pytest.raises(InputError, match="must be some of rings, algorithm"):
+    with pytest.raises(InputError, match="must be one of rings, algorithm"):
         Settings.of(free=("colour",))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
@@ -68,7 +69,7 @@ def in_a_row(job: TaskGraph, times: int) -> TaskGraph:
     for k in range(times):
         since = (f"end{k - 1}",) if k else ()
         tasks += [
-            replace(
+            structs.replace(
                 one,
                 id=f"{one.id}#{k}",
                 dependencies=tuple(f"{name}#{k}" for name in one.dependencies) or since,

@@ -190,7 +190,7 @@ ring = [compute(id=f"f{i}", dependencies=[f"f{(i - 1) % 20}"]) for i in range(20
         ),
         (
             [collective(members=[0, -1])],
-            "task g, field members: server must be from 0 to 99,999 (got -1)",
+            "task g, field members[1]: must be from 0 to 99,999 (got -1)",
         ),
         (
             [collective(members=[0, "1"])],
@@ -296,7 +296,7 @@ def test_a_bad_file_is_told_as_a_whole(data: bytes, line: str) -> None:
 def test_the_first_error_is_told_and_the_others_are_counted() -> None:
     assert line_of(
         file_of(compute(server="x"), compute(server="y"), transfer(source=None, size_bytes=[]))
-    ) == (", task f0, field server: must be a whole number (got 'x') (and 2 more)")
+    ) == (", task f0, field server: must be a whole number (got 'x') (and 3 more)")
     assert line_of(file_of(compute(server=-1, duration_ms=-1), transfer(destination=0))).endswith(
         "(got -1) (and 2 more)"
     )
@@ -543,7 +543,10 @@ def test_any_cluster_survives_its_file(cluster: Cluster) -> None:
         (cluster_bytes(port_gbps=0), "field port_gbps: must be greater than 0 (got 0)"),
         (cluster_bytes(slot_ms=None), "field slot_ms: must be a number (got None)"),
         (cluster_bytes(latency_us=-1), "field latency_us: must be at least 0 (got -1)"),
-        (cluster_bytes(duplex="simplex"), "field duplex: must be 'full' or 'half' (got 'simplex')"),
+        (
+            cluster_bytes(duplex="simplex"),
+            "field duplex: must be one of full, half (got 'simplex')",
+        ),
         (
             cluster_bytes(name="a\nb"),
             r"field name: must be printable text of at most 200 characters (got 'a\nb')",
@@ -551,7 +554,7 @@ def test_any_cluster_survives_its_file(cluster: Cluster) -> None:
         (cluster_bytes(port_gbit=1), "field port_gbit: unknown key (did you mean 'port_gbps'?)"),
         (
             cluster_bytes(servers="16", port_gbps="100"),
-            "field servers: must be a whole number (got '16') (and 1 more)",
+            "field servers: must be a whole number (got '16')",
         ),
         (
             cluster_bytes(version=2),

@@ -243,7 +243,7 @@ BROKEN = [
     (f"{Q1}.key", {"code": "1+1"}, "unknown key"),
     (f"{Q1}.feedback.0.value", "no_tale", "did you mean 'no_tail'"),
     (f"{Q1}.feedback.0.option", "x", "exactly one of value, option and equation"),
-    (f"{Q1}.tolerance", {"absolute": -1}, "field toleranceabsolute"),
+    (f"{Q1}.tolerance", {"absolute": -1}, "field tolerance.absolute"),
     (f"{Q2}.options", ..., "field options: is missing"),
     (f"{Q2}.options.1.id", "some", "has 'some' twice"),
     (f"{Q2}.key.call", "shell", "field call"),

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from topox_core.errors import InputError
 from topox_core.model.collective_steps import (
@@ -203,7 +203,7 @@ def test_the_most_specific_key_decides_and_default_stays_the_default() -> None:
 
 def test_collectives_of_other_bytes_in_one_graph_each_get_their_own_algorithm() -> None:
     big = single("all_reduce", 4, 8e6)
-    small = replace(single("all_reduce", 4, 8e3).tasks[-1], id="d")
+    small = structs.replace(single("all_reduce", 4, 8e3).tasks[-1], id="d")
     words = {"all_reduce": "tree", "all_reduce:4:8e+03": "direct"}
     both = lower(TaskGraph("both", (*big.tasks, small)), Lowering(algorithm=words))
     for name, of in (("tree", "c"), ("direct", "d")):

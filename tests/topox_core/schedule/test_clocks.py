@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from tests.conftest import examples, some
 from tests.past import load_past
@@ -50,7 +51,7 @@ def in_whole_slots(seed: int, tasks: int) -> TaskGraph:
     rough = random_graph(seed, tasks, collectives=False)
     return graph(
         *(
-            replace(
+            structs.replace(
                 task,
                 size_bytes=whole(task.size_bytes, GBIT_MS),
                 duration_ms=whole(task.duration_ms, 1.0),

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from tests.conftest import examples
 from tests.topox_core.schedule.problem_builder import (
@@ -83,7 +84,7 @@ def copies(original: TaskGraph, count: int) -> TaskGraph:
     """Put copies of a graph side by side, each on servers of its own."""
     n = original.servers
     tasks = [
-        replace(
+        structs.replace(
             t,
             id=f"{t.id}.{r}",
             dependencies=tuple(f"{d}.{r}" for d in t.dependencies),

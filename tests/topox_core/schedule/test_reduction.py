@@ -86,7 +86,7 @@ CHAIN = [compute(f"f{i}", 0, 900_000.0, *([f"f{i - 1}"] if i else [])) for i in 
         (graph(*CHAIN), cluster(), {}, "slot_ms: the iteration has at least 2,700,000 slots"),
         *(
             (STAR, cluster(6, reconfiguration_ms=ms), {}, "reconfiguration_ms: must be at most")
-            for ms in (1e7, 1e29)
+            for ms in (1e7, 1e9)
         ),
     ],
 )
@@ -118,5 +118,5 @@ def test_only_pairs_with_several_transfers_share_a_circuit():
     ],
 )
 def test_choices_out_of_range_are_named(make, key, value):
-    with pytest.raises(InputError, match=f"{key}: must be from"):
+    with pytest.raises(InputError, match=f"{key}: must be (at|from)"):
         make(**{key: value})

@@ -91,11 +91,11 @@ def test_jobs_come_back_from_their_file_as_they_went(seed: int) -> None:
         ([ring(volume_gbit="drop")], "job r, field volume_gbit: is missing"),
         (
             [ring(volume_gbit=-1.0)],
-            "job r, field volume_gbit: must be greater than 0 and at most 1e+15 (got -1)",
+            "job r, field volume_gbit: must be greater than 0 (got -1)",
         ),
         (
             [ring(volume_gbit=0.0)],
-            "job r, field volume_gbit: must be greater than 0 and at most 1e+15 (got 0)",
+            "job r, field volume_gbit: must be greater than 0 (got 0)",
         ),
         (
             [ring(volume_gbit=float("nan"))],
@@ -103,16 +103,16 @@ def test_jobs_come_back_from_their_file_as_they_went(seed: int) -> None:
         ),
         (
             [ring(volume_gbit=1e300)],
-            "job r, field volume_gbit: must be greater than 0 and at most 1e+15 (got 1e+300)",
+            "job r, field volume_gbit: must be at most 1e+15 (got 1e+300)",
         ),
         ([ring(volume_gbit="10")], "job r, field volume_gbit: must be a number (got '10')"),
         (
             [ring(train_s=-0.1)],
-            "job r, field train_s: must be at least 0 and at most 1e+09 (got -0.1)",
+            "job r, field train_s: must be at least 0 (got -0.1)",
         ),
         (
             [ring(train_s=1e10)],
-            "job r, field train_s: must be at least 0 and at most 1e+09 (got 10000000000)",
+            "job r, field train_s: must be at most 1e+09 (got 10000000000)",
         ),
         (
             [ring(volume_gbit=1e13)],
@@ -164,7 +164,7 @@ def test_jobs_come_back_from_their_file_as_they_went(seed: int) -> None:
         ([ring(), 5], "job 2: must be an object in braces (got 5)"),
         (
             [ring(train_s=None, volume_gbit=None)],
-            "job r, field volume_gbit: must be a number (got None) (and 1 more)",
+            "job r, field volume_gbit: must be a number (got None)",
         ),
     ],
 )
@@ -191,13 +191,13 @@ def test_a_mistake_in_a_job_is_named(jobs: list[Any], line: str) -> None:
         ),
         (
             {"network": NETWORK | {"port_gbps": 0}},
-            "network, field port_gbps: must be greater than 0 and at most 1e+15 (got 0)",
+            "network, field port_gbps: must be greater than 0 (got 0)",
         ),
         (
             {"network": NETWORK | {"reconfiguration_ms": -1}},
-            "network, field reconfiguration_ms: must be at least 0 and at most 1e+12 (got -1)",
+            "network, field reconfiguration_ms: must be at least 0 (got -1)",
         ),
-        ({"network": {"pods_per_group": 4}}, "network, field pod_groups: is missing (and 3 more)"),
+        ({"network": {"pods_per_group": 4}}, "network, field pod_groups: is missing"),
         (
             {"format": "topox-cluster"},
             "field format: must be 'topox-jobs' (got 'topox-cluster': this is a cluster file)",
@@ -216,7 +216,7 @@ def test_a_mistake_in_the_file_is_named(changes: dict[str, Any], line: str) -> N
 
 def test_the_first_bad_job_ends_the_reading() -> None:
     # Two hundred thousand empty objects, the rest of which nobody looks at.
-    assert line_of(file_of(*[{}] * 200_000)) == "job 1, field id: is missing (and 5 more)"
+    assert line_of(file_of(*[{}] * 200_000)) == "job 1, field id: is missing"
 
 
 def test_more_jobs_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

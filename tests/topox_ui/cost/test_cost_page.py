@@ -85,7 +85,7 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
     at = visit(COST)
     for content, says in (
         (b"{}", "format"),
-        (parts_file(id="laser"), "unknown part"),
+        (parts_file(id="laser"), "must be one of transceiver,"),
         (parts_file(id="nic", price_usd=-4), "price_usd"),
     ):
         bring(at, "cost_file_in", "mine.parts.json", content)

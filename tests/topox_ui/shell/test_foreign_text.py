@@ -7,6 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import structs
 
 from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import bring
@@ -87,7 +88,7 @@ def named(name: str, ids: str = ""):
     """Return a sample's graph and cluster under other names, and its tasks' ids with ``ids`` in them."""
     graph, cluster = load_sample("patience")
     tasks = tuple(
-        replace(
+        structs.replace(
             task,
             id=f"{task.id}{ids}",
             dependencies=tuple(f"{one}{ids}" for one in task.dependencies),

@@ -21,8 +21,8 @@ from topox_core.model.task_graph import (
     TaskGraph,
 )
 from topox_core.tdm.mixes.placement import Placement
-from topox_core.tdm.model.jobs import COLLECTIVES, Collective, Job, Jobs, PodNetwork
-from topox_core.tdm.model.jobs_file import MAX_JOBS, MAX_UNITS, check_network, validated
+from topox_core.tdm.model.jobs import COLLECTIVES, MAX_UNITS, Collective, Job, Jobs, PodNetwork
+from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
 
 _GBIT = 8 / 1e9  # of a byte
 _RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")

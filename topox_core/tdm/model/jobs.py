@@ -6,8 +6,20 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from topox_core.schema.fields import PRINTABLE, setting
+
+# Limits are named before memory or hours are spent.
+MAX_PODS = 16_384
+MAX_PODS_PER_GROUP = 64
+MAX_PORTS = 1_024
+MAX_UNITS = 1_000_000
+# Beyond this a sum of squares could overflow; nothing real comes near.
+_LARGEST = 1e15
+# Some thirty years: rounds of such jobs still show a millisecond.
+MAX_S = 1e9
+MAX_NAME = 200
 Collective = Literal["parameter_server", "ring_all_reduce", "all_to_all"]
 COLLECTIVES: dict[str, str] = {
     "parameter_server": "Parameter server",
@@ -35,12 +47,14 @@ class PodNetwork:
         Time in which all optical switches change at once.
     """
 
-    pod_groups: int
-    pods_per_group: int
-    ports_per_pod: int
-    port_gbps: float
-    tor_gbps: float
-    reconfiguration_ms: float = 0.5
+    pod_groups: Annotated[int, setting("Pod groups", ge=1, le=MAX_PODS)]
+    pods_per_group: Annotated[int, setting("Pods per group", ge=1, le=MAX_PODS_PER_GROUP)]
+    ports_per_pod: Annotated[int, setting("Ports per pod", ge=1, le=MAX_PORTS)]
+    port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=_LARGEST)]
+    tor_gbps: Annotated[float, setting("Top-of-rack speed", "Gbit/s", gt=0, le=_LARGEST)]
+    reconfiguration_ms: Annotated[
+        float, setting("Reconfiguration delay", "ms", ge=0, le=1000 * MAX_S)
+    ] = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,14 +73,17 @@ class Job:
         Pod of the parameter server; None for the other collectives.
     """
 
-    id: str
+    id: Annotated[str, setting("Job", min_length=1, max_length=MAX_NAME, without=PRINTABLE)]
     collective: Collective
-    pod_group: int
-    units_per_pod: tuple[int, ...]
-    volume_gbit: float
-    train_s: float
-    server_pod: int | None = None
-    aggregate_s: float = 0.0
+    pod_group: Annotated[int, setting("Pod group", ge=0)]
+    units_per_pod: Annotated[
+        tuple[Annotated[int, setting(ge=0, le=MAX_UNITS)], ...],
+        setting("Units per pod", max_length=MAX_PODS_PER_GROUP),
+    ]
+    volume_gbit: Annotated[float, setting("Volume", "Gbit", gt=0, le=_LARGEST)]
+    train_s: Annotated[float, setting("Training", "s", ge=0, le=MAX_S)]
+    server_pod: Annotated[int | None, setting("Pod of the parameter server")] = None
+    aggregate_s: Annotated[float, setting("Aggregation", "s", ge=0, le=MAX_S)] = 0.0
 
     @property
     def units(self) -> int:

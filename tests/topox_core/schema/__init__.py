@@ -1,0 +1,1 @@
+"""Tests of what records say of their fields."""
