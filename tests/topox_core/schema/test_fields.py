@@ -69,7 +69,7 @@ def test_a_field_knows_its_words_its_range_and_what_it_may_be() -> None:
         ({"tick": -1}, "tick: must be auto or a number above 0 (got -1)"),
         ({"free": ("x", "z")}, "free[1]: must be one of x, y (got 'z')"),
         ({"name": "a\nb"}, r"name: must be printable text of 1 to 5 characters (got 'a\nb')"),
-        ({"name": "  "}, "name: must be printable text of 1 to 5 characters (got '  ')"),
+        ({"name": " "}, "name: must be printable text of 1 to 5 characters (got ' ')"),
         ({"code": "12"}, "code: must be a letter and a digit (got '12')"),
         ({"yes": 1}, "yes: must be true or false (got 1)"),
         ({"more": []}, "more: must be an object in braces (got a list of 0 entries)"),
