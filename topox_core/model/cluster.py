@@ -20,6 +20,15 @@ MAX_MS = 1e12
 MAX_GBPS = 1e12
 SHORTEST_SLOT_MS, LONGEST_SLOT_MS = 1e-6, 1e9  # times keep nine decimals
 
+# What sliders and menus offer everywhere. Delays from electro-optic switches (microseconds) to patch
+# panels (seconds).
+DELAYS_MS = (
+    *(0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+    *(10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0),
+)
+SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 150.0, 200.0, 400.0, 800.0, 1600.0)
+SLOTS_MS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -56,7 +65,15 @@ class Cluster:
         ),
     ]
     port_gbps: Annotated[
-        float, setting("Port speed", "Gbit/s", "speed of a port, each way (B)", gt=0, le=MAX_GBPS)
+        float,
+        setting(
+            "Port speed",
+            "Gbit/s",
+            "speed of a port, each way (B)",
+            gt=0,
+            le=MAX_GBPS,
+            steps=SPEEDS_GBPS,
+        ),
     ]
     slot_ms: Annotated[
         float,
@@ -66,6 +83,7 @@ class Cluster:
             "length of a slot (tau): circuits change on slot boundaries",
             ge=SHORTEST_SLOT_MS,
             le=LONGEST_SLOT_MS,
+            steps=SLOTS_MS,
         ),
     ] = 1.0
     reconfiguration_ms: Annotated[
@@ -76,6 +94,7 @@ class Cluster:
             "dark time of a port that changes its circuit",
             ge=0,
             le=MAX_MS,
+            steps=DELAYS_MS,
         ),
     ] = 0.0
     duplex: Annotated[

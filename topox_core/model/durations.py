@@ -1,4 +1,4 @@
-"""How long a transfer takes on a circuit, and the reconfiguration delays that are offered to choose from."""
+"""How long a transfer takes on a circuit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ import numpy as np
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
 
-# Milliseconds; from electro-optic switches (microseconds) to patch panels (seconds).
-DELAYS_MS = (
-    *(0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
-    *(10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0),
-)
 Size = TypeVar("Size", float, FloatArray)
 
 

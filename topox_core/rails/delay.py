@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import wrong_setting
-from topox_core.model import durations
+from topox_core.model import cluster
 from topox_core.model.execution import Execution
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration
@@ -22,7 +22,7 @@ from topox_core.rails.recorded import recorded
 from topox_core.rails.timing import MAX_DELAY_MS, check_delay
 from topox_core.rails.window_lengths import lengths_ms
 
-DELAYS_MS = tuple(delay for delay in durations.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
+DELAYS_MS = tuple(delay for delay in cluster.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
 MAX_DELAYS = 200
 # A delay is found to one part in a thousand, finer than any switch is specified.
 CLOSE = 1e-3

@@ -8,7 +8,6 @@ from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_ui.state.page_state import Count, PageState, Ratio, some_of
 
 # 1 microsecond to 100 ms, a decade in three steps, and none at all.
-DELAYS_MS = (0.0, *(float(f"{m}e{d}") for d in range(-3, 2) for m in (1, 2, 5)), 100.0)
 VARIANTS = {"published": "paper", "released": "its code"}
 
 

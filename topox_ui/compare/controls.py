@@ -9,9 +9,9 @@ import streamlit as st
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import Cluster
 from topox_core.text.foreign import as_text
-from topox_core.text.numbers import delay_label, short
+from topox_core.text.numbers import short
 from topox_ui.answers.contest import priced_ratio, priced_words
-from topox_ui.answers.state import DELAYS_MS, VARIANTS, ContestState
+from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.state.loading import Loaded
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.what_ifs import (
@@ -35,11 +35,7 @@ def controls(loaded: Loaded) -> None:
         st.divider()
         st.html('<p class="side">What if</p>')
         delay_and_speed(
-            cluster,
-            settings,
-            DELAYS_MS,
-            delay_label,
-            "rounded up to whole slots where planned circuits use slots",
+            cluster, settings, "rounded up to whole slots where planned circuits use slots"
         )
         control(
             "pills",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Jobs
+from topox_core.text.numbers import delay_label
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.jobs.loading import take_upload
 from topox_ui.jobs.state import OFFERED, SOURCES, JobsState, choices, reset_what_ifs
@@ -16,8 +18,6 @@ from topox_ui.state.widgets import control, menu, number, slide, switch
 JOBS = (16, 32, 64, 128, 256, 512, 1024)
 CONTEXTS = tuple(1024 * 2**k for k in range(8))
 PORTS = (2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32, 48, 64)
-SPEEDS_GBPS = (25.0, 50.0, 100.0, 150.0, 200.0, 400.0, 800.0)
-DELAYS_MS = (0.0, 0.01, 0.1, 0.5, 1.0, 10.0, 25.0, 100.0, 1000.0)
 FAMILIES = {
     "paper": "The paper’s own.",
     "baseline": "To compare with.",
@@ -124,7 +124,7 @@ def what_ifs(jobs: Jobs) -> None:
             "reconfiguration_ms",
             DELAYS_MS,
             value=network.reconfiguration_ms if delay_ms is None else delay_ms,
-            words=lambda v: f"{v:g} ms",
+            words=delay_label,
             help="All optical switches change at once between stages.",
         )
         entry = ALGORITHMS[now.algorithm]

@@ -9,10 +9,11 @@ import streamlit as st
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
+from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.foreign import as_text
-from topox_core.text.numbers import count, percent, plural, size, time
+from topox_core.text.numbers import count, delay_label, percent, plural, size, time
 from topox_ui.recorded.files import KICKER
-from topox_ui.recorded.found import SPEEDS_GBPS, Found
+from topox_ui.recorded.found import Found
 from topox_ui.recorded.reading import Opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, kpis
@@ -49,8 +50,8 @@ def controls(now: Opened) -> None:
             "Reconfiguration delay",
             RecordedState,
             "delay_ms",
-            (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0),
-            words=time,
+            DELAYS_MS,
+            words=delay_label,
             help="The threshold of the windows.",
         )
         number(

@@ -10,7 +10,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.recorded import StepTime
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import SPEEDS_GBPS, Cluster
 from topox_core.traces.checks import Check, busy_share, checks_of
 from topox_core.traces.importing import Imported, groups_of, import_run
 from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
@@ -22,8 +22,6 @@ from topox_core.traces.windows import RecordedWindows, windows_of_step
 from topox_ui.recorded.reading import LABELS, Opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.state.store import state_of
-
-SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,16 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import DEFAULT, algorithms_that_fit
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import DELAYS_MS, SLOTS_MS, SPEEDS_GBPS, Cluster
 from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
-from topox_core.text.numbers import short
+from topox_core.text.numbers import delay_label, short
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, reset_what_ifs, scenario
 from topox_ui.state.scenario import AUTO, RINGS_AUTO, Scenario
 from topox_ui.state.widgets import menu, pick, slide, switch
 
-DELAYS_MS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
-SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
-SLOTS_MS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SWITCHES = (1, 2, 3, 4, 6, 8)
 RINGS = (1, 2, 3, 4, 6, 8)
 CIRCUIT_WORDS = {"continuous": "kept to its end", "per-slot": "drawn each slot"}
@@ -61,9 +58,7 @@ def what_ifs(loaded: Loaded) -> None:
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What if</p>')
-        delay_and_speed(
-            cluster, settings, DELAYS_MS, lambda v: f"{v:g} ms", ON_CLOCK[settings.on_slots]
-        )
+        delay_and_speed(cluster, settings, ON_CLOCK[settings.on_slots])
         _slide(
             cluster,
             "Circuit switches",
@@ -91,17 +86,15 @@ def what_ifs(loaded: Loaded) -> None:
         reset_button()
 
 
-def delay_and_speed(
-    cluster: Cluster, settings: Settings, delays_ms: tuple[float, ...], words: Any, rounding: str
-) -> None:
+def delay_and_speed(cluster: Cluster, settings: Settings, rounding: str) -> None:
     """Draw the reconfiguration delay, which circuits that are drawn per slot do not pay, and the port speed."""
     per_slot = settings.circuits == "per-slot"
     _slide(
         cluster,
         "Reconfiguration delay",
         "reconfiguration_ms",
-        delays_ms,
-        words=words,
+        DELAYS_MS,
+        words=delay_label,
         disabled=per_slot,
         help="Circuits drawn each slot pay no delay. Keep them to their end to charge one."
         if per_slot

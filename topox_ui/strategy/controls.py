@@ -9,6 +9,7 @@ import streamlit as st
 
 from topox_core.errors import InputError, one_line
 from topox_core.fabrics.registry import FABRICS
+from topox_core.model.cluster import DELAYS_MS
 from topox_core.strategy.models import MODELS, Model
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
@@ -17,7 +18,6 @@ from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import load_strategy
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import delay_label
-from topox_ui.answers.state import DELAYS_MS
 from topox_ui.shell.page import button, escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import control, menu, number, pick, slide

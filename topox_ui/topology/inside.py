@@ -13,11 +13,11 @@ from topox_core.fabrics.one_collective import (
 )
 from topox_core.figures.collective_steps import steps_on_ports
 from topox_core.figures.palette import Theme
+from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.durations import transfer_ms
 from topox_core.text.choices import kind_words
 from topox_core.text.numbers import delay_label, percent, plural, short, size, time
 from topox_ui.answers.case import Case
-from topox_ui.answers.state import DELAYS_MS
 from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.store import state_of

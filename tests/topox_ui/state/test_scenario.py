@@ -4,6 +4,7 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
+from topox_core.schema.fields import fields_of
 from topox_ui.state import what_ifs
 from topox_ui.state.scenario import Scenario
 
@@ -101,10 +102,10 @@ def test_every_pair_of_choices_from_the_controls_makes_valid_settings(model):
 
 
 SLIDERS = {
-    "reconfiguration_ms": what_ifs.DELAYS_MS,
-    "port_gbps": what_ifs.SPEEDS_GBPS,
+    "reconfiguration_ms": fields_of(Cluster)["reconfiguration_ms"].steps,
+    "port_gbps": fields_of(Cluster)["port_gbps"].steps,
     "switches": what_ifs.SWITCHES,
-    "slot_ms": what_ifs.SLOTS_MS,
+    "slot_ms": fields_of(Cluster)["slot_ms"].steps,
     "rings": what_ifs.RINGS,
 }
 
