@@ -21,7 +21,6 @@ from pathlib import Path
 
 from topox_core.library.filters import RunFilter
 from topox_core.library.record import RunRecord
-from topox_core.library.rescue import rescue
 from topox_core.library.run_library import RunLibrary
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,7 +128,6 @@ def main() -> None:
             f"file: {path.stat().st_size / 1e6:.1f} MB, {path.stat().st_size / given.runs:.0f} bytes a run"
         )
         measured(path)
-        rescued(path, folder / "rescued.sqlite")
 
 
 def measured(path: Path) -> None:
@@ -168,19 +166,6 @@ def measured(path: Path) -> None:
         )
         everything = median_ms(lambda: sum(1 for _ in library.each()), 1)
         print(f"every run decoded: {everything}")
-
-
-def rescued(path: Path, target: Path) -> None:
-    """Overwrite 40 kB in the middle and print what is left."""
-    with path.open("r+b") as stream:
-        stream.seek(path.stat().st_size // 2)
-        stream.write(random.Random(0).randbytes(40_000))
-    with RunLibrary.open(target) as library:
-        began = time.perf_counter()
-        out = rescue(path, library)
-        took_s = time.perf_counter() - began
-        left = f"{out.runs:,} runs, {out.lost} lost, {out.results_lost} results lost"
-        print(f"rescued after 40 kB were overwritten: {left}, {took_s:.1f} s")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     command = commands.add_parser(
         "runs",
         allow_abbrev=False,
-        help="the run library: list, show, compare, export and import runs",
+        help="the run library: list, show, compare and export runs",
         description="The run library: what studies and kept solves computed, on this machine or elsewhere.",
     )
     parts = command.add_subparsers(dest="part", metavar="PART", required=True)

@@ -310,10 +310,7 @@ def _set_aside(path: Path, damage: str) -> str:
     for side in (*SIDE_FILES, ""):
         with suppress(FileNotFoundError):
             path.with_name(path.name + side).rename(target.with_name(target.name + side))
-    return (
-        f"{path} is damaged ({damage}); it was set aside as {target.name} and an empty library begun "
-        "(`runs rescue` reads what is left)"
-    )
+    return f"{path} is damaged ({damage}); it was set aside as {target.name} and an empty library begun"
 
 
 @contextmanager
@@ -409,7 +406,7 @@ def _in_words(error: sqlite3.Error, path: Path) -> InputError:
 
 
 def _damaged(path: Path, damage: str) -> InputError:
-    return InputError(f"is damaged ({damage}); `runs rescue` reads what is left", file=str(path))
+    return InputError(f"is damaged ({damage})", file=str(path))
 
 
 def code_of(error: sqlite3.Error) -> int:

@@ -36,6 +36,19 @@ class StoredRun:
         """Where it stands in a list, newest first: the next page begins after it."""
         return self.record.started, self.id
 
+    @property
+    def digests(self) -> set[str]:
+        """Every text of it that may be the digest of an input."""
+        return {self.record.graph, self.record.cluster} | _words(self.record.settings)
+
+
+def _words(record: object) -> set[str]:
+    """Return every text in nested settings."""
+    if isinstance(record, str):
+        return {record}
+    inside = list(record.values()) if isinstance(record, dict) else record
+    return set().union(*map(_words, inside)) if isinstance(inside, list) else set()
+
 
 def encode(record: RunRecord) -> dict[str, Any]:
     """Return the columns of a run.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.library.connections import Connections
 from topox_core.library.filters import RunFilter, condition
-from topox_core.library.opening import OpenedFile, open_file
+from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.packing import deflated, inflated
 from topox_core.library.record import RunRecord
 from topox_core.library.rows import StoredRun, decode, storable
@@ -125,6 +127,47 @@ class RunLibrary:
         """Put deleted runs back under their old numbers, and return how many."""
         with self._connections.writing() as connection:
             return put_back(connection, deleted)
+
+    def copy_to(self, path: Path, which: RunFilter = ALL) -> None:
+        """Write runs with their results, inputs and studies as a library of their own: a new file.
+
+        Raises
+        ------
+        InputError
+            If there is such a file already, or it cannot be written.
+        """
+        if path.exists():
+            problem = "is there already; a library is exported to a new file"
+            raise InputError(problem, file=str(path))
+        partial = path.with_name(f".topox-{os.getpid()}.part")
+        with errors_of(path):
+            try:
+                with closing(self._connections.file.connect()) as connection:
+                    connection.execute("VACUUM INTO ?", (str(partial),))
+                if which != ALL:
+                    with RunLibrary.open(partial) as copy:
+                        copy._keep_only(which)
+                with closing(sqlite3.connect(partial)) as connection:
+                    # What was taken out is gone from the file; it has no log, so that it can be read
+                    # where nothing can be written beside it.
+                    connection.execute("PRAGMA journal_mode = DELETE")
+                    connection.execute("VACUUM")
+                partial.rename(path)
+            finally:
+                for side in ("", *SIDE_FILES):
+                    partial.with_name(partial.name + side).unlink(missing_ok=True)
+
+    def _keep_only(self, which: RunFilter) -> None:
+        """Delete all other runs, and the inputs and studies that none is left of."""
+        needed = set[str]().union(*(one.digests for one in self.each(which)))
+        others = [(one,) for one in self.input_digests() if one not in needed]
+        where, values = condition(which)
+        with self._connections.writing() as connection:
+            connection.execute(f"DELETE FROM runs WHERE NOT ({where})", values)
+            connection.execute(
+                "DELETE FROM studies WHERE id NOT IN (SELECT study FROM study_points)"
+            )
+            connection.executemany("DELETE FROM inputs WHERE digest = ?", others)
 
     # runs, read
 
@@ -253,24 +296,6 @@ class RunLibrary:
                 "SELECT id FROM studies WHERE digest = ? AND version = ?", (digest, version)
             ).fetchone()
         return int(row["id"])
-
-    def take_study(self, study: StoredStudy, points: Mapping[int, int]) -> None:
-        """Take a study over from another library, with its points by number; what is there stays."""
-        packed = deflated(json.dumps(dict(study.record), allow_nan=False).encode())
-        with self._connections.writing() as connection:
-            connection.execute(
-                "INSERT INTO studies (digest, name, record, points, created, version, state) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest, version) DO NOTHING",
-                (
-                    *(storable(study.digest), storable(study.name), packed, study.points),
-                    *(study.created, storable(study.version), storable(study.state)),
-                ),
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO study_points SELECT id, ?, ? FROM studies "
-                "WHERE digest = ? AND version = ?",
-                [(point, run, study.digest, study.version) for point, run in points.items()],
-            )
 
     def link_points(self, study: int, runs: Mapping[int, int]) -> None:
         """Say which runs are points of a study: by number of the point, number of the run."""

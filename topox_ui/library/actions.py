@@ -1,4 +1,4 @@
-"""What can be done with kept runs: opened, named, deleted and put back, taken away and brought in."""
+"""What can be done with kept runs: opened, named, deleted and put back, and taken away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.library.exports import runs_csv, runs_parquet
 from topox_core.library.filters import RunFilter
-from topox_core.library.merging import export_library, merge
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.writing import Deleted
@@ -26,7 +25,7 @@ from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.page import button, quiet
+from topox_ui.shell.page import button
 from topox_ui.shell.pages import page_of
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, adopt
@@ -216,38 +215,10 @@ def _taking_away() -> None:
                 type="tertiary",
                 icon=":material/download:",
             )
-    with st.popover("Import", icon=":material/upload:"):
-        import_box()
-
-
-def import_box() -> None:
-    """Draw the box for another library's file."""
-    st.file_uploader("A run library: .sqlite", key="up_library", on_change=_import)
-    quiet("Runs that are here already stay as they are.")
-
-
-def _import() -> None:
-    file = st.session_state["up_library"]
-    if file is None:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "library.sqlite"
-        path.write_bytes(file.getvalue())
-        try:
-            with RunLibrary.open(path, create=False, read_only=True) as source:
-                merged = merge(source, open_library())
-        except InputError as error:
-            # The name that the reader gave, not that of our copy.
-            notify("error", str(error).replace(str(path), file.name))
-            return
-    notify(
-        "info",
-        f"{file.name}: {plural(merged.new, 'run')} taken in, {merged.there:,} were here before.",
-    )
 
 
 def _library_bytes(library: RunLibrary, which: RunFilter) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "runs.sqlite"
-        export_library(library, path, which)
+        library.copy_to(path, which)
         return path.read_bytes()

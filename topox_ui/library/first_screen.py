@@ -10,7 +10,7 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, plural, size
 from topox_ui.answers.run_library import HOW_ON, OFF, library_path
-from topox_ui.library.actions import import_box, undo_button
+from topox_ui.library.actions import undo_button
 from topox_ui.library.finding import finding
 from topox_ui.library.listing import Listed, keep_switch
 from topox_ui.shell.links import page_link
@@ -67,7 +67,6 @@ def nothing_yet() -> None:
     with st.sidebar:
         st.divider()
         keep_switch()
-    import_box()
     where_it_lies()
 
 

@@ -24,9 +24,7 @@ from topox_core.library import location, opening
 from topox_core.library.connections import Connections
 from topox_core.library.exports import runs_csv
 from topox_core.library.filters import RunFilter
-from topox_core.library.merging import Merged, export_library, merge, with_result
 from topox_core.library.opening import open_file
-from topox_core.library.rescue import rescue
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.schema import MIGRATIONS
 
@@ -108,7 +106,7 @@ def test_a_damaged_library_is_set_aside_whole_and_said_so(tmp_path: Path, harm: 
     path = filled(tmp_path / "runs.sqlite", 200)
     HARMS[harm](path)
     damaged = path.read_bytes()
-    with pytest.raises(InputError, match=r"is damaged \(.*\); `runs rescue` reads what is left"):
+    with pytest.raises(InputError, match=r"is damaged \(.*\)"):
         RunLibrary.open(path, read_only=True)
     assert path.read_bytes() == damaged
     Path(f"{path}-wal").write_bytes(b"the log")
@@ -301,48 +299,33 @@ def test_a_writer_waits_for_another_and_says_so_where_it_waits_in_vain(
 
 
 def contents(library: RunLibrary) -> dict[str, object]:
-    return {one.record.key: with_result(library, one) for one in library.each()}
+    return {one.record.key: (one.record, library.packed_result(one.id)) for one in library.each()}
 
 
-def test_an_exported_library_comes_in_whole_and_what_is_there_stays(tmp_path: Path) -> None:
-    with RunLibrary.open(filled(tmp_path / "a.sqlite", 250)) as source:
-        whole = contents(source)
-        assert export_library(source, tmp_path / "b.sqlite") == Merged(250, 0, 1, 1)
-        with pytest.raises(InputError, match=r"b\.sqlite: is there already"):
-            export_library(source, tmp_path / "b.sqlite")
-        slow = RunFilter(shortest_ms=0.5)
-        assert (
-            export_library(source, tmp_path / "part.sqlite", slow).new == source.count(slow) < 250
-        )
-        with pytest.raises(InputError, match="is the library itself"):
-            merge(source, source)
-    with (
-        RunLibrary.open(tmp_path / "b.sqlite", read_only=True) as exported,
-        RunLibrary.open(tmp_path / "c.sqlite") as target,
-    ):
-        target.add([record(3, name="mine")])
-        assert merge(exported, target) == Merged(249, 1, 1, 1)
-        assert merge(exported, target) == Merged(0, 250, 1, 1)
-        assert contents(target) == whole | {key(3): record(3, name="mine")}
-        (study,) = target.studies()
-        assert study.record == {"axes": [1, 2]}
-        assert [point for point, _ in target.study_runs(study.id)] == list(range(250))
-
-
-def test_of_a_library_with_bad_pages_the_rest_is_rescued_and_all_of_it_is_true(
+def test_an_exported_library_is_whole_or_holds_what_was_asked_for_and_what_belongs_to_it(
     tmp_path: Path,
 ) -> None:
-    path = filled(tmp_path / "a.sqlite", 600)
-    with RunLibrary.open(path) as library:
-        whole = contents(library)
-    overwrite_the_middle(path)
-    damaged = path.read_bytes()
-    with RunLibrary.open(tmp_path / "c.sqlite") as target:
-        out = rescue(path, target)
-        left = contents(target)
-    assert (out.runs, out.lost) == (len(left), 600 - len(left)) and len(left) > 400
-    assert sum(one != whole[key] for key, one in left.items()) == out.results_lost
-    assert path.read_bytes() == damaged
+    with RunLibrary.open(filled(tmp_path / "a.sqlite", 250)) as source:
+        whole = contents(source)
+        source.copy_to(tmp_path / "b.sqlite")
+        with pytest.raises(InputError, match=r"b\.sqlite: is there already"):
+            source.copy_to(tmp_path / "b.sqlite")
+        slow = RunFilter(shortest_ms=0.5)
+        source.copy_to(tmp_path / "part.sqlite", slow)
+        source.copy_to(tmp_path / "none.sqlite", RunFilter(subject="nothing"))
+        several = source.count(slow)
+    with RunLibrary.open(tmp_path / "b.sqlite", read_only=True) as exported:
+        assert contents(exported) == whole
+        (study,) = exported.studies()
+        assert study.record == {"axes": [1, 2]}
+        assert [point for point, _ in exported.study_runs(study.id)] == list(range(250))
+    with RunLibrary.open(tmp_path / "part.sqlite", read_only=True) as part:
+        assert part.count() == several < 250 and contents(part).items() <= whole.items()
+    with RunLibrary.open(tmp_path / "none.sqlite", read_only=True) as none:
+        assert (none.count(), none.studies(), none.input_digests()) == (0, [], [])
+    # Nothing is left in it of what was taken out.
+    assert b"race" not in (tmp_path / "none.sqlite").read_bytes()
+    assert not list(tmp_path.glob(".topox-*"))
 
 
 def read_all(path: Path) -> None:
