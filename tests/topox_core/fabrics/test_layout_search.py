@@ -13,12 +13,12 @@ from hypothesis.extra.numpy import arrays
 
 from tests.conftest import examples, long_after, suite_instance
 from tests.past import load_past
+from tests.topox_core.fabrics.exact_layout import exact_direct_layout
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.exact_layout import exact_direct_layout
 from topox_core.fabrics.layout_descent import Descent, changed
 from topox_core.fabrics.layout_effort import Effort
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.topox_core.fabrics.exact_layout import exact_direct_layout
 from tests.topox_core.fabrics.test_collectives import alone
 from tests.topox_core.fabrics.test_links import layout, ring
 from tests.topox_core.small_graphs import cluster, compute, graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.exact_layout import exact_direct_layout
 from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.model.cluster import Cluster
