@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from topox_core.papers import (
     tdm_packets,
-    tdm_readings,
     tdm_study,
     tdm_traffic,
     tdm_training_times,
@@ -15,12 +14,10 @@ CARDS = (
     tdm_training_times.CARD,
     tdm_traffic.CARD,
     tdm_study.CARD,
-    tdm_readings.CARD,
 )
 CLAIMS = (
     *tdm_packets.CLAIMS,
     *tdm_training_times.CLAIMS,
     *tdm_traffic.CLAIMS,
     *tdm_study.CLAIMS,
-    *tdm_readings.CLAIMS,
 )

@@ -7,10 +7,15 @@ import pytest
 
 from tests.conftest import long_after
 from tests.topox_core.papers.answers import answer_of, run, value
-from topox_core.papers.tdm_literal import Draft, DraftRound, tree_demand, undirected_ring
+from tests.topox_core.papers.tdm_literal import (
+    Climbed,
+    Draft,
+    DraftRound,
+    tree_demand,
+    undirected_ring,
+)
 from topox_core.papers.tdm_packets import flows_of, packet_s
-from topox_core.papers.tdm_readings import climbed
-from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import PUSH, TdmSettings
 from topox_core.tdm.model.traffic import between_pods_gbit
@@ -40,6 +45,12 @@ def test_eight_units_on_eight_pods_by_hand():
 
 
 # --- readings
+
+
+def climbed(jobs: Jobs, draft: Draft) -> Climbed:
+    """Return where Algorithm 1 ends under a reading, by the model that the name of each job ends with."""
+    gpus = [MODELS[job.id.rpartition("-")[2]].gpus_per_unit for job in jobs.jobs]
+    return DraftRound(jobs, gpus, draft).climb()
 
 
 def mix(jobs: int, seed: int) -> Jobs:

@@ -1,4 +1,4 @@
-"""The TDM drafts read as they are printed, where the product reads them otherwise; for the card of readings.
+"""The TDM drafts read as they are printed, where the product reads them otherwise.
 
 Stages are worked out one by one in both directions, so that push and pull may differ, and kept by
 the jobs in them. With every choice in its first position it is Algorithm 1 as built.
