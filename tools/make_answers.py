@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))
 from topox_core.fabrics.scheduled import schedule  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
 from topox_ui.answers.case import Case, listing  # noqa: E402
-from topox_ui.answers.shipped import FOLDER, answer_record  # noqa: E402
+from topox_ui.answers.first import FOLDER, answer_record  # noqa: E402
 from topox_ui.state.scenario import Scenario  # noqa: E402
 
 

@@ -37,10 +37,10 @@ from topox_core.traces.chakra_wire import (
     global_metadata,
     node_bytes,
 )
-from topox_core.traces.host_trace import read_host_trace
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.network import read_network
 from topox_core.traces.perfetto_in import windows_of_trace
+from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.settings import ImportSettings
 from topox_core.traces.source import Source
 from topox_core.traces.text_workload import import_text

@@ -154,7 +154,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
         "in_collective": FabricEntry(
             "Inside collectives",
             "switching inside collectives",
-            "topox_core.fabrics.in_collective:run_in_collective",
+            "topox_core.fabrics.scheduled:run_in_collective",
             "topoopt_ocs",
             pays_delay=True,
             mapped=False,

@@ -28,7 +28,6 @@ from topox_core.fabrics.free_choices import (
     fastest_run,
     planned_lowering,
 )
-from topox_core.fabrics.in_collective import run_in_collective
 from topox_core.fabrics.phases import phased, run_phased
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
 from topox_core.io.task_graph_file import check_fits
@@ -47,6 +46,22 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
 from topox_core.schedule.solve import prove as prove_with
 from topox_core.schedule.source import TraceSource
+
+
+def run_in_collective(order: FabricRequest, stop: Stop) -> FabricRun:
+    """Run an iteration on provisioned circuits, its collectives as they were lowered.
+
+    Where the settings leave algorithms open, each collective takes the one that is fastest alone, those
+    with messages split unevenly over the ports among them
+    (:mod:`topox_core.fabrics.collective_choice`), so that no iteration is longer than provisioned.
+
+    Raises
+    ------
+    InputError, Stopped
+        As :func:`~topox_core.fabrics.circuits.run_reactive`.
+    """
+    return replace(run_provisioned(order, stop), fabric="in_collective")
+
 
 PROVISIONED = TraceSource("controllers", "provisioned")
 QUICK_PLANS = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -24,12 +25,71 @@ from topox_core.schedule.planner import (
 )
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.relaxation import carried_over, length_ms, stricter
+from topox_core.schedule.reduction import ports_on_switch
 from topox_core.schedule.replay import Replay
 from topox_core.schedule.report import infeasible, to_continuous_result, to_result, trace_point
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS
+
+
+def stricter(settings: Settings, cluster: Cluster) -> tuple[Settings, ...]:
+    """Return the readings one step stricter, on the same cluster and clock, for the list engine.
+
+    A circuit for every transfer is stricter than shared ones, devices that compute one task at a
+    time than free ones, circuits that stay on real ports than circuits drawn slot by slot. With one
+    port of a server on each switch, cabling and free choice of the switch (``any_port``) are the
+    same thing; with several, free choice is stricter, since eqs 9 and 10 then grant one a switch.
+    """
+    own = replace(settings, engine="list")
+    if settings.on_slots:
+        own = replace(own, clock="slots")
+    steps = []
+    if settings.share_circuits:
+        steps.append(replace(own, share_circuits=False))
+    if not settings.exclusive_devices:
+        steps.append(replace(own, exclusive_devices=True))
+    if settings.any_port:
+        cabled = replace(own, any_port=False)
+        if cluster.ports_per_server == cluster.switches:
+            return (cabled,)  # the same schedules; the other steps are its own
+    elif settings.circuits == "per-slot":
+        if ports_on_switch(cluster, settings) > 1:
+            steps.append(replace(own, any_port=True))
+        if not settings.share_circuits:
+            steps.append(replace(own, circuits="continuous"))
+    return tuple(steps)
+
+
+def carried_over(
+    plan: SchedulePlan, strict: Prepared, prepared: Prepared
+) -> tuple[Prepared, SchedulePlan]:
+    """Return a plan of a stricter reading as one of ``prepared``, on a tick fine enough for both.
+
+    Transfers keep their slots, so that the plan stays as long as it is or becomes shorter, where
+    compute is rounded to a finer tick.
+    """
+    assert prepared.graph is not None
+    assert prepared.cluster is not None
+    given, own = (one.reduction.problem.ticks_per_slot for one in (strict, prepared))
+    both = math.lcm(given, own)
+    if both != own:
+        ticked = replace(prepared.settings, tick=prepared.cluster.slot_ms / both)
+        finer = prepare(prepared.graph, prepared.cluster, ticked)
+        prepared = replace(finer, settings=prepared.settings)
+    problem, planner = prepared.reduction.problem, prepared.planner
+    start = plan.start * (both // given)
+    makespan = int((start + problem.duration).max(initial=0))
+    if planner.ports is None:
+        return prepared, planner.with_circuits(start, makespan, plan.source)
+    kept = replace(plan, start=start, makespan=makespan)
+    return prepared, replace(kept, reduced_start=start, reduced_makespan=makespan)
+
+
+def length_ms(prepared: Prepared, plan: SchedulePlan) -> float:
+    """Return the length of a plan, which ticks of another length measure otherwise."""
+    return prepared.reduction.problem.ms(plan.makespan)
+
 
 OnPoint = Callable[[TracePoint], None]
 # The part of an engine's time limit after which no plan of a stricter reading is begun: on a large

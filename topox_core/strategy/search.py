@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import never
-from topox_core.strategy import exhaustive
 from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.chain import Chain
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
-from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
+from topox_core.strategy.moves import Move, MoveProgress, Proposer, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import (
     Placement,
@@ -24,6 +25,36 @@ from topox_core.strategy.strategy import (
     server_limit,
     spread,
 )
+
+
+def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Placement]]:
+    """Return the configurations of every operator; the first's rotated copies left out."""
+    free = set(proposer.free)
+    rows = [
+        proposer.configurations(p.operator) if p.operator in free else [p] for p in start.placements
+    ]
+    if symmetric and len(free) == len(rows):
+        rows[0] = [placement for placement in rows[0] if placement.start == 0]
+    return rows
+
+
+def count(rows: list[list[Placement]]) -> int:
+    """Return how many strategies there are."""
+    return prod(len(row) for row in rows)
+
+
+def best_of(
+    rows: list[list[Placement]], start: Strategy, evaluate: FastEvaluator, stop: Callable[[], bool]
+) -> tuple[Strategy, float, bool]:
+    """Return the best strategy, its time, and whether all were tried."""
+    best, best_ms = start, evaluate(start)
+    for number, placements in enumerate(product(*rows)):
+        if not number & 0xFF and stop():
+            return best, best_ms, False
+        strategy = Strategy(start.model, start.servers, placements)
+        if (found_ms := evaluate(strategy)) < best_ms:
+            best, best_ms = strategy, found_ms
+    return best, best_ms, True
 
 
 @dataclass(frozen=True)
@@ -266,9 +297,9 @@ def _proof(
     """Try every strategy if they are few."""
     if not isinstance(chain.evaluate, FastEvaluator) or not chain.always_fits:
         return False, [], False
-    rows = exhaustive.space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
-    if exhaustive.count(rows) > settings.exhaustive:
+    rows = space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
+    if count(rows) > settings.exhaustive:
         return False, [], False
-    best, best_ms, all_tried = exhaustive.best_of(rows, chain.best, chain.evaluate, stop)
+    best, best_ms, all_tried = best_of(rows, chain.best, chain.evaluate, stop)
     moves = [chain.take(best, best_ms, "proved")] if best_ms < chain.best_ms else []
     return all_tried, moves, not all_tried

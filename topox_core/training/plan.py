@@ -35,7 +35,7 @@ class Plan:
         padding.
     skew, seed
         How unevenly tokens choose experts in the task graph, 0 evenly to 3, and the seed of that choice
-        (:mod:`topox_core.training.routing`). The closed form takes the mean.
+        (:mod:`topox_core.training.graph`). The closed form takes the mean.
 
     Raises
     ------

@@ -13,7 +13,9 @@ from topox_core.figures.instance_schedules import sheet_of, starts_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.answers import Answers
+from topox_core.labs.answers_file import dump_answers
 from topox_core.labs.generators.generator import GivenTable
+from topox_core.labs.grading import score
 from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.keys import instance_of
 from topox_core.labs.lab import Lab, Question
@@ -26,21 +28,102 @@ from topox_core.labs.student import (
     revealed_at,
     shown_screen,
     still_asked,
+    waiting_for,
 )
 from topox_core.model.task_graph import TaskGraph
 from topox_ui.labs.arriving import begin_at_top
 from topox_ui.labs.fields import Field, answer_field, handed_in
 from topox_ui.labs.handing import check_all, go, lock_all, save_all, show_answers
-from topox_ui.labs.handing_in import your_answers
+from topox_ui.labs.kept import KEPT_LINE, LINES, forget
 from topox_ui.labs.said import said_to_field, said_to_question, status, truths
 from topox_ui.labs.state import LabsState
-from topox_ui.labs.strip import state_of_screen, strip
 from topox_ui.labs.ways_on import look_on, see_instance
 from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import button, chart_title, headline, write_html
-from topox_ui.state.store import state_of
+from topox_ui.shell.downloads import link_menu
+from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
+from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import slide
+
+
+def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:
+    """Draw the foot of every screen: points, file, link, and the way back to all labs.
+
+    Parameters
+    ----------
+    to_hand_in
+        Whether nothing is left but to save the file: its button is then the one of the screen.
+    """
+    now = score(lab, answers)
+    so_far = now["predictions"] + now["worked"]
+    read_later = sum(q.points for q in lab.questions if q.stage == "explain")
+    score_words = say("answers.score", points=f"{so_far:g}", of=f"{lab.points - read_later:g}")
+    if read_later:
+        score_words += say("answers.read_later", points=f"{read_later:g}")
+    st.divider()
+    chart_title(say("answers.title"), score_words, beside=True)
+    facts = {"course": answers.course, "student": answers.student, "seed": answers.seed}
+    quiet(
+        f"{as_html(say('answers.who', **facts))}. {as_html(KEPT_LINE.get() or say('answers.kept'))}"
+    )
+    with st.container(horizontal=True, key="lab_foot"):
+        st.download_button(
+            say("answers.save"),
+            data=lambda: dump_answers(answers, score(lab, answers)),
+            file_name=f"{lab.id}-{answers.seed}.answers.json",
+            mime="application/json",
+            on_click="ignore",
+            key="lab_download",
+            icon=":material/download:",
+            type="primary" if to_hand_in else "secondary",
+        )
+        button(say("leave"), "lab_leave", "apps", leave)
+        if answers.is_practice:
+            button(say("again"), "lab_anew", "restart_alt", _anew, lab)
+        link_menu(more=f" {say('answers.link')}")
+
+
+def leave() -> None:
+    """Go to all labs."""
+    LINES.pop()
+    choose(LabsState, id=None)
+
+
+def _anew(lab: Lab) -> None:
+    """Forget the answers of a practice: of a student's own instance no lock is ever taken back."""
+    forget(lab)
+    choose(LabsState, id=None)
+
+
+def strip(lab: Lab, answers: Answers, at: int) -> None:
+    """Draw the row; ``at`` is the screen in view, counted from 0."""
+    items = []
+    for k, screen in enumerate(lab.screens):
+        state = state_of_screen(lab, answers, k)
+        stage = say_html(f"stage.{screen.stage}")
+        said = say_html(f"state.{state}") + (f", {say_html('state.here')}" if k == at else "")
+        words = say_html("strip_screen", at=k + 1, count=len(lab.screens), stage=stage, state=said)
+        mark = "✓" if state in ("done", "locked") and k != at else str(k + 1)
+        look = "here" if k == at else state
+        here = ' aria-current="step"' if k == at else ""
+        items.append(
+            f'<li class="{look}"{here}><i aria-hidden="true">{mark}</i>'
+            f'<span aria-hidden="true">{stage}</span><b class="unseen">{words}</b></li>'
+        )
+    st.html(f'<ol class="lab-strip" aria-label="{say_html("strip")}">{"".join(items)}</ol>')
+
+
+def state_of_screen(lab: Lab, answers: Answers, at: int) -> str:
+    """Return where a screen stands: ``waits``, ``open``, ``locked`` (predictions), or ``done``."""
+    screen = lab.screens[at]
+    if waiting_for(lab, answers, at):
+        return "waits"
+    if screen.stage == "explain":
+        return "done" if all(answers.explained(q.id) for q in screen.questions) else "open"
+    if not all(closed(answers, question) for question in screen.questions):
+        return "open"
+    return "locked" if screen.stage == "predict" else "done"
+
 
 SHARED_RUBRIC = "@lab.rubric.four"  # of the labs that ship; a lecturer's own is not told
 SHEET = "sheet"  # start times that are tried and not handed in

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
@@ -13,14 +15,15 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.library.exports import runs_csv, runs_parquet
 from topox_core.library.filters import RunFilter
+from topox_core.library.record import RunRecord
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.writing import Deleted
+from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 from topox_ui.answers.linked import Linked, open_with_result
 from topox_ui.answers.run_library import open_library
 from topox_ui.library.executions import result_record
-from topox_ui.library.links import query_of
 from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
@@ -30,9 +33,71 @@ from topox_ui.shell.pages import page_of
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify
-from topox_ui.state.scenario import Scenario
+from topox_ui.state.page_state import word_of
+from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing
 from topox_ui.state.store import choose, put
+
+# Settings of a solve that the state has under the same name.
+_SOLVE = (
+    "circuits",
+    "share_circuits",
+    "exclusive_devices",
+    "any_port",
+    "clock",
+    "iteration",
+    "switching",
+)
+_OPEN = ("auto", "default")
+
+
+def query_of(record: RunRecord) -> dict[str, str]:
+    """Return the query of the link that shows a run: the one that it was kept with, else what its settings say."""
+    if record.link:
+        return dict(parse_qsl(record.link))
+    if record.kind not in ("fabric", "schedule"):
+        return {}
+    subject = record.settings.get("subject")
+    return {**_source(subject), **_what_ifs(record.settings)} if isinstance(subject, dict) else {}
+
+
+def _source(subject: Mapping[str, Any]) -> dict[str, str]:
+    kind, parameters = subject.get("kind"), subject.get("parameters") or {}
+    if kind == "sample":
+        return {"sample": str(subject.get("name"))}
+    if kind in ("workload", "job"):
+        name = subject.get("generator") or subject.get("name")
+        return {"workload": str(name)} | {
+            PARAMETER + key: word_of(value) for key, value in parameters.items()
+        }
+    return {}
+
+
+def _what_ifs(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a state must say beside its source; settings that hold anyway are left out."""
+    usual, found = Settings.of(), dict[str, Any]()
+    for name in CLUSTER:
+        if (value := settings.get(f"cluster.{name}")) is not None:
+            found[name] = value
+    if settings.get("settings.model") == "paper":
+        found["model"] = "paper"
+    for name in _SOLVE:
+        value = settings.get(f"settings.{name}")
+        if value is not None and value != getattr(usual, name):
+            found[name] = value
+    for name in (*LOWERING, *ALGORITHM_WORDS):
+        value = settings.get(f"lowering.{name}")
+        if value is not None and value not in _OPEN and value is not True:
+            found[name] = value
+    # Parameters of a generator that a study varies are part of its source.
+    for prefix in ("workload.", "job."):
+        found |= {
+            PARAMETER + key.removeprefix(prefix): value
+            for key, value in settings.items()
+            if key.startswith(prefix)
+        }
+    return {key: word_of(value) for key, value in found.items() if Scenario.owns(key)}
+
 
 # Which page shows a run of a kind.
 PAGE_OF_KIND = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import streamlit as st
 
 from topox_core.figures.instance_pictures import pictures_of, slider_of
@@ -19,17 +22,75 @@ from topox_core.labs.keys import (
 )
 from topox_core.labs.lab import Lab, Question, Screen
 from topox_core.labs.lesson import CLASS_SEED
-from topox_core.labs.presentation import START, Slide, key_words
+from topox_core.labs.presentation import START, Slide, key_words, planned_until
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile
-from topox_ui.present.clock import clock
-from topox_ui.present.fitting import fit_slide
 from topox_ui.present.state import chosen_slide, go, leave, words
 from topox_ui.present.style import projected, projector_css, share_of_type
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
 from topox_ui.state.notices import show_notice
+from topox_ui.state.session import Lasting
+
+LEAST_PX = 13
+_fit = st.components.v2.component(
+    "topox_slide_fitting", js=Path(__file__).with_name("fitting.js").read_text(encoding="utf-8")
+)
+
+
+def fit_slide(slide: str) -> None:
+    """Make the type of the slide in view smaller, step by step, as long as it is higher than the window."""
+    _fit(key="present_fitting", data={"slide": slide, "least": LEAST_PX})
+
+
+# When each lab was started, in s since 1970.
+_STARTED = Lasting[dict[str, float]]("present_started")
+# The browser counts on by itself: a timer of the server would draw the page again.
+_SCRIPT = """
+export default function ({ data, parentElement }) {
+  const box = parentElement.querySelector(".plan-clock");
+  const since = performance.now();
+  const draw = () => {
+    const minutes = (data.elapsed_s + (performance.now() - since) / 1000) / 60;
+    const late = data.until !== null && minutes > data.until;
+    box.textContent = data.running.replace("{minutes}", Math.floor(minutes)) + data.plan;
+    box.setAttribute('style', `border: ${late ? `3px double ${data.ink}` : `1px solid ${data.line}`}`);
+    box.setAttribute("aria-label", box.textContent + (late ? `, ${data.over}` : ""));
+  };
+  draw();
+  const timer = setInterval(draw, 5000);
+  return () => clearInterval(timer);
+}
+"""
+_HTML = '<div class="plan-clock" role="timer" aria-live="off"></div>'
+_CSS = ".plan-clock { display: inline-block; padding: 2px 10px; border-radius: 6px; font-size: 17px; white-space: nowrap; }"
+_clock = st.components.v2.component("topox_plan_clock", html=_HTML, css=_CSS, js=_SCRIPT)
+
+
+def clock(lab: Lab, slide: Slide, theme: Theme) -> None:
+    """Draw the clock of a lab, or the button that starts it."""
+    say, started = words().say, _STARTED.get_or(dict).get(lab.id)
+    if started is None:
+        st.button(say("present.clock.start"), key="start_clock", on_click=_start, args=(lab.id,))
+        return
+    until = planned_until(lab, slide)
+    plan = "" if until is None else f" · {say('present.clock.until', until=f'{until:g}')}"
+    data = {
+        "elapsed_s": max(0.0, time.time() - started),
+        "until": until,
+        "running": say("present.clock.running"),
+        "plan": plan,
+        "over": say("present.clock.over"),
+        "ink": theme.ink,
+        "line": theme.line,
+    }
+    _clock(key="plan_clock", data=data, width="content")
+
+
+def _start(lab: str) -> None:
+    _STARTED.get_or(dict)[lab] = time.time()
+
 
 # Schedules stand side by side, of other figures there is one; how high it may be at 1280 x 720, and
 # the room that titles of axes need in large type.

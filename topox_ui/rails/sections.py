@@ -2,22 +2,202 @@
 
 from __future__ import annotations
 
+import pandas as pd
+import streamlit as st
+
 from topox_core.errors import InputError
-from topox_core.figures.palette import Theme
+from topox_core.figures.palette import Theme, parallelism_word
+from topox_core.figures.rails_control import MOST_GROUPS, timeline
 from topox_core.figures.rails_delay import overhead_curves
 from topox_core.figures.rails_pattern import strip
-from topox_core.figures.rails_windows import cdf
+from topox_core.figures.rails_windows import breakdown, cdf, counts, traffic_words
+from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
+from topox_core.rails.iteration import RailRun
+from topox_core.rails.presets import Preset
 from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.rails.window_lengths import by_traffic
+from topox_core.text.numbers import count, plural, short, time
 from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.state import SECTIONS, RailsState, choices
+from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
+from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
-from topox_ui.rails.windows import control_section, windows_section
-from topox_ui.shell.charts import show_error
+from topox_ui.runs.panel import run_panel
+from topox_ui.shell.charts import chart, frame, show_error
 from topox_ui.shell.downloads import Figures
+from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.widgets import pick
+
+MOST_MESSAGES = 500
+
+
+def windows_section(pattern: Pattern, preset: Preset | None, theme: Theme) -> None:
+    """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
+    left, right = st.columns([1.42, 1], gap="medium") if preset else (st.container(), None)
+    with left:
+        chart_title(
+            "Which traffic waits behind which window?",
+            "every window as a dot, by the traffic up to the next one; tick: "
+            "mean; line: your delay",
+        )
+        if not pattern.windows:
+            quiet("There is no window.")
+        else:
+            groups = by_traffic(pattern.windows)
+            chart(
+                breakdown(groups, dark_ms(), theme),
+                "breakdown",
+                "Windows by traffic: "
+                + "; ".join(
+                    f"{traffic_words(g)}: {g.count}, mean {short(g.mean_idle_ms)} ms"
+                    for g in groups
+                ),
+                lambda: pd.DataFrame(
+                    {
+                        "traffic": traffic_words(g),
+                        "parallelism": parallelism_word(g.parallelism),
+                        "windows": g.count,
+                        "mean (ms)": g.mean_idle_ms,
+                        "shortest (ms)": g.min_ms,
+                        "longest (ms)": g.max_ms,
+                        "bytes": g.mean_bytes,
+                    }
+                    for g in groups
+                ),
+            )
+    if preset is not None and right is not None:
+        with right:
+            _counts(pattern, preset, theme)
+
+
+def _counts(pattern: Pattern, preset: Preset, theme: Theme) -> None:
+    exact = windows_by_stage(
+        preset.pipeline, preset.microbatches, preset.schedule, preset.virtual_stages
+    )
+    formula = windows_by_formula(preset.microbatches)
+    seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
+    chart_title(
+        "How many windows?",
+        f"{SCHEDULES[preset.schedule]}, {preset.microbatches} microbatches; counted for every stage",
+    )
+    chart(
+        counts(exact, formula, theme),
+        "counts",
+        f"Windows by stage, counted: {', '.join(map(str, exact))}; by formula: {formula}.",
+        lambda: {
+            "stage": list(range(len(exact))),
+            "counted": exact,
+            "in this simulation": [seen.get(stage) for stage in range(len(exact))],
+            "formula": [formula] * len(exact),
+        },
+    )
+    more = (
+        ""
+        if preset.context == preset.expert == 1
+        else (
+            " The count knows FSDP and the pipeline alone; context and expert parallelism add windows layer by layer, as simulated "
+            "above."
+        )
+    )
+    quiet(f"Formula: {escape(FORMULA_NOTE)}.{more}")
+
+
+def control_section(subject: Simulated, theme: Theme) -> None:
+    """Draw circuits in time and the messages that made them."""
+    question = subject.switched()
+    if not answered([question]):
+        if simulated([question]):
+            run_panel(RAILS, "Simulating the control plane", place="rails_control")
+            return
+        button("Simulate the control plane", "rails_control_run", "play_arrow", start, [question])
+        return
+    run = run_of(question)
+    kinds = pd.Series([one.word for one in run.messages], dtype=str).value_counts().to_dict()
+    facts = (
+        f"{plural(run.reconfigurations, 'reconfiguration')} of a group in an iteration, {count(run.messages_sent)} "
+        f"messages; dark {time(run.rail.dark_ms)} a change"
+    )
+    chart_title(
+        "Who holds the rail",
+        f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
+    )
+    chart(
+        timeline(run, theme),
+        "timeline",
+        f"Circuits of {min(MOST_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
+        lambda: _circuits(run),
+        "Every circuit",
+    )
+    shown = len({one.group for one in run.circuits})
+    if shown > MOST_GROUPS:
+        quiet(f"The first {MOST_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
+    left, right = st.columns([1.42, 1], gap="medium")
+    with left:
+        chart_title(
+            "What was said",
+            f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
+            "asked for while the iteration before still ran",
+        )
+        frame(_messages(run))
+    with right:
+        chart_title("In which words", "by the shims and the controller")
+        frame(
+            {
+                "word": list(MEANINGS),
+                "meaning": list(MEANINGS.values()),
+                "shown": [int(kinds.get(w, 0)) for w in MEANINGS],
+            }
+        )
+        quiet(
+            "A shim in every server sees its communications, the controller the whole rail. In the first "
+            "iteration circuits are asked for on demand and the order is profiled; afterwards, provisioned, each group asks "
+            "as soon as the traffic before it has ended. First come, first served; no circuit in use is torn down; all ranks "
+            "of a group have asked before it is switched."
+        )
+
+
+MEANINGS = {
+    "COMM": "a rank is ready to communicate",
+    "CHECKIN_ACK": "which network carries it: the rail",
+    "CONFIG_REQ": "a group asks for its circuits",
+    "CONFIG_ACK": "they are made",
+    "NACK": "they stand already",
+}
+
+
+def _messages(run: RailRun) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "at (ms)": one.at_ms,
+                "from": one.sender,
+                "to": one.receiver,
+                "message": one.word,
+                "group": one.group,
+                "about": one.note,
+            }
+            for one in run.messages[:MOST_MESSAGES]
+        ],
+        columns=["at (ms)", "from", "to", "message", "group", "about"],
+    )
+
+
+def _circuits(run: RailRun) -> pd.DataFrame:
+    groups = run.iteration.groups
+    return pd.DataFrame(
+        {
+            "group": groups[one.group].name,
+            "traffic": parallelism_word(groups[one.group].parallelism),
+            "members": groups[one.group].size,
+            "asked (ms)": one.setup_ms,
+            "in place (ms)": one.start_ms,
+            "until (ms)": one.end_ms,
+            "changed": one.changed,
+        }
+        for one in run.circuits
+    )
 
 
 def sections_of(subject: Subject) -> list[str]:

@@ -9,16 +9,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
+from streamlit.runtime.scriptrunner_utils.script_requests import (
+    RerunData,
+    ScriptRequests,
+    ScriptRequestType,
+)
 
 from topox_core.figures.palette import Theme, theme_of
+from topox_core.labs.texts_in import texts_in
 from topox_core.preparation import Preparation
 from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
-from topox_ui.shell.class_door import admit
-from topox_ui.shell.links import page_link
+from topox_ui.classroom.door import BEGINNING, Entry, entry, join, places
+from topox_ui.shell.links import go_to, page_link
 from topox_ui.shell.menu import job_name, menu, source_name
-from topox_ui.shell.page_changes import keep_page_changes
-from topox_ui.shell.pages import models, page_of
+from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
@@ -28,8 +33,87 @@ from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import show_notice
 from topox_ui.state.page_state import PageState
 from topox_ui.state.rejoin import keep_tab
+from topox_ui.state.session import Passing
 from topox_ui.state.store import ADDRESS_DUE, state_of
 from topox_ui.state.widgets import switch
+
+_REFUSED = Passing[str]("class_word_refused")
+
+
+def admit(title: str) -> None:
+    """Let the visitor go on to a page, or draw why not and stop."""
+    outcome = entry(title)
+    if outcome is Entry.OPEN:
+        return
+    with st.sidebar:
+        keep_tab()
+    st.html("<style>section[data-testid='stSidebar'] { display: none; }</style>")
+    if outcome is Entry.JOIN:
+        _ask_for_the_word()
+    elif outcome is Entry.FULL:
+        _say("full", most=places().most)
+    elif title == BEGINNING and any(page.title == "Labs" for page in PAGES):
+        go_to("Labs")
+    else:
+        _say("closed")
+        for page in PAGES:
+            if page.title in ("Learn", "Labs", "Glossary"):
+                st.page_link(page.path, label=page.title)
+    st.stop()
+
+
+def _say(name: str, **facts: object) -> None:
+    words = texts_in("en")
+    st.html(f'<h1 class="headline">{words.say(f"classroom.{name}.headline", **facts)}</h1>')
+    st.html(f"<p>{words.say(f'classroom.{name}.line', **facts)}</p>")
+
+
+def _ask_for_the_word() -> None:
+    words = texts_in("en")
+
+    def say(key: str) -> str:
+        return words.say(f"classroom.join.{key}")
+
+    st.html(f'<p class="kicker">{say("kicker")}</p><h1 class="headline">{say("headline")}</h1>')
+    with st.form("class_join", width=420):
+        st.text_input(say("word"), key="class_word", max_chars=40)
+        st.form_submit_button(say("go"), on_click=_joined, type="primary")
+    refused = _REFUSED.pop()
+    if refused:
+        st.error(say(refused), icon="⚠️")
+    st.html(f'<p class="note">{say("privacy")}</p>')
+
+
+def _joined() -> None:
+    refused = join(str(st.session_state["class_word"]))
+    if refused:
+        _REFUSED.set(refused)
+
+
+class _Requests(ScriptRequests):
+    """Requests to run a page's script, of which those of a page that is left behind are dropped."""
+
+    def _request_rerun_locked(self, new_data: RerunData) -> bool:
+        """Record a request; a timer's, sent by a browser that does not know of the new page yet, is none."""
+        asked_for = self._rerun_data.page_script_hash
+        left = asked_for not in ("", new_data.page_script_hash)
+        if new_data.is_auto_rerun and left and self._state != ScriptRequestType.STOP:
+            return True
+        return super()._request_rerun_locked(new_data)
+
+
+def keep_page_changes() -> None:
+    """Let no timer undo a change of page.
+
+    A fragment with ``run_every`` asks for its page again from the browser. While a server is busy,
+    such a request could come after a click on a link: Streamlit 1.67 puts the two together under
+    the page of the later one, and the click is lost. A page that is run whole runs its fragments as
+    well, so that nothing is missed where the timer's request is dropped.
+    """
+    from streamlit.runtime.scriptrunner import script_runner
+
+    script_runner.ScriptRequests = _Requests  # type: ignore[misc]
+
 
 PLAIN = {"displayModeBar": False, "responsive": True}
 # Every tab asks so often; forty tabs that ask every other second keep a fifth of a core busy.

@@ -50,6 +50,7 @@ from topox_core.figures import (
     gantt,
     gated,
     hand_gantt,
+    instance_jobs,
     instance_rails,
     jobs,
     jobs_gain,
@@ -57,7 +58,6 @@ from topox_core.figures import (
     jobs_pods,
     jobs_study,
     lanes,
-    named_bars,
     overview,
     papers,
     parallel_axes,
@@ -375,8 +375,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [20, 30, 10, 25, 15],
     ),
-    named_bars.named_bars: lambda look: (
-        named_bars.named_bars(["AAAA", "ABBA"], [60.0, 44.0], "s", look, [1], (40.0, "bound")),
+    instance_jobs.named_bars: lambda look: (
+        instance_jobs.named_bars(["AAAA", "ABBA"], [60.0, 44.0], "s", look, [1], (40.0, "bound")),
         [60, 44],
     ),
     overview.overview: lambda look: (

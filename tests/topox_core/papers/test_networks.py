@@ -6,12 +6,12 @@ import pytest
 from tests.topox_core.papers.answers import run, value
 from topox_core.errors import InputError
 from topox_core.papers.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
+from topox_core.papers.opus_rails import together
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail
 from topox_core.rails.jitter import jittered, pass_factors
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.tenants import together
 
 
 def test_jitter_keeps_the_mean_and_is_one_draw_a_pass():

@@ -33,8 +33,12 @@ from topox_core.schedule.generation.list_scheduler import Generator
 from topox_core.schedule.planner import Planner
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search import large_neighbourhood
-from topox_core.schedule.search.large_neighbourhood import SubSolver, search_neighbourhoods
-from topox_core.schedule.search.neighbourhood import Middle, Neighbourhood
+from topox_core.schedule.search.large_neighbourhood import (
+    Middle,
+    Neighbourhood,
+    SubSolver,
+    search_neighbourhoods,
+)
 from topox_core.schedule.source import TraceSource
 
 FABRICS = {

@@ -16,9 +16,9 @@ from topox_core.papers.table_iii_runs import TABLE, lowered
 from topox_core.runs.stopping import never
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import prepare
-from topox_core.schedule.relaxation import carried_over, length_ms
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import carried_over, length_ms
 
 # Circuits that stay, circuits a pair shares, devices that are free, any switch a server likes.
 Reading = tuple[bool, bool, bool, bool]

@@ -22,14 +22,13 @@ from tests.topox_core.tdm.tdm_cases import (
 )
 from topox_core.errors import InputError
 from topox_core.runs.stopping import never
-from topox_core.tdm.algorithms.baselines import (
+from topox_core.tdm.algorithms.catalogue import (
     greedy,
     non_tdm,
     split_by_traffic,
     static_topology,
 )
 from topox_core.tdm.algorithms.hill_climbing import climb, hill_climb
-from topox_core.tdm.bounds.floor import floor_of
 from topox_core.tdm.kernels.stage import Fabric, ring_of
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
@@ -44,7 +43,7 @@ from topox_core.tdm.model.round import (
 from topox_core.tdm.model.rounds import iterations_per_s, round_s_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import between_pods_gbit, from_lowest, inside_pods_gbit
-from topox_core.tdm.search import Search
+from topox_core.tdm.search import Search, floor_of
 from topox_core.tdm.solve import solve
 
 # -- traffic ----------------------------------------------------------------------------------------------

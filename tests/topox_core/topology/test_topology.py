@@ -28,7 +28,6 @@ from topox_core.topology.finder import (
     ring_strides,
     traffic_of,
 )
-from topox_core.topology.matching import matching_rounds
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.permutations import (
     LARGE_GROUP,
@@ -36,6 +35,7 @@ from topox_core.topology.permutations import (
     select_strides,
     totient_strides,
 )
+from topox_core.topology.published import matching_rounds
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
 

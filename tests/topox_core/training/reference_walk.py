@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from topox_core.training.iteration import Walk
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
-from topox_core.training.walk import Walk
 
 NEVER = float("inf")
 

@@ -13,7 +13,7 @@ from topox_core.errors import InputError
 from topox_core.training.collectives import all_reduce_ms, all_to_all_ms, gather_ms, scatter_ms
 from topox_core.training.exchanges import layer_exchanges, message
 from topox_core.training.groups import strided
-from topox_core.training.iteration import iteration
+from topox_core.training.iteration import iteration, walk
 from topox_core.training.job import Job
 from topox_core.training.layer import layer_share, query_ms
 from topox_core.training.machines import MACHINES
@@ -23,7 +23,6 @@ from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
 from topox_core.training.shape import Shape
 from topox_core.training.steps import program
-from topox_core.training.walk import walk
 from topox_core.training.weights import (
     layer_gathers,
     layer_scatters,

@@ -10,9 +10,9 @@ from tools.make_answers import first_visit
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.story import finding
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.answers import shipped
+from topox_ui.answers import first
 from topox_ui.answers.case import listing
-from topox_ui.answers.shipped import answer_record, shipped_answer
+from topox_ui.answers.first import answer_record, shipped_answer
 
 
 def untimed(record):
@@ -42,7 +42,7 @@ def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answ
     case = first_visit("blackboard")
     assert shipped_answer(case) is not None
     assert shipped_answer(case.at_delay(3.0)) is None
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    monkeypatch.setattr(first, "FOLDER", tmp_path)
     assert shipped_answer(case) is None
     record = answer_record(schedule(case.graph, case.cluster, listing(case.settings)))
     for task in record["result"]["tasks"]:

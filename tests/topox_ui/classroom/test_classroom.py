@@ -11,7 +11,7 @@ from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom import answering, door, profile, serve
 from topox_ui.classroom.places import WRONG_WORDS, Places, Turns, WrongWords
 from topox_ui.classroom.profile import ClassProfile, profile_of
-from topox_ui.shell import class_door
+from topox_ui.shell import page
 
 LAB = LABS["six-tasks"]
 LEARN, GLOSSARY, PRESENT = "pages/10_Learn.py", "pages/11_Glossary.py", "pages/17_Present.py"
@@ -52,7 +52,7 @@ def test_nobody_comes_in_without_the_word(visit, student) -> None:
 
 
 def test_a_full_class_is_one_line(visit, student, monkeypatch) -> None:
-    for module in (door, class_door):
+    for module in (door, page):
         monkeypatch.setattr(module, "places", lambda: Places(most=0))
     assert "The class is full" in words(joined(visit(GLOSSARY)))
 

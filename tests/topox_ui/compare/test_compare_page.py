@@ -23,7 +23,7 @@ from tests.topox_ui.conftest import (
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import compare, run_freely
 from topox_core.fabrics.gated_iterations import FAT_TREE, NETWORKS, REGIONAL, gated_networks
-from topox_core.fabrics.map_cells import run_call
+from topox_core.fabrics.map_run import run_call
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricOptions, FabricRequest, JobRequest

@@ -62,7 +62,7 @@ OTHERS = [
     for folder in ("topox_ui/present", "topox_ui/classroom", "topox_core/labs")
     for path in sorted((ROOT / folder).rglob("*.py"))
 ] + [
-    ROOT / "topox_ui/shell/class_door.py",
+    ROOT / "topox_ui/shell/page.py",
     ROOT / "topox_core/cli/lab.py",
     *sorted((ROOT / "topox_core/figures").glob("*.py")),
 ]

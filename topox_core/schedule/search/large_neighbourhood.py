@@ -10,23 +10,165 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, row_pointer
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, consistent
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News, Progress
-from topox_core.schedule.generation.list_scheduler import Generator
+from topox_core.schedule.generation.list_scheduler import Generator, ranked
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.local_search import LocalSearch, Pace
-from topox_core.schedule.search.neighbourhood import FEWEST, MOST, Middle, Neighbourhood
 from topox_core.schedule.source import ELSEWHERE, LOCAL_SEARCH, TraceSource
+
+FEWEST, MOST = 40, 1500  # free tasks
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A problem of the free tasks and of those fixed ones that get in their way, with windows that end by ``horizon``.
+
+    ``tasks`` are their numbers in the whole problem, the first ``free`` of them free; ``rest`` are
+    the places of all tasks where the free ones do not matter.
+    """
+
+    problem: Problem
+    windows: Windows
+    horizon: int
+    tasks: Int
+    free: int
+    rest: Int
+
+    def whole(self, start: Int) -> Int:
+        """Return the schedule of the whole problem with the free tasks at ``start``."""
+        placed = self.rest.copy()
+        placed[self.tasks[: self.free]] = start[: self.free]
+        return placed
+
+
+@dataclass(frozen=True)
+class Middle:
+    """The best schedule seen from both ends."""
+
+    problem: Problem
+    clock: Int
+    left: Int
+    right: Int
+    horizon: int
+
+    @staticmethod
+    def of(generator: Generator, clock: Int, start: Int, horizon: int) -> Middle:
+        """Push a schedule to the right against ``horizon`` (ticks)."""
+        problem = generator.problem
+        behind, _ = generator.serially(ranked(-(start + problem.duration)), backwards=True)
+        edge = horizon
+        if problem.on_grid.any():
+            edge = horizon // problem.ticks_per_slot * problem.ticks_per_slot
+        return Middle(problem, clock, start, edge - behind - problem.duration, horizon)
+
+    def between(self, first: int, last: int) -> Neighbourhood | None:
+        """Return the neighbourhood of the tasks between two moments; None if some task's window is empty."""
+        p = self.problem
+        before = self.left + p.duration <= first
+        after = ~before & (self.right >= last)
+        rest = np.where(before, self.left, self.right)
+        free = np.flatnonzero(~before & ~after)
+        if not len(free):
+            return None
+        earliest, latest = self._windows(rest, before, after, free)
+        if (earliest > latest).any():
+            return None
+        return self._reduced(rest, before | after, free, earliest, latest)
+
+    def _windows(
+        self, rest: Int, before: NDArray[np.bool_], after: NDArray[np.bool_], free: Int
+    ) -> tuple[Int, Int]:
+        """Return windows of the free tasks from the fixed ones around them (single steps; engines propagate the rest)."""
+        p, clock = self.problem, self.clock
+        earliest = np.zeros(p.n, np.int64)
+        latest = self.horizon - p.duration
+        entries = entries_of(p.pred_ptr, free)
+        owner = np.repeat(free, np.diff(p.pred_ptr)[free])
+        ends = np.where(
+            before[p.pred_idx[entries]],
+            rest[p.pred_idx[entries]] + p.duration[p.pred_idx[entries]],
+            0,
+        )
+        np.maximum.at(earliest, owner, ends)
+        entries = entries_of(p.succ_ptr, free)
+        owner = np.repeat(free, np.diff(p.succ_ptr)[free])
+        follower = p.succ_idx[entries]
+        starts = np.where(after[follower], rest[follower], self.horizon) - p.duration[owner]
+        np.minimum.at(latest, owner, starts)
+        step = clock[free]
+        return -(-earliest[free] // step) * step, latest[free] // step * step
+
+    def _reduced(
+        self, rest: Int, fixed: NDArray[np.bool_], free: Int, earliest: Int, latest: Int
+    ) -> Neighbourhood:
+        p = self.problem
+        opened, closed = int(earliest.min()), int((latest + p.duration[free]).max())
+        near = (
+            fixed
+            & (rest < closed)
+            & (rest + p.duration > opened)
+            & (p.duration > 0)
+            & self._wanted(free)
+        )
+        blockers = np.flatnonzero(near)
+        tasks = np.concatenate([free, blockers])
+        number = np.full(p.n, -1, np.int64)
+        number[tasks] = np.arange(len(tasks))
+        entries = entries_of(p.pred_ptr, free)
+        after = np.repeat(np.arange(len(free)), np.diff(p.pred_ptr)[free])
+        before = number[p.pred_idx[entries]]
+        inner = (before >= 0) & (before < len(free))
+        after, before = after[inner], before[inner]
+        succ_ptr, succ_idx = grouped(before, after.astype(np.int32), len(tasks))
+        demand = entries_of(p.demand_ptr, tasks)
+        problem = replace(
+            p,
+            duration=p.duration[tasks],
+            on_grid=p.on_grid[tasks],
+            device=p.device[tasks],
+            demand_ptr=row_pointer(np.diff(p.demand_ptr)[tasks]),
+            demand_resource=p.demand_resource[demand],
+            demand_amount=p.demand_amount[demand],
+            pair=p.pair[tasks],
+            pred_ptr=pointer_of(after, len(tasks)),
+            pred_idx=before.astype(np.int32),
+            succ_ptr=succ_ptr,
+            succ_idx=succ_idx,
+            task_names=("",) * len(tasks),
+            network=None,
+        )
+        windows = Windows(
+            np.concatenate([earliest, rest[blockers]]),
+            np.concatenate([latest, rest[blockers]]),
+            self.clock[tasks],
+        )
+        return Neighbourhood(problem, windows, self.horizon, tasks, len(free), rest)
+
+    def _wanted(self, free: Int) -> NDArray[np.bool_]:
+        """Tell which tasks work on a device or port that a free task works on."""
+        p = self.problem
+        ports, devices = np.zeros(len(p.capacity), np.bool_), np.zeros(p.devices + 1, np.bool_)
+        ports[p.demand_resource[entries_of(p.demand_ptr, free)]] = True
+        devices[p.device[free]] = True
+        devices[-1] = False
+        owner = row_of_entry(p.demand_ptr)
+        wanted = devices[p.device]
+        wanted[owner[ports[p.demand_resource]]] = True
+        return np.asarray(wanted)
+
 
 SOLVE_S = 1.0
 GROW, SHRINK = 1.1, 0.9
