@@ -25,8 +25,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.algorithm_choice import DEFAULT, algorithms_that_fit
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
-from topox_core.schedule.open_choices import lowering_and_free
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import Settings, lowering_and_free
 
 BYTES_MS = 1_250_000  # that take 1 ms at 10 Gbit/s
 SHARES = (1e-6, 0.02, 0.05)

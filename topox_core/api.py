@@ -482,8 +482,7 @@ def _settings(
     lowering: Mapping[str, Any] | None,
     others: Mapping[str, Any],
 ) -> Any:
-    from topox_core.schedule.open_choices import lowering_and_free
-    from topox_core.schedule.settings import Settings
+    from topox_core.schedule.settings import Settings, lowering_and_free
 
     unknown = sorted(set(others) - set(Settings.__dataclass_fields__))
     if unknown:

@@ -9,10 +9,9 @@ from math import gcd
 
 import numpy as np
 
-from topox_core.check.algorithms import algorithm_of, group_size, owed_bytes, unreached
+from topox_core.check.algorithms import algorithm_of, group_size, owed_bytes, steps_of, unreached
 from topox_core.check.plan import COLLECTIVE_CODE, CheckedPlan
 from topox_core.check.report import ConstraintFinding
-from topox_core.check.waits import steps_of
 from topox_core.model.task_graph import Task
 
 # Shares of a tensor are quotients; a file may keep nine of their digits.

@@ -402,8 +402,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
 
 def settings(options: argparse.Namespace) -> Settings:
     """Return the settings that the options describe: the model's preset with what was given on top."""
-    from topox_core.schedule.open_choices import lowering_and_free
-    from topox_core.schedule.settings import Settings
+    from topox_core.schedule.settings import Settings, lowering_and_free
 
     given = {key: value for key, value in vars(options).items() if value is not None}
     model = given.get("model", "physical")

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from topox_core.text.status_words import ENDED
+from topox_core.text.sentences import ENDED
 
 # Kernels that take longer than this to compile or load are told apart.
 TOLD_APART_S = 1.0

@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> int:
     """Compute what is missing and print the verdicts; 1 if points are missing at the end."""
     from topox_core.cli.study import KEPT, library_of, watch
     from topox_core.io.ranges import check_one_of
-    from topox_core.rivals.cells import cells_of
-    from topox_core.rivals.jobs import JOBS
+    from topox_core.rivals.cells import JOBS, cells_of
     from topox_core.rivals.report import as_record, cell_rows
     from topox_core.rivals.rivals_run import RivalsRun
     from topox_core.runs.executor import LocalExecutor
@@ -87,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(cells: Sequence[Cell], complete: bool) -> None:
+    from topox_core.rivals.cells import JOBS
     from topox_core.rivals.claims import CLAIMS, argument, tried
-    from topox_core.rivals.jobs import JOBS
     from topox_core.rivals.report import crossing_words, measured_words, verdict_words
 
     print(argument(cells, complete))

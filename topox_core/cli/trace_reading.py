@@ -85,7 +85,7 @@ def refusable(
     """Return a command that ends with 1, not 2, where a sound trace cannot carry what is asked."""
 
     def command(options: argparse.Namespace) -> int:
-        from topox_core.traces.refused import Refused
+        from topox_core.traces.source import Refused
 
         try:
             return run(options)

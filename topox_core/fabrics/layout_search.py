@@ -18,8 +18,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.layout_descent import kicked_on
-from topox_core.fabrics.layout_effort import FIRST_STEPS, Effort
+from topox_core.fabrics.layout_descent import FIRST_STEPS, Effort, kicked_on
 from topox_core.fabrics.layout_starts import (
     LaidCircuits,
     MatrixStart,

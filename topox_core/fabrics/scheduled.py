@@ -10,8 +10,7 @@ from itertools import islice
 
 from topox_core.compiled import working_s
 from topox_core.fabrics.circuit_requests import Profile
-from topox_core.fabrics.circuit_traffic import circuit_traffic
-from topox_core.fabrics.circuits import run_provisioned
+from topox_core.fabrics.circuits import circuit_traffic, run_provisioned
 from topox_core.fabrics.every_lowering import bound_of, result_over_every, standing_over_every
 from topox_core.fabrics.fixed_beside import (
     FixedBeside,

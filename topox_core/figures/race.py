@@ -15,8 +15,7 @@ from topox_core.figures.template import axis, frame, margins
 from topox_core.schedule.result import Result, TracePoint, gap
 from topox_core.schedule.story import Event, events_of, last_better, proof_of
 from topox_core.text.numbers import apart, percent, seconds
-from topox_core.text.sentences import enumeration
-from topox_core.text.status_words import STOPPED_BY
+from topox_core.text.sentences import STOPPED_BY, enumeration
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 import codecs
+import gc
+import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from topox_core.errors import InputError, as_mb
 from topox_core.io.limits import MAX_GZIP_MEMBERS, Limits
+
+_lock = threading.Lock()
+_reading = 0
+_was_on = False
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Collect no garbage in this process until every reader that is within has ended."""
+    global _reading, _was_on
+    with _lock:
+        _was_on = gc.isenabled() if _reading == 0 else _was_on
+        _reading += 1
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _lock:
+            _reading -= 1
+            if _reading == 0 and _was_on:
+                gc.enable()
+
 
 PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"

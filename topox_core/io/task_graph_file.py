@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError, Mistakes, printable
-from topox_core.io.collection import nothing_collected
-from topox_core.io.content import first_letter
+from topox_core.io.content import first_letter, nothing_collected
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
 from topox_core.io.task_graph_flexnet import read_graph_flexnet

@@ -16,9 +16,8 @@ from topox_core.errors import InputError
 from topox_core.library.connections import Connections
 from topox_core.library.filters import RunFilter, condition
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
-from topox_core.library.packing import deflated, inflated
 from topox_core.library.record import RunRecord
-from topox_core.library.rows import StoredRun, decode, storable
+from topox_core.library.rows import StoredRun, decode, deflated, inflated, storable
 from topox_core.library.study_rows import STUDIES, StoredStudy, decode_study
 from topox_core.library.writing import Deleted, chunks, put_back, put_run, take_out
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.library.packing import inflated
+from topox_core.library.rows import inflated
 
 STUDIES = "SELECT studies.*, (SELECT count(*) FROM study_points WHERE study = studies.id) AS kept FROM studies"
 

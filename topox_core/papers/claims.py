@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 
-from topox_core.papers import abstracts, circuits, opus, tdm
 from topox_core.papers.card import VERDICTS, Answer, Kind, Row, apart_words
-from topox_core.papers.catalogue import CARDS
+from topox_core.papers.catalogue import CARDS, DIRECT_CLAIMS
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.dedicated import CARD as DEDICATED
 from topox_core.papers.dedicated import PRINTED_MOST
@@ -151,10 +150,7 @@ CLAIMS = (
         PRINTED["average", "oversubscribed"],
         _mean_of(RIVALS["oversubscribed"], 1.05, 0.07),
     ),
-    *circuits.CLAIMS,
-    *opus.CLAIMS,
-    *tdm.CLAIMS,
-    *abstracts.CLAIMS,
+    *DIRECT_CLAIMS,
 )
 
 

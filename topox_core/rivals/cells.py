@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.fabrics.winner import ties
+from topox_core.studies.study import Study
+from topox_core.studies.study_file import load_study
 from topox_core.studies.study_run import StudyResult
+
+FOLDER = Path(__file__).with_name("studies")
+# In the order of every table.
+JOBS: Mapping[str, str] = {
+    "dense": "Dense transformer",
+    "experts": "Mixture of experts",
+    "recommendation": "Recommendation (DLRM)",
+    "sharded": "Sharded weights (FSDP)",
+    "pipeline": "Deep pipeline",
+    "serving": "Serving in bursts",
+}
+
+
+def file_of(job: str) -> Path:
+    """Return the study file of a job."""
+    return FOLDER / f"{job}.study.json"
+
+
+@cache
+def study_of_job(job: str) -> Study:
+    """Return the study of a job, as its file has it."""
+    path = file_of(job)
+    return load_study(path.read_bytes(), path.name)
+
 
 Side = Literal["fixed", "changing", "even", ""]
 Place = tuple[str, int, float, float]
@@ -23,7 +51,7 @@ class Cell:
     Attributes
     ----------
     job, ports, port_gbps, delay_ms
-        Which job of :data:`~topox_core.rivals.jobs.JOBS`, and its network.
+        Which job of :data:`~topox_core.rivals.cells.JOBS`, and its network.
     times_ms, dollars
         By fabric: the iteration, and the price of its network.
     unchanged

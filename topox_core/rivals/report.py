@@ -7,9 +7,8 @@ from typing import Any
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.papers.card import VERDICTS
-from topox_core.rivals.cells import Cell
+from topox_core.rivals.cells import JOBS, Cell
 from topox_core.rivals.claims import CLAIMS, Tried, argument, crossings, tried
-from topox_core.rivals.jobs import JOBS
 from topox_core.text.numbers import delay_label, percent
 
 SIDES = {"changing": "changing circuits", "fixed": "fixed networks", "even": "even", "": "-"}

@@ -15,9 +15,12 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
-from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
-from topox_core.schedule.engines.set_ups_size import cpsat_counts_set_ups
+from topox_core.schedule.engines.set_ups_size import (
+    LEARNING_TASKS,
+    WHOLE_TASKS,
+    cpsat_counts_set_ups,
+)
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.engines.step_set_ups import MOST_COLUMNS, columns_with_set_ups
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced

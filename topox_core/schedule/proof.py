@@ -17,7 +17,6 @@ from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.fine_clock_solve import ENGINE, FineClockSolve
-from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
 from topox_core.schedule.report import to_continuous_result, to_result
@@ -25,6 +24,45 @@ from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint, g
 from topox_core.schedule.root_phase import RootPhase, root_phase
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
+
+
+class FoldedRace(Portfolio):
+    """A race on a quotient: its bounds may end the race, but are no bounds of the whole problem."""
+
+    symmetric_bound = 0
+    patience_s = math.inf
+
+    def _raise(
+        self,
+        bound: int,
+        source: TraceSource,  # noqa: ARG002
+        words: str,  # noqa: ARG002
+        counts_dark: bool = False,  # noqa: ARG002
+    ) -> None:
+        self.symmetric_bound = max(self.symmetric_bound, bound)
+
+    def _over(self) -> bool:
+        waited_s = self.elapsed_s - self.trace[-1].elapsed_s
+        return self._proved or waited_s > self.patience_s or super()._over()
+
+    @property
+    def _proved(self) -> bool:
+        return self.plan.makespan <= self.symmetric_bound
+
+    @property
+    def stopped_by(self) -> StoppedBy:
+        """Why the race ended; that no symmetric schedule is shorter is no proof for the whole."""
+        ended = super().stopped_by
+        return "heuristic" if self._proved and ended not in ("proof", "gap", "cancelled") else ended
+
+    @property
+    def message(self) -> str:
+        """What a user must know besides."""
+        if not self._proved or self.stopped_by != "heuristic":
+            return ""
+        symmetric = self.planner.problem.ms(self.plan.makespan)
+        return f"No schedule that treats equal replicas alike is shorter than {symmetric:g} ms; one that does not could be."
+
 
 POLL_S = 0.02
 LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s

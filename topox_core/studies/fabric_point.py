@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +29,10 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.open_choices import lowering_and_free
 from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.studies.keys import SEED, Value
-from topox_core.studies.outcome import Outcome
 from topox_core.studies.subject import Resolved
 from topox_core.studies.values import (
     DEFAULT_FABRIC,
@@ -43,6 +42,31 @@ from topox_core.studies.values import (
     Values,
 )
 from topox_core.workloads.catalogue import generate
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Measures and state of one point.
+
+    Attributes
+    ----------
+    graph, cluster
+        Digests of what was run.
+    held
+        The cluster as it was, by field; empty if there is none.
+    result
+        The result file as deflated JSON, where the same point would not bring the same again.
+    """
+
+    measures: Mapping[str, float | None]
+    status: str = "simulated"
+    stopped_by: str = ""
+    graph: str = ""
+    cluster: str = ""
+    held: Mapping[str, Any] = field(default_factory=dict)
+    message: str = ""
+    result: bytes | None = None
+
 
 ENGINES: Mapping[str, str] = {"first": "list", "search": "auto", "prove": "cpsat"}
 # What no simulation depends on: a point that differs in nothing else is not run again.

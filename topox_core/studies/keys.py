@@ -26,7 +26,7 @@ from topox_core.model.cluster import (
 )
 from topox_core.model.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
 from topox_core.rails.presets import Preset
-from topox_core.schedule.open_choices import AUTO, DEFAULT
+from topox_core.schedule.settings import AUTO, DEFAULT
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.text.sentences import words_of

@@ -25,10 +25,15 @@ from topox_core.rails.presets import Preset
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.runs.identity import code_version
 from topox_core.runs.stopping import AfterSeconds, Stop, never
-from topox_core.studies.fabric_point import fabric_case, fabric_outcome, priced_at, run_of_point
+from topox_core.studies.fabric_point import (
+    Outcome,
+    fabric_case,
+    fabric_outcome,
+    priced_at,
+    run_of_point,
+)
 from topox_core.studies.keys import LABEL, SEED, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL, ROUND
-from topox_core.studies.outcome import Outcome
 from topox_core.studies.subject import AGAINST, MINE, Kept, Resolved, resolve, subject_of
 from topox_core.studies.values import GPUS, PointValues, Values
 from topox_core.tdm.mixes.deployment import SetUp, deploy

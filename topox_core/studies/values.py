@@ -12,8 +12,7 @@ from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.fabrics.run import FabricOptions
 from topox_core.io.record import digest_of
 from topox_core.rails.presets import Preset
-from topox_core.schedule.open_choices import AUTO
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import LABEL, SEED, Key, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL
 from topox_core.studies.subject import Resolved

@@ -4,6 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# A schedule's card.
+STOPPED_BY = {
+    "proof": "proof",
+    "lowering": "proof for this lowering",
+    "time_limit": "time limit",
+    "gap": "gap reached",
+    "cancelled": "cancelled",
+    "heuristic": "end of its search",
+    "failed": "solver failed",
+}
+# A round of jobs.
+ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you"}
+# A search for a parallelisation strategy, under the number of strategies tried.
+STRATEGY_STOPPED_BY = {
+    "budget": "as many as allowed",
+    "cancelled": "stopped by you",
+    "proof": "then all tried",
+    "fixed": "nothing left to choose",
+}
+# The end of a printed line.
+ENDED = {
+    "proof": "proved",
+    "lowering": "proved for this lowering",
+    "time_limit": "stopped by the time limit",
+    "gap": "stopped at the gap asked for",
+    "cancelled": "cancelled",
+    "heuristic": "ended without a proof",
+    "failed": "the solver failed",
+}
+
 
 def enumeration(words: Sequence[object], joint: str = "and") -> str:
     """Return words as a sentence lists them: a; a and b; a, b and c."""

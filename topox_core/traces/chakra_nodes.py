@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.io.collection import nothing_collected
+from topox_core.io.content import nothing_collected
 from topox_core.io.limits import CHAKRA, MAX_RANKS, MB, WHOLE_JSON
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
 from topox_core.traces.source import Content, Source

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import Node, RunGraph
+from topox_core.traces.source import Refused
 
 MOST_SHARE = 0.01
 

@@ -15,7 +15,6 @@ from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
 from topox_core.traces.clocks import between_hosts_us
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.recorded_run import Progress, RecordedRun, RunStep, read_run, spans, step_of
-from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import (
     Node,
     RunGraph,
@@ -26,7 +25,7 @@ from topox_core.traces.run_graph import (
     share_moved,
 )
 from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import Refused, Source
 from topox_core.traces.tasks import (
     Placement,
     fitting_cluster,

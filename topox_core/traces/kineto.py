@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.io.collection import nothing_collected
+from topox_core.io.content import nothing_collected
 from topox_core.io.limits import MAX_KEPT_OBJECTS, MAX_RANKS, RECORDING
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream

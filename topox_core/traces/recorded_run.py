@@ -18,9 +18,8 @@ from topox_core.traces.entries import entries_of, waits_by_order
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Matched, match
 from topox_core.traces.recording import Recording
-from topox_core.traces.refused import Refused
 from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Content, Source
+from topox_core.traces.source import Content, Refused, Source
 from topox_core.traces.steps import WHOLE_FILE, RankSteps, StepOfRank, chosen_step
 from topox_core.traces.waits import Waits, find_waits
 

@@ -13,6 +13,11 @@ from topox_core.errors import InputError
 from topox_core.io.files import why
 from topox_core.io.limits import MAX_GZIP_MEMBERS, MB, RECORDING, Limits
 
+
+class Refused(InputError):
+    """The trace cannot carry the claim; commands end with status 1, not 2."""
+
+
 PIECE = 1 << 20
 _GZIP = b"\x1f\x8b"
 # What is read of a folder.

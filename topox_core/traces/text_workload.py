@@ -16,10 +16,9 @@ from topox_core.text.numbers import time
 from topox_core.traces.checks import PASSED, Check
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.importing import Imported, groups_of
-from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import Node, RunGraph, at_speed, free, replay_ms
 from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Content, Source
+from topox_core.traces.source import Content, Refused, Source
 from topox_core.traces.tasks import Placement, fitting_cluster, task_graph
 
 COLUMNS = 12

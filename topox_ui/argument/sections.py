@@ -11,9 +11,8 @@ import streamlit as st
 from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.palette import Theme
 from topox_core.figures.who_is_right import sides_legend, sides_map
-from topox_core.rivals.cells import Cell, cells_of
+from topox_core.rivals.cells import JOBS, Cell, cells_of, file_of
 from topox_core.rivals.claims import CLAIMS, Tried, argument, tried
-from topox_core.rivals.jobs import JOBS, file_of
 from topox_core.rivals.report import (
     as_record,
     cell_rows,

@@ -26,7 +26,7 @@ from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
-from topox_core.text.status_words import ROUND_STOPPED_BY
+from topox_core.text.sentences import ROUND_STOPPED_BY
 from topox_ui.jobs.search import (
     BOUND,
     ROUND,

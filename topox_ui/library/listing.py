@@ -19,7 +19,7 @@ from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.text.numbers import delay_label, percent, seconds, time
-from topox_core.text.status_words import STOPPED_BY
+from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.keeping import KeepState
 from topox_ui.library.state import KINDS, MOST_COMPARED, RunsState
 from topox_ui.shell.charts import editor

@@ -13,8 +13,7 @@ from topox_core.figures.strategy import placements
 from topox_core.figures.strategy_fabrics import strategies_on_fabrics
 from topox_core.strategy.fabric_table import StrategyTable, table_sentence
 from topox_core.text.numbers import count, delay_label, percent, plural, short, time
-from topox_core.text.sentences import enumeration
-from topox_core.text.status_words import STRATEGY_STOPPED_BY
+from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis

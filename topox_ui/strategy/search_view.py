@@ -17,7 +17,7 @@ from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.on_fabrics import cluster_of
 from topox_core.strategy.search import SearchResult
 from topox_core.text.numbers import count, percent, plural, short, time
-from topox_core.text.status_words import STRATEGY_STOPPED_BY
+from topox_core.text.sentences import STRATEGY_STOPPED_BY
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis

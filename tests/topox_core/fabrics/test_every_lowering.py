@@ -18,8 +18,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task
 from topox_core.model.transfer_graph import TRANSFER, Lowering
 from topox_core.schedule.bounds.open_bound import least_moved, open_bound, open_kinds
-from topox_core.schedule.open_choices import lowering_and_free
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.schedule.story import finding, lowered_words
 
 MS = 1_250_000  # bytes that take 1 ms at 10 Gbit/s

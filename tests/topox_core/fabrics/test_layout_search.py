@@ -19,8 +19,7 @@ from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.layout_descent import Descent, changed
-from topox_core.fabrics.layout_effort import Effort
+from topox_core.fabrics.layout_descent import Descent, Effort, changed
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.layout_starts import matrix_starts
 from topox_core.fabrics.layout_times import LayoutTimes

@@ -28,11 +28,10 @@ from topox_core.schedule import planner as planning
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.folding.fold import fold
-from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.portfolio import Portfolio
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.proof import Proof
+from topox_core.schedule.proof import FoldedRace, Proof
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings

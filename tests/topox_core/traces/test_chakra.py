@@ -28,10 +28,9 @@ from topox_core.traces.chakra_wire import (
     node_bytes,
 )
 from topox_core.traces.importing import Imported
-from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import Refused, Source
 
 
 def read_back(made: Exported, **settings: Any) -> Imported:

@@ -7,8 +7,8 @@ import pytest
 from tests.topox_core.traces.made import JOBS, Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import imported
 from topox_core.traces.importing import Imported
-from topox_core.traces.refused import Refused
 from topox_core.traces.run_graph import at_speed, replay_ms
+from topox_core.traces.source import Refused
 
 
 def equal_ranks(calls: int = 6) -> dict[int, list[Op]]:

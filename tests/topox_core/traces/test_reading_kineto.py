@@ -18,9 +18,8 @@ from topox_core.traces.formats import format_of
 from topox_core.traces.importing import inspect_run
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recorded_run import read_run
-from topox_core.traces.refused import Refused
 from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import Refused, Source
 
 
 @pytest.fixture(scope="module")

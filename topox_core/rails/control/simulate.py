@@ -11,8 +11,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.control.controller import Controller
-from topox_core.rails.control.jobs import Jobs, Setup, Standing
-from topox_core.rails.control.messages import Log
+from topox_core.rails.control.jobs import Jobs, Log, Setup, Standing
 from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.control.provisioning import ProvisioningController
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun

@@ -14,7 +14,6 @@ from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
-from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -22,6 +21,7 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
     StoppedBy,
 )
+from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (

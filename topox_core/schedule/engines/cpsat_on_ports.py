@@ -12,12 +12,11 @@ from topox_core.schedule.circuits.held_ports import Solution, held_back, solutio
 from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.cpsat_model import Run
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
-from topox_core.schedule.engines.cpsat_size import LEARNING_TASKS
 from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
 from topox_core.schedule.engines.on_ports import SetUpRoot
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
-from topox_core.schedule.engines.set_ups_size import neighbourhoods_fit
+from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, neighbourhoods_fit
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 

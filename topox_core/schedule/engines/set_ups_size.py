@@ -5,6 +5,10 @@ from __future__ import annotations
 from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.problem import Problem
 
+WHOLE_TASKS = 600  # up to so many the problem is one model
+LEARNING_TASKS = 250  # below, learning from conflicts decides sooner than linear programmes
+
+
 NEIGHBOURHOOD_TASKS = 3_000
 
 

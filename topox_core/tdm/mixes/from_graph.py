@@ -20,7 +20,7 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
-from topox_core.tdm.mixes.placement import Placement
+from topox_core.tdm.mixes.deployment import Placement
 from topox_core.tdm.model.jobs import COLLECTIVES, MAX_UNITS, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
 
