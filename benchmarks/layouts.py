@@ -58,10 +58,10 @@ def loaded(name: str, suite: Path) -> tuple[TaskGraph, Cluster] | None:
     return (load_graph(files[0]), load_cluster(suite / f"{name}.cluster.json")) if files else None
 
 
-def timed(order: FabricRequest, steps: int) -> tuple[LayoutAnswer, float]:
+def timed(request: FabricRequest, steps: int) -> tuple[LayoutAnswer, float]:
     """Return a search's answer and its seconds of a core."""
     began = time.process_time()
-    answer = layout_by_graph(order, steps, never)
+    answer = layout_by_graph(request, steps, never)
     return answer, time.process_time() - began
 
 

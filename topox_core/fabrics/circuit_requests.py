@@ -72,7 +72,7 @@ class Profile:
     came_back: bool
 
     @staticmethod
-    def of(order: FabricRequest) -> Profile:
+    def of(request: FabricRequest) -> Profile:
         """Serve the graph's requests first come first served.
 
         Raises
@@ -81,11 +81,11 @@ class Profile:
             If the graph names a server that the cluster lacks, or its ports cannot be cabled
             evenly.
         """
-        graph, cluster = order.graph, order.cluster
+        graph, cluster = request.graph, request.cluster
         length = durations_ms(graph, cluster)
         carried = (graph.kind == TRANSFER) & (length > 0)
-        device, devices = held_devices(graph, order.settings.exclusive_devices)
-        server, wiring = _wiring(order, carried)
+        device, devices = held_devices(graph, request.settings.exclusive_devices)
+        server, wiring = _wiring(request, carried)
         succ_ptr, succ_idx = graph.successors
         tasks = RequestTasks(
             np.diff(graph.pred_ptr),
@@ -98,7 +98,7 @@ class Profile:
             numbered_servers(graph.source, server),
             numbered_servers(graph.destination, server),
         )
-        repeats = order.settings.repeats
+        repeats = request.settings.repeats
         rows, begins = _iterations(tasks, wiring, cluster.reconfiguration_ms, repeats)
         turns_ms = tuple(float((row.start + length).max(initial=0.0)) for row in rows[begins:])
         came_back = len(rows) < MOST_ITERATIONS
@@ -226,9 +226,9 @@ def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
     return device, len(unique)
 
 
-def _wiring(order: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray, RequestTables]:
+def _wiring(request: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray, RequestTables]:
     """Return the talking servers and their ports, no more on a switch than they have transfers."""
-    graph, cluster = order.graph, order.cluster
+    graph, cluster = request.graph, request.cluster
     highest = check_servers(graph, cluster)
     if cluster.ports_per_server % cluster.switches:
         raise InputError(

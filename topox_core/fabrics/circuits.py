@@ -72,7 +72,7 @@ def _carrying(
     return server[order][first], carrying
 
 
-def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_reactive(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration whose circuits are requested on demand, first come first served.
 
     Raises
@@ -83,14 +83,14 @@ def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
         If ``stop()`` is true.
     """
     _go_on(stop)
-    profile = Profile.of(order)
+    profile = Profile.of(request)
     turns_ms = profile.turns_ms
     execution = execution_of(profile, profile.known.start, on_demand=True)
-    run = circuit_run("reactive", order, execution, profile.first_ms, _in_turn(profile))
+    run = circuit_run("reactive", request, execution, profile.first_ms, _in_turn(profile))
     return run if len(turns_ms) < 2 else replace(run, mean_ms=sum(turns_ms) / len(turns_ms))
 
 
-def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_provisioned(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run the reactive iteration's orders, each circuit requested as soon as its ports are idle.
 
     The starts satisfy start >= max(ready, end of the previous use of both ports + delay) (Opus,
@@ -105,9 +105,9 @@ def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
         If ``stop()`` is true.
     """
     _go_on(stop)
-    profile = Profile.of(order)
+    profile = Profile.of(request)
     execution = execution_of(profile, profile.provisioned_start_ms())
-    return circuit_run("provisioned", order, execution, profile.provisioned_ms(first=True))
+    return circuit_run("provisioned", request, execution, profile.provisioned_ms(first=True))
 
 
 def _in_turn(profile: Profile) -> str:
@@ -143,14 +143,14 @@ def execution_of(profile: Profile, start_ms: FloatArray, on_demand: bool = False
 
 def circuit_run(
     fabric: str,
-    order: FabricRequest,
+    request: FabricRequest,
     execution: Execution,
     first_ms: float,
     message: str = "",
 ) -> FabricRun:
     """Return a run with the bound and the measures of circuits, and what its first iteration took."""
-    exclusive = order.settings.exclusive_devices
-    bound = circuit_bound(order.graph, order.cluster, order.settings)
+    exclusive = request.settings.exclusive_devices
+    bound = circuit_bound(request.graph, request.cluster, request.settings)
     makespan = execution.makespan_ms
     # The two add the same numbers up in another order; a last bit must not put the bound above the
     # time.

@@ -12,7 +12,7 @@ from topox_core.fabrics.collective_choice import CHOOSES
 from topox_core.fabrics.every_lowering import run_over_every
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.free_choices import Case, fastest_run
+from topox_core.fabrics.lowering_search import Case, fastest_run
 from topox_core.fabrics.registry import FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import RIVALS, freely_scheduled
@@ -78,7 +78,7 @@ def compare(
     # The ideal switch comes last: what the others do is among its candidates.
     for name in sorted(names, key=lambda name: name == "ideal"):
         try:
-            runs[name] = run_freely(name, replace(request, runs=runs), stop)
+            runs[name] = run_with_best_lowering(name, replace(request, runs=runs), stop)
         except Stopped:
             break
         if on_run is not None:
@@ -91,7 +91,7 @@ def default_options(cluster: Cluster) -> FabricOptions:
     return FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
 
 
-def run_freely(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:
+def run_with_best_lowering(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:
     """Run a task graph under one fabric, which makes the choices that the settings leave free.
 
     Raises
@@ -154,7 +154,7 @@ def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
         # No plan is behind its rivals, so that they give the ideal switch nothing new.
         if name not in every and name not in RIVALS:
             try:
-                every[name] = run_freely(name, replace(request, runs=every), stop)
+                every[name] = run_with_best_lowering(name, replace(request, runs=every), stop)
             except InputError:
                 continue
     return every

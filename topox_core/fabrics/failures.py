@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import run_freely, run_one
+from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static_layout import static_layout
 from topox_core.model.execution import Execution
@@ -65,7 +65,7 @@ class FixedCircuits:
                 file="settings",
                 field="layout_by",
             )
-        run = job.runs.get("static") or run_freely("static", job)
+        run = job.runs.get("static") or run_with_best_lowering("static", job)
         lowering = job.settings.lowering if run.chosen is None else run.chosen.lowering
         request = job.lowered(lowering)
         result, _ = static_layout(
@@ -199,14 +199,16 @@ def planned_again(
         remaining_graph(job.task_graph, execution, at_ms, failure), job.cluster, settings
     )
     if failure.kind == "server":
-        return at_ms + run_freely("scheduled", rest).iteration_ms, "all ports are left"
+        return at_ms + run_with_best_lowering("scheduled", rest).iteration_ms, "all ports are left"
     if failure.kind == "switch":
         left = fail_cluster(job.cluster, failure)
         words = (
             f"{left.switches} of {job.cluster.switches} switches and {left.ports_per_server} of "
             f"{job.cluster.ports_per_server} ports are left, at every server alike"
         )
-        return at_ms + run_freely("scheduled", replace(rest, cluster=left)).iteration_ms, words
+        return at_ms + run_with_best_lowering(
+            "scheduled", replace(rest, cluster=left)
+        ).iteration_ms, words
     fixed_ms = float("inf")
     if not at_ms and job.settings.switching in ("auto", "fixed") and not job.settings.on_slots:
         fixed_ms = fixed.repaired(failure)[0].iteration_ms
@@ -272,8 +274,8 @@ def on_ports_left(
     if not settings.on_slots:
         settings = replace(settings, switching="planned")
     whole = replace(job, settings=settings, runs={})
-    schedules = [planned or run_freely("scheduled", whole).execution]
+    schedules = [planned or run_with_best_lowering("scheduled", whole).execution]
     if not settings.on_slots:
-        schedules.append(run_freely("provisioned", whole).execution)
+        schedules.append(run_with_best_lowering("provisioned", whole).execution)
     left = [rebooked(one, lost, settings) for one in schedules]
     return min(left, key=lambda one: one.makespan_ms)

@@ -12,10 +12,10 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Pairs, Stopped
-from topox_core.fabrics.free_choices import MAX_COMPARED_NODES, Case, fastest_run, tried
 from topox_core.fabrics.links import measured_on_links
+from topox_core.fabrics.lowering_search import MAX_COMPARED_NODES, Case, fastest_run, tried
 from topox_core.fabrics.packet import ideal_bound
-from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.fabrics.static import run_static, run_static_graph, with_rates
 from topox_core.fabrics.static_layout import wired
 from topox_core.model.cluster import Cluster
@@ -54,12 +54,12 @@ def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
                         yield from _fixed(order, execution)
 
 
-def _on_demand(order: FabricRequest, than_ms: float, stop: Stop) -> Iterator[Execution]:
-    yield run_provisioned(order, stop).execution
-    settings = replace(order.settings, engine="list", switching="planned")
-    if len(order.graph) <= MAX_COMPARED_NODES and not (settings.on_slots or settings.any_port):
-        slow = order.cluster.changed(reconfiguration_ms=than_ms)
-        planned = solve(order.graph, slow, settings, stop).execution
+def _on_demand(request: FabricRequest, than_ms: float, stop: Stop) -> Iterator[Execution]:
+    yield run_provisioned(request, stop).execution
+    settings = replace(request.settings, engine="list", switching="planned")
+    if len(request.graph) <= MAX_COMPARED_NODES and not (settings.on_slots or settings.any_port):
+        slow = request.cluster.changed(reconfiguration_ms=than_ms)
+        planned = solve(request.graph, slow, settings, stop).execution
         if planned is not None:
             yield planned
 
@@ -71,7 +71,7 @@ def _few_peers(graph: TransferGraph, cluster: Cluster) -> bool:
     return bool(max(peers) <= cluster.ports_per_server)
 
 
-def _fixed(order: FabricRequest, execution: Execution) -> Iterator[FabricRun]:
+def _fixed(request: FabricRequest, execution: Execution) -> Iterator[FabricRun]:
     """Yield an execution that changes no circuit as one on fixed circuits: a transfer has one of its pair to itself.
 
     Raises
@@ -79,7 +79,7 @@ def _fixed(order: FabricRequest, execution: Execution) -> Iterator[FabricRun]:
     InputError
         If a pair has no circuit, because all that it moves takes no time.
     """
-    graph, cluster, circuits = order.graph, order.cluster, execution.circuits
+    graph, cluster, circuits = request.graph, request.cluster, execution.circuits
     ends = np.stack([circuits.switch, circuits.source, circuits.source_port, circuits.destination])
     laid = np.zeros((cluster.servers, cluster.servers), np.int32)
     source, destination = np.unique(ends, axis=1)[[1, 3]]
@@ -104,9 +104,9 @@ def _fixed(order: FabricRequest, execution: Execution) -> Iterator[FabricRun]:
         bytes_per_ms=np.full(count, bytes_per_ms(cluster.port_gbps)),
     )
     standing = replace(execution, circuits=Circuits.none(), layout=layout, rates=rates)
-    run = measured_on_links("static_graph", order, wiring, standing, WORDS)
-    free = order.settings.free
-    yield replace(run, chosen=Chosen(order.settings.lowering, free)) if free else run
+    run = measured_on_links("static_graph", request, wiring, standing, WORDS)
+    free = request.settings.free
+    yield replace(run, chosen=LoweringChoice(request.settings.lowering, free)) if free else run
 
 
 FIXED = {
@@ -172,19 +172,19 @@ def beside_fixed(job: JobRequest, stop: Stop) -> JobRequest:
     return job
 
 
-def fixed_beside(order: FabricRequest, stop: Stop) -> FixedBeside | None:
+def fixed_beside(request: FabricRequest, stop: Stop) -> FixedBeside | None:
     """Return the shorter iteration on circuits that never change; None where the settings or the graph rule it out.
 
     Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
     do not hold for them: theirs lets a server send and receive on all its ports at once.
     """
-    began, settings = time.monotonic(), order.settings
+    began, settings = time.monotonic(), request.settings
     if not may_stay_fixed(settings):
         return None
     try:
-        known = [order.runs[name] for name in FIXED if name in order.runs]
-        fixed = min(known or [run_static(order, stop)], key=lambda run: run.iteration_ms)
-        layout, cluster = fixed.execution.layout, order.cluster
+        known = [request.runs[name] for name in FIXED if name in request.runs]
+        fixed = min(known or [run_static(request, stop)], key=lambda run: run.iteration_ms)
+        layout, cluster = fixed.execution.layout, request.cluster
         room = cluster.switches * cluster.ports_per_switch
         if layout is not None and layout.circuits.sum() > room:
             # A patch panel has a place for every port; these switches have not (eq. 7).
@@ -200,7 +200,7 @@ def fixed_beside(order: FabricRequest, stop: Stop) -> FixedBeside | None:
         return None  # too few places, or two servers that talk are not connected: only switching serves them
     except Stopped:
         return None
-    bound, source, fixed_ms = ideal_bound(order), FIXED[fixed.fabric], fixed.iteration_ms
+    bound, source, fixed_ms = ideal_bound(request), FIXED[fixed.fabric], fixed.iteration_ms
     bound_ms, wall_s, alone = (
         min(bound.ms, fixed_ms),
         time.monotonic() - began,
@@ -209,7 +209,7 @@ def fixed_beside(order: FabricRequest, stop: Stop) -> FixedBeside | None:
     return FixedBeside(fixed, FixedCircuits(fixed_ms, bound_ms, bound.text, wall_s, source, alone))
 
 
-def with_fixed(order: FabricRequest, result: Result, fixed: FixedBeside | None) -> Result:
+def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None) -> Result:
     """Return the better of a schedule that switches and fixed circuits, as far as the settings allow both.
 
     The bound of the result is the smaller one of what was allowed.
@@ -232,7 +232,7 @@ def with_fixed(order: FabricRequest, result: Result, fixed: FixedBeside | None) 
         bound_ms=bound_ms,
         bound_by=standing.bound_by if weaker else result.bound_by,
         unrounded_bound_ms=bound_ms,
-        execution=with_rates(fixed.run.execution, order.settings.exclusive_devices)
+        execution=with_rates(fixed.run.execution, request.settings.exclusive_devices)
         if keeps_fixed
         else result.execution,
         settings=_settings_of(result, fixed.run) if keeps_fixed else result.settings,

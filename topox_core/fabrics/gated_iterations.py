@@ -75,16 +75,16 @@ class GatedNetwork:
 
 
 def gated_networks(
-    order: FabricRequest, catalogue: Catalogue, names: Iterable[str], stop: Stop
+    request: FabricRequest, catalogue: Catalogue, names: Iterable[str], stop: Stop
 ) -> dict[str, GatedNetwork]:
-    """Run the iterations that ``order.options`` draw on each of some networks; those that cannot run the job are left out.
+    """Run the iterations that ``request.options`` draw on each of some networks; those that cannot run the job are left out.
 
     Fixed and re-evaluated circuits start from TopologyFinder's layout for the bytes of the job as
     it is given, which know nothing of the gating that is drawn.
 
     Parameters
     ----------
-    order
+    request
         The job; its options have gating, iterations, regional circuits and re-evaluation.
     catalogue
         Prices of parts.
@@ -98,61 +98,61 @@ def gated_networks(
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    options = order.options.regional
-    options.check(order.cluster)
-    gating = Gating(order.graph, order.cluster, options, order.settings.seed)
+    options = request.options.regional
+    options.check(request.cluster)
+    gating = Gating(request.graph, request.cluster, options, request.settings.seed)
     found: dict[str, GatedNetwork] = {}
     for name in NETWORKS:
         if name not in names:
             continue
         try:
-            times_ms = tuple(_TIMES[name](order, gating, stop))
+            times_ms = tuple(_TIMES[name](request, gating, stop))
         except InputError:
             if name == REGIONAL:
                 raise
             continue
-        found[name] = GatedNetwork(name, times_ms, *_prices(name, order, catalogue))
+        found[name] = GatedNetwork(name, times_ms, *_prices(name, request, catalogue))
     return found
 
 
-def _regional_ms(order: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:  # noqa: ARG001 (one shape for all networks)
-    return (one.execution.makespan_ms for one in regional_iterations(order, stop))
+def _regional_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:  # noqa: ARG001 (one shape for all networks)
+    return (one.execution.makespan_ms for one in regional_iterations(request, stop))
 
 
 def _packets_ms(ports: Callable[[FabricRequest], int], over: float) -> _Times:
     """Return the times on a fat-tree with so many ports of every server."""
 
-    def times(order: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
-        count = ports(order)
+    def times(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
+        count = ports(request)
         if count < 1:
             raise InputError("must be at least 1 for a packet network", field="packet_ports")
-        fewer = order.cluster.changed(ports_per_server=count, switches=count)
-        rack = max(1, order.cluster.servers // RACKS)
+        fewer = request.cluster.changed(ports_per_server=count, switches=count)
+        rack = max(1, request.cluster.servers // RACKS)
         options = replace(
-            order.options, equivalent_gbps=None, oversubscription=over, servers_per_rack=rack
+            request.options, equivalent_gbps=None, oversubscription=over, servers_per_rack=rack
         )
-        of = replace(order, cluster=fewer, options=options, runs={})
-        for number in range(order.options.gating_iterations):
+        of = replace(request, cluster=fewer, options=options, runs={})
+        for number in range(request.options.gating_iterations):
             one = replace(of, graph=gating.graph_of(number))
             yield run_one("fat_tree", one, stop).iteration_ms
 
     return times
 
 
-def _static_ms(order: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
-    layout, graph = laid_by(order, stop)
+def _static_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
+    layout, graph = laid_by(request, stop)
     moved = gating.on(graph)
-    options = replace(order.options, layout=layout)
-    for number in range(order.options.gating_iterations):
-        one = replace(order, graph=moved.graph_of(number), options=options)
+    options = replace(request.options, layout=layout)
+    for number in range(request.options.gating_iterations):
+        one = replace(request, graph=moved.graph_of(number), options=options)
         yield run_one("static", one, stop).iteration_ms
 
 
-def _reevaluated_ms(order: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
-    layout, graph = laid_by(order, stop)
+def _reevaluated_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
+    layout, graph = laid_by(request, stop)
     moved = gating.on(graph)
-    graphs = map(moved.graph_of, range(order.options.gating_iterations))
-    found = reevaluated_in_turn(replace(order, graph=graph), layout, graphs, stop)
+    graphs = map(moved.graph_of, range(request.options.gating_iterations))
+    found = reevaluated_in_turn(replace(request, graph=graph), layout, graphs, stop)
     return (one.execution.makespan_ms for one in found)
 
 
@@ -168,10 +168,10 @@ _TIMES: Mapping[str, _Times] = {
 }
 
 
-def _prices(name: str, order: FabricRequest, catalogue: Catalogue) -> tuple[float, float]:
+def _prices(name: str, request: FabricRequest, catalogue: Catalogue) -> tuple[float, float]:
     """Return the dollars of a network's packet part and of its optical part."""
-    cluster: Cluster = order.cluster
-    packet_ports = order.options.regional.packet_ports_of(cluster)
+    cluster: Cluster = request.cluster
+    packet_ports = request.options.regional.packet_ports_of(cluster)
     if name in (REGIONAL, PACKET_PORTS):
         packet, optical = regional_parts(cluster, catalogue, packet_ports)
         return packet.cost_usd, optical.cost_usd if name == REGIONAL else 0.0

@@ -53,12 +53,12 @@ ALSO_SHARED = ("static_graph", "reevaluated", "regional")
 ALSO_ON_CIRCUITS = ("phased", "in_collective")
 
 
-def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
 
     The result is the best of fair shares, of priority by the longest remaining path and by the best
     plan, of the orders of every circuit fabric without delay, and of what static circuits do; the
-    runs of those fabrics that ``order.runs`` does not hold are made here.
+    runs of those fabrics that ``request.runs`` does not hold are made here.
 
     Raises
     ------
@@ -67,24 +67,24 @@ def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    wiring = non_blocking(order)
+    wiring = non_blocking(request)
     best: Execution | None = None
     best_words = ""
-    for words, execution in _executions(order, wiring, stop):
+    for words, execution in _executions(request, wiring, stop):
         if best is None or execution.makespan_ms < best.makespan_ms * (1 - 1e-12):
             best, best_words = execution, words
     assert best is not None
-    return _run(order, best, f"{wiring.port_gbps:g} Gbit/s a server, non-blocking; {best_words}")
+    return _run(request, best, f"{wiring.port_gbps:g} Gbit/s a server, non-blocking; {best_words}")
 
 
-def _run(order: FabricRequest, execution: Execution, message: str) -> FabricRun:
+def _run(request: FabricRequest, execution: Execution, message: str) -> FabricRun:
     """Return the run of an execution on the switch, which may belong to a graph with other rings.
 
     A transfer starts when it is ready, whatever its rate, as where all share fairly.
     """
-    exclusive, graph = order.settings.exclusive_devices, execution.graph
+    exclusive, graph = request.settings.exclusive_devices, execution.graph
     execution = replace(execution, start_ms=_ready_starts(execution))
-    wiring, plan, bound = _bounded(replace(order, graph=graph))
+    wiring, plan, bound = _bounded(replace(request, graph=graph))
     makespan = execution.makespan_ms
     path = critical_path(execution, exclusive)
     return FabricRun(
@@ -92,17 +92,17 @@ def _run(order: FabricRequest, execution: Execution, message: str) -> FabricRun:
         execution=execution,
         bound_ms=min(makespan, bound.ms) if bound.ms <= makespan * (1 + 1e-9) else bound.ms,
         bound_by=bound.text,
-        traffic=traffic_on_links(wiring, plan, order.cluster.servers, makespan),
+        traffic=traffic_on_links(wiring, plan, request.cluster.servers, makespan),
         path=path,
         breakdown=Breakdown.of(graph, path),
         message=message,
     )
 
 
-def _bounded(order: FabricRequest) -> tuple[LinkRoutes, TaskTables, Bound]:
+def _bounded(request: FabricRequest) -> tuple[LinkRoutes, TaskTables, Bound]:
     """Return the switch for a graph, what of it each task needs, and what no execution on it goes below."""
-    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
-    wiring = non_blocking(order)
+    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
+    wiring = non_blocking(request)
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     return wiring, plan, bound_on_links(graph, cluster, wiring, plan, exclusive)
 
@@ -122,82 +122,82 @@ def _ready_starts(execution: Execution) -> FloatArray:
 
 
 def _executions(
-    order: FabricRequest, wiring: LinkRoutes, stop: Stop
+    request: FabricRequest, wiring: LinkRoutes, stop: Stop
 ) -> Iterator[tuple[str, Execution]]:
     """Yield schedules of the switch with the words for each."""
-    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
+    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
     start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
     yield FAIR, Execution(graph, cluster, start, end, Circuits.none())
-    yield URGENT, _by_priority(order, _urgency(order))
-    lowered = [replace(order, graph=other) for other in order.others]
+    yield URGENT, _by_priority(request, _urgency(request))
+    lowered = [replace(request, graph=other) for other in request.others]
     urgent = [_by_priority(other, _urgency(other)) for other in lowered]
     if urgent:
         yield URGENT, min(urgent, key=lambda execution: execution.makespan_ms)
     plans: list[Execution] = []
     for name, run in ON_CIRCUITS.items():
-        for execution in _on_circuits(order, name, run, stop):
+        for execution in _on_circuits(request, name, run, stop):
             plans.append(execution)
             yield f"as {name} without delay", execution
     for name in ALSO_ON_CIRCUITS:
-        if name in order.runs:
-            at_once = order.cluster.changed(reconfiguration_ms=0.0)
+        if name in request.runs:
+            at_once = request.cluster.changed(reconfiguration_ms=0.0)
             yield (
                 f"as {name} without delay",
-                replayed(order.runs[name].execution, at_once, exclusive),
+                replayed(request.runs[name].execution, at_once, exclusive),
             )
     if plans:
         planned = min(plans, key=lambda execution: execution.makespan_ms)
         rank = np.lexsort((np.arange(len(planned.graph)), planned.start_ms))
-        yield AS_PLANNED, _by_priority(replace(order, graph=planned.graph), rank)
-        yield SEARCHED, _searched(replace(order, graph=planned.graph), rank)
-    yield SEARCHED, _searched(order, _urgency(order))
+        yield AS_PLANNED, _by_priority(replace(request, graph=planned.graph), rank)
+        yield SEARCHED, _searched(replace(request, graph=planned.graph), rank)
+    yield SEARCHED, _searched(request, _urgency(request))
     for name, run in SHARED.items():
         try:
-            shared = order.runs.get(name) or run(order, stop)
+            shared = request.runs.get(name) or run(request, stop)
         except InputError:
             continue
         yield f"as {name}", replace(shared.execution, circuits=Circuits.none(), layout=None)
         if shared.execution.graph is not graph:
-            moved = replace(order, graph=shared.execution.graph)
+            moved = replace(request, graph=shared.execution.graph)
             rings = non_blocking(moved)
             start, end = simulate(moved.graph, cluster, rings.pairs, rings.network, exclusive, stop)
             yield FAIR, Execution(moved.graph, cluster, start, end, Circuits.none())
             yield URGENT, _by_priority(moved, _urgency(moved))
     for name in ALSO_SHARED:
-        if name in order.runs and _same_work(order.runs[name], order):
-            also = order.runs[name].execution
+        if name in request.runs and _same_work(request.runs[name], request):
+            also = request.runs[name].execution
             yield f"as {name}", replace(also, circuits=Circuits.none(), layout=None)
 
 
-def _same_work(run: FabricRun, order: FabricRequest) -> bool:
+def _same_work(run: FabricRun, request: FabricRequest) -> bool:
     """Return whether a run moves the bytes of the request; a gating of its own moves others."""
-    return run.fabric != "regional" or order.options.gating == GIVEN
+    return run.fabric != "regional" or request.options.gating == GIVEN
 
 
-def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> Iterator[Execution]:
+def _on_circuits(base: FabricRequest, name: str, run: Fabric, stop: Stop) -> Iterator[Execution]:
     """Yield a circuit fabric's orders without delay: as it runs here, and as it runs where changes cost nothing.
 
     Without the second the yardstick would move with the delay.
     """
-    own = order.settings
+    own = base.settings
     # What was searched or proved comes with ``runs``. Without delay there is nothing to come back to.
     own = replace(own, iteration="first", engine="printed" if own.engine == "printed" else "list")
-    order = replace(order, settings=own)
-    at_once = replace(order, runs={}, cluster=order.cluster.changed(reconfiguration_ms=0.0))
+    base = replace(base, settings=own)
+    at_once = replace(base, runs={}, cluster=base.cluster.changed(reconfiguration_ms=0.0))
     if name == "scheduled" and own.switching != "provisioned":
         at_once = replace(at_once, settings=replace(own, switching="planned"))
-    for request in [order] if order.cluster == at_once.cluster else [at_once, order]:
+    for request in [base] if base.cluster == at_once.cluster else [at_once, base]:
         try:
             execution = _switched(request.runs.get(name) or run(request, stop))
         except InputError:  # ports that cannot be cabled evenly: no circuits at all
             return
-        if name == "scheduled" and order.settings.circuits == "per-slot":
+        if name == "scheduled" and base.settings.circuits == "per-slot":
             # Slot by slot a transfer may move from port to port; as it is it keeps to what the
             # ports carry, unless pairs share a circuit at full rate each.
-            if not order.settings.share_circuits:
+            if not base.settings.share_circuits:
                 yield replace(execution, circuits=Circuits.none())
             return
-        yield replayed(execution, at_once.cluster, order.settings.exclusive_devices)
+        yield replayed(execution, at_once.cluster, base.settings.exclusive_devices)
 
 
 def _switched(run: FabricRun) -> Execution:
@@ -208,25 +208,25 @@ def _switched(run: FabricRun) -> Execution:
     return run.execution
 
 
-def _urgency(order: FabricRequest) -> NDArray[np.intp]:
+def _urgency(request: FabricRequest) -> NDArray[np.intp]:
     """Return the nodes by the longest path from their start to the end at the full speed of a server."""
-    graph, length = order.graph, shortest_ms(order.graph, order.cluster)
+    graph, length = request.graph, shortest_ms(request.graph, request.cluster)
     succ_ptr, succ_idx = graph.successors
     tail = tails(topological_order(graph.pred_ptr, succ_ptr, succ_idx), succ_ptr, succ_idx, length)
     return np.lexsort((np.arange(len(graph)), -(tail + length)))
 
 
-def _by_priority(order: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
-    start, end, _ = by_priority(priority_tasks(order.graph, order, nodes))
-    return Execution(order.graph, order.cluster, start, end, Circuits.none())
+def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
+    start, end, _ = by_priority(priority_tasks(request.graph, request, nodes))
+    return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
-def _searched(order: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
+def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
     """Return the best of many orders: one that is no worse than the best so far is the next to be changed."""
-    tasks, count = priority_tasks(order.graph, order, nodes), len(order.graph)
-    draw = np.random.default_rng(order.settings.seed)
+    tasks, count = priority_tasks(request.graph, request, nodes), len(request.graph)
+    draw = np.random.default_rng(request.settings.seed)
     start, end, _ = by_priority(tasks)
-    least_ms = _bounded(order)[2].ms * (1 + 1e-9)
+    least_ms = _bounded(request)[2].ms * (1 + 1e-9)
     for _ in range(min(MOST_ORDERS, MOST_WORK // max(1, count) ** 2)):
         if end.max(initial=0.0) <= least_ms:
             break
@@ -237,16 +237,16 @@ def _searched(order: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
         other = by_priority(changed)
         if other[1].max(initial=0.0) <= end.max(initial=0.0):
             tasks, (start, end, _) = changed, other
-    return Execution(order.graph, order.cluster, start, end, Circuits.none())
+    return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
 def priority_tasks(
-    graph: TransferGraph, order: FabricRequest, nodes: NDArray[np.intp]
+    graph: TransferGraph, request: FabricRequest, nodes: NDArray[np.intp]
 ) -> PriorityTasks:
     """Return what the compiled loop runs: ``nodes`` from the most urgent to the least."""
-    cluster = order.cluster
-    wiring = non_blocking(order)
-    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, order.settings.exclusive_devices)
+    cluster = request.cluster
+    wiring = non_blocking(request)
+    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, request.settings.exclusive_devices)
     n = cluster.servers
     rank = np.empty(len(graph), np.int32)
     rank[nodes] = np.arange(len(graph))

@@ -20,8 +20,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.layout_descent import FIRST_STEPS, Effort, kicked_on
 from topox_core.fabrics.layout_starts import (
-    LaidCircuits,
     MatrixStart,
+    StaticLayout,
     check_size,
     found_layouts,
     matrix_starts,
@@ -72,7 +72,7 @@ class LayoutAnswer:
         Whether every layout was tried, so that none is shorter over shortest routes.
     """
 
-    best: LaidCircuits
+    best: StaticLayout
     starts: tuple[tuple[str, float], ...]
     evaluations: int = 0
     given_back: int = 0
@@ -84,7 +84,7 @@ class LayoutAnswer:
         return int(self.best.layout.circuits.sum())
 
 
-def layout_by_matrix(order: FabricRequest) -> LayoutAnswer:
+def layout_by_matrix(request: FabricRequest) -> LayoutAnswer:
     """Return the fastest of the circuits that the matrix of bytes asks for, dealt greedily and by least load.
 
     Raises
@@ -92,23 +92,23 @@ def layout_by_matrix(order: FabricRequest) -> LayoutAnswer:
     InputError
         If the cluster is too large.
     """
-    check_size(order)
-    starts = list(_matrices(order))
+    check_size(request)
+    starts = list(_matrices(request))
     best = min(starts, key=lambda one: one.time_ms)
     if best.time_ms == math.inf:
         raise _unconnected()
     words = f"circuits by the matrix of bytes: {best.name}"
-    laid = LaidCircuits(best.times.graph, best.times.layout(best.circuits, words), best.time_ms)
+    laid = StaticLayout(best.times.graph, best.times.layout(best.circuits, words), best.time_ms)
     return LayoutAnswer(laid, tuple((one.name, one.time_ms) for one in starts), len(starts))
 
 
-def layout_by_graph(order: FabricRequest, steps: int, stop: Stop) -> LayoutAnswer:
+def layout_by_graph(request: FabricRequest, steps: int, stop: Stop) -> LayoutAnswer:
     """Return the fastest circuits found for a graph; never slower than any of the starts.
 
     Parameters
     ----------
-    order
-        What runs. The static fabric in ``order.runs`` is one of the starts.
+    request
+        What runs. The static fabric in ``request.runs`` is one of the starts.
     steps
         Layouts to try; 0 for as many as a first answer has time for.
 
@@ -119,36 +119,36 @@ def layout_by_graph(order: FabricRequest, steps: int, stop: Stop) -> LayoutAnswe
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    check_size(order)
+    check_size(request)
     if not 0 <= steps <= MAX_STEPS:
         raise InputError(
             f"must be from 0 to {MAX_STEPS:,} (got {steps})", file="settings", field="layout_steps"
         )
     effort = Effort.of(steps)
-    found = list(found_layouts(order, stop))
-    matrices = [*_matrices(order, chordal=True), *_over_shortest_routes(order, found)]
+    found = list(found_layouts(request, stop))
+    matrices = [*_matrices(request, chordal=True), *_over_shortest_routes(request, found)]
     starts = [(one.layout.name, one.time_ms) for one in found]
     starts += [(one.name, one.time_ms) for one in matrices]
     if min((time_ms for _, time_ms in starts), default=math.inf) == math.inf:
         raise _unconnected()
     matrices.sort(key=lambda one: one.time_ms)
-    others = {graph.digest for graph in order.others}
+    others = {graph.digest for graph in request.others}
     own_starts = [one for one in matrices if one.times.graph.digest not in others]
-    every, best = _search(order, own_starts, effort, stop)
+    every, best = _search(request, own_starts, effort, stop)
     # What a job may be lowered to else has a search of its own, so that it takes nothing from the
     # rest: of the graphs that may be faster those with the lowest bounds.
-    bound_ms = {one.digest: ideal_bound(replace(order, graph=one)).ms for one in order.others}
+    bound_ms = {one.digest: ideal_bound(replace(request, graph=one)).ms for one in request.others}
     faster = [one for one, ms in bound_ms.items() if ms < best.time_ms * (1 - 1e-9)]
     likely = sorted(faster, key=lambda one: bound_ms[one])[:LIKELY]
     if likely:
         besides = [one for one in matrices if one.times.graph.digest in likely]
-        every_other, other = _search(order, besides, effort.part(OF_OTHERS), stop)
+        every_other, other = _search(request, besides, effort.part(OF_OTHERS), stop)
         every = every and every_other and len(likely) == len(faster)
         best = other if other.time_ms < best.time_ms * (1 - 1e-9) else best
     best, given_back = _released(best, effort.part(RELEASING), stop)
     evaluations = sum({id(one.times): one.times.evaluations for one in matrices}.values())
     laid = best.times.layout(best.circuits, "circuits by the task graph") if _over(best) else None
-    answer = None if laid is None else LaidCircuits(best.times.graph, laid, best.time_ms)
+    answer = None if laid is None else StaticLayout(best.times.graph, laid, best.time_ms)
     # TopologyFinder routes rings in its own way; that may, rarely, be faster than shortest routes.
     own = min(found, key=lambda one: one.time_ms, default=None)
     if answer is None or (own is not None and own.time_ms < answer.time_ms * (1 - 1e-12)):
@@ -170,26 +170,26 @@ def _unconnected() -> InputError:
     )
 
 
-def _matrices(order: FabricRequest, chordal: bool = False) -> Iterator[MatrixStart]:
-    exclusive = order.settings.exclusive_devices
-    for rings, graph in ring_graphs(order):
-        yield from matrix_starts(LayoutTimes(graph, order.cluster, exclusive), rings, chordal)
+def _matrices(request: FabricRequest, chordal: bool = False) -> Iterator[MatrixStart]:
+    exclusive = request.settings.exclusive_devices
+    for rings, graph in ring_graphs(request):
+        yield from matrix_starts(LayoutTimes(graph, request.cluster, exclusive), rings, chordal)
 
 
 def _over_shortest_routes(
-    order: FabricRequest, found: Sequence[LaidCircuits]
+    request: FabricRequest, found: Sequence[StaticLayout]
 ) -> Iterator[MatrixStart]:
     """Yield TopologyFinder's circuits with the routes that the search gives them."""
     for laid in found:
-        times = LayoutTimes(laid.graph, order.cluster, order.settings.exclusive_devices)
-        circuits = laid.layout.circuits[: order.cluster.servers, : order.cluster.servers]
+        times = LayoutTimes(laid.graph, request.cluster, request.settings.exclusive_devices)
+        circuits = laid.layout.circuits[: request.cluster.servers, : request.cluster.servers]
         circuits = np.ascontiguousarray(circuits, np.int32)
         name = f"{laid.layout.name}, shortest routes"
         yield MatrixStart(times, circuits, times.time_ms(circuits), name)
 
 
 def _search(
-    order: FabricRequest, starts: Sequence[MatrixStart], effort: Effort, stop: Stop
+    request: FabricRequest, starts: Sequence[MatrixStart], effort: Effort, stop: Stop
 ) -> tuple[bool, MatrixStart]:
     """Return whether every layout was tried, and the best one; ``starts`` by their time."""
     first = starts[0]
@@ -198,13 +198,13 @@ def _search(
         of_graph.setdefault(one.times.graph.digest, one)
     begin = list(of_graph.values())[:MOST_BEGUN]
     talking = sorted({*first.times.pairs.source.tolist(), *first.times.pairs.destination.tolist()})
-    ports = order.cluster.ports_per_server
-    most = min(effort.steps, MAX_EVERY, int(min(effort.work, 1e15)) // len(order.graph))
+    ports = request.cluster.ports_per_server
+    most = min(effort.steps, MAX_EVERY, int(min(effort.work, 1e15)) // len(request.graph))
     most //= len(begin)
     if _is_few(len(talking), ports, most):
         best = first
         for times in [one.times for one in begin]:
-            for circuits in every_layout(order.cluster.servers, talking, ports):
+            for circuits in every_layout(request.cluster.servers, talking, ports):
                 if stop():
                     raise Stopped
                 time_ms = times.time_ms(circuits, best.time_ms * (1 - 1e-12))
@@ -212,10 +212,10 @@ def _search(
                     best = MatrixStart(times, circuits, time_ms, "every layout")
         return True, best
     begin = [one for one in begin if _over(one)] or [first]
-    bounds_ms = [ideal_bound(replace(order, graph=one.times.graph)).ms for one in begin]
+    bounds_ms = [ideal_bound(replace(request, graph=one.times.graph)).ms for one in begin]
     if first.time_ms <= min(bounds_ms) * (1 + 1e-9):
         return False, first
-    rng = random.Random(order.settings.seed)
+    rng = random.Random(request.settings.seed)
     if effort.work < math.inf:
         return False, _annealed_twice(begin, effort, rng, stop)
     # First what a first answer does, draw by draw, so that no search of as many steps is behind one.

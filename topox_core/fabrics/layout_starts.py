@@ -31,7 +31,7 @@ GREEDY, MINIMAX, CHORDAL = "greedy by bytes", "fewest bytes a circuit", "rings o
 
 
 @dataclass(frozen=True)
-class LaidCircuits:
+class StaticLayout:
     """Fixed circuits with the graph that they carry, and the time of an iteration on them."""
 
     graph: TransferGraph
@@ -49,24 +49,24 @@ class MatrixStart:
     name: str
 
 
-def check_size(order: FabricRequest) -> None:
+def check_size(request: FabricRequest) -> None:
     """Refuse a cluster whose matrices of circuits would be too large, with one line."""
-    if order.cluster.servers > MAX_SERVERS:
+    if request.cluster.servers > MAX_SERVERS:
         raise InputError(
             f"must be at most {MAX_SERVERS:,} for circuits from a matrix or the task graph "
-            f"(got {order.cluster.servers:,})",
+            f"(got {request.cluster.servers:,})",
             file="cluster",
             field="servers",
         )
 
 
-def ring_graphs(order: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
+def ring_graphs(request: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
     """Yield the graph as it is lowered, then on one ring and on one a port, then as it may be lowered else, with words for each.
 
     All-reduce traffic is mutable, so the number of rings is the layout's to choose; strides that
     the user chose stay.
     """
-    graph, ports = order.graph, order.cluster.ports_per_server
+    graph, ports = request.graph, request.cluster.ports_per_server
     yield "", graph
     for rings in () if graph.lowering.strides else dict.fromkeys((1, ports)):
         if rings == graph.lowering.rings:
@@ -77,7 +77,7 @@ def ring_graphs(order: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
             continue
         if moved is not graph:
             yield f"{rings} ring{'s' if rings > 1 else ''}", moved
-    yield from ((chosen_words(other.lowering, FREE), other) for other in order.others)
+    yield from ((chosen_words(other.lowering, FREE), other) for other in request.others)
 
 
 def matrix_starts(times: LayoutTimes, rings: str, chordal: bool = False) -> Iterator[MatrixStart]:
@@ -100,25 +100,27 @@ def matrix_starts(times: LayoutTimes, rings: str, chordal: bool = False) -> Iter
         yield MatrixStart(times, mended, times.time_ms(mended), words)
 
 
-def found_layouts(order: FabricRequest, stop: Stop) -> Iterator[LaidCircuits]:
+def found_layouts(request: FabricRequest, stop: Stop) -> Iterator[StaticLayout]:
     """Yield what TopologyFinder lays, in both variants, and the static fabric where it was run already.
 
-    ``order.options.topology_variant`` comes first. A variant that cannot serve the graph is left
+    ``request.options.topology_variant`` comes first. A variant that cannot serve the graph is left
     out.
     """
-    known = order.runs.get("static")
+    known = request.runs.get("static")
     if known is not None and known.execution.layout is not None:
         execution = known.execution
         assert execution.layout is not None
-        yield LaidCircuits(execution.graph, execution.layout, execution.makespan_ms)
-    chosen = order.options.topology_variant
+        yield StaticLayout(execution.graph, execution.layout, execution.makespan_ms)
+    chosen = request.options.topology_variant
     for variant in sorted(VARIANTS, key=lambda one: one != chosen):
         try:
-            result, moved = static_layout(order.graph, order.cluster, variant, order.settings.seed)
-            pairs = Pairs.of(moved, order.cluster)
-            network = wired(result.layout, pairs, order.cluster).network
+            result, moved = static_layout(
+                request.graph, request.cluster, variant, request.settings.seed
+            )
+            pairs = Pairs.of(moved, request.cluster)
+            network = wired(result.layout, pairs, request.cluster).network
         except InputError:
             continue
-        exclusive = order.settings.exclusive_devices
-        _, end = simulate(moved, order.cluster, pairs, network, exclusive, stop)
-        yield LaidCircuits(moved, result.layout, float(end.max(initial=0.0)))
+        exclusive = request.settings.exclusive_devices
+        _, end = simulate(moved, request.cluster, pairs, network, exclusive, stop)
+        yield StaticLayout(moved, result.layout, float(end.max(initial=0.0)))

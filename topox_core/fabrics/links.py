@@ -58,7 +58,7 @@ class LinkRoutes:
 
 def run_on_links(
     fabric: str,
-    order: FabricRequest,
+    request: FabricRequest,
     wiring: LinkRoutes,
     stop: Stop,
     message: str = "",
@@ -71,17 +71,17 @@ def run_on_links(
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
+    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
     start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
     execution = Execution(graph, cluster, start, end, Circuits.none(), layout)
-    return measured_on_links(fabric, order, wiring, execution, message)
+    return measured_on_links(fabric, request, wiring, execution, message)
 
 
 def measured_on_links(
-    fabric: str, order: FabricRequest, wiring: LinkRoutes, execution: Execution, message: str
+    fabric: str, request: FabricRequest, wiring: LinkRoutes, execution: Execution, message: str
 ) -> FabricRun:
     """Return an iteration on a wiring with its bound and its measures, however its bytes shared the links."""
-    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
+    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     bound = bound_on_links(graph, cluster, wiring, plan, exclusive)
     makespan = execution.makespan_ms

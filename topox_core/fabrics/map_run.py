@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import run_freely
+from topox_core.fabrics.compare import run_with_best_lowering
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed, rounding_ms
 from topox_core.fabrics.refinement import wanted
 from topox_core.fabrics.registry import PAYS_DELAY
@@ -52,7 +52,7 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
         if (name in PAYS_DELAY) != paying:
             continue
         try:
-            run = runs[name] = run_freely(name, replace(request, runs=runs))
+            run = runs[name] = run_with_best_lowering(name, replace(request, runs=runs))
         except InputError as error:
             failed[name] = str(error)
             continue

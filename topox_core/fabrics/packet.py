@@ -31,23 +31,23 @@ SLOWER_BY_PRICE = (
 )
 
 
-def ideal_bound(order: FabricRequest) -> Bound:
+def ideal_bound(request: FabricRequest) -> Bound:
     """Return a lower bound for circuits: at most d_S * B out of and into a server (half duplex: together)."""
-    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
-    wiring = non_blocking(order, shared=cluster.duplex == "half")
+    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
+    wiring = non_blocking(request, shared=cluster.duplex == "half")
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     return bound_on_links(graph, cluster, wiring, plan, exclusive)
 
 
-def non_blocking(order: FabricRequest, shared: bool = False) -> LinkRoutes:
+def non_blocking(request: FabricRequest, shared: bool = False) -> LinkRoutes:
     """Return every server on one switch, d_S * B each way, or both ways together where they are ``shared``."""
-    cluster = order.cluster
+    cluster = request.cluster
     nic_gbps = cluster.ports_per_server * cluster.port_gbps
-    pairs = Pairs.of(order.graph, cluster)
+    pairs = Pairs.of(request.graph, cluster)
     return switched(pairs, cluster, nic_gbps, cluster.servers, 1.0, shared)
 
 
-def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_fat_tree(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a fat-tree: a host link a server, and an up and a down link a rack.
 
     The host link carries d_S * B, or ``equivalent_gbps`` of the cost-equivalent fat-tree. A rack's
@@ -61,12 +61,12 @@ def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    options, cluster = order.options, order.cluster
+    options, cluster = request.options, request.cluster
     _check(options)
     nic_gbps = options.equivalent_gbps or cluster.ports_per_server * cluster.port_gbps
     rack = min(options.servers_per_rack or cluster.servers, cluster.servers)
     wiring = switched(
-        Pairs.of(order.graph, cluster), cluster, nic_gbps, rack, options.oversubscription
+        Pairs.of(request.graph, cluster), cluster, nic_gbps, rack, options.oversubscription
     )
     above = (
         f", racks of {rack}, {options.oversubscription:g}:1 above"
@@ -74,13 +74,13 @@ def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
         else ", one rack"
     )
     words = f"{nic_gbps:g} Gbit/s a server{above}"
-    given = (order.graph.kind == TRANSFER) & (order.graph.duration_ms > 0)
+    given = (request.graph.kind == TRANSFER) & (request.graph.duration_ms > 0)
     if options.equivalent_gbps and nic_gbps < cluster.ports_per_server * cluster.port_gbps:
         words += SLOWER_BY_PRICE if given.any() else ""
-    return run_on_links("fat_tree", order, wiring, stop, words)
+    return run_on_links("fat_tree", request, wiring, stop, words)
 
 
-def run_full_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_full_fat_tree(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a fat-tree with all ports of every server, whatever the options of the other fat-tree say.
 
     Raises
@@ -88,7 +88,7 @@ def run_full_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
     InputError, Stopped
         As :func:`run_fat_tree`.
     """
-    run = run_fat_tree(replace(order, options=FabricOptions()), stop)
+    run = run_fat_tree(replace(request, options=FabricOptions()), stop)
     return replace(run, fabric="fat_tree_full")
 
 

@@ -39,7 +39,7 @@ MOST_KEPT = 6
 _kept: dict[Hashable, Profile] = {}
 
 
-def run_phased(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration whose ports take their transfers phase by phase, each circuit set up as soon as its ports are idle.
 
     Raises
@@ -51,9 +51,9 @@ def run_phased(order: FabricRequest, stop: Stop) -> FabricRun:
     """
     if stop():
         raise Stopped
-    profile = phased(Profile.of(order), order.settings.exclusive_devices)
+    profile = phased(Profile.of(request), request.settings.exclusive_devices)
     execution = execution_of(profile, profile.known.start)
-    return circuit_run("phased", order, execution, profile.first_ms)
+    return circuit_run("phased", request, execution, profile.first_ms)
 
 
 @dataclass(frozen=True)

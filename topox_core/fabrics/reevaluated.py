@@ -53,7 +53,7 @@ class Iteration:
     times: int = 1
 
 
-def run_reevaluated(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_reevaluated(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run iterations until three intervals are covered; return the one nearest to their mean.
 
     Raises
@@ -63,21 +63,25 @@ def run_reevaluated(order: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    iterations = reevaluated(order, stop)
+    iterations = reevaluated(request, stop)
     mean = mean_ms(iterations)
-    count, options = sum(one.times for one in iterations), order.options
+    count, options = sum(one.times for one in iterations), request.options
     how = "servers forward" if options.forwarding else "nothing is forwarded"
     message = f"re-evaluated every {options.reevaluate_ms:g} ms, {how}; mean of {count} iterations {mean:.6g} ms"
-    return typical_run("reevaluated", order, iterations, mean, message)
+    return typical_run("reevaluated", request, iterations, mean, message)
 
 
 def typical_run(
-    fabric: str, order: FabricRequest, iterations: Sequence[Iteration], mean_ms: float, message: str
+    fabric: str,
+    request: FabricRequest,
+    iterations: Sequence[Iteration],
+    mean_ms: float,
+    message: str,
 ) -> FabricRun:
     """Return the iteration nearest to a mean as the run of a fabric whose iterations differ."""
     typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean_ms))
-    execution, exclusive = typical.execution, order.settings.exclusive_devices
-    bound = ideal_bound(replace(order, graph=execution.graph))
+    execution, exclusive = typical.execution, request.settings.exclusive_devices
+    bound = ideal_bound(replace(request, graph=execution.graph))
     path = critical_path(execution, exclusive)
     return FabricRun(
         fabric=fabric,
@@ -99,14 +103,14 @@ def mean_ms(iterations: Sequence[Iteration]) -> float:
     return whole / sum(one.times for one in iterations)
 
 
-def reevaluated(order: FabricRequest, stop: Stop) -> list[Iteration]:
+def reevaluated(request: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return the iterations that cover three intervals, in their order; raises as :func:`run_reevaluated`."""
-    _check(order)
-    layout, graph = order.options.layout, order.graph
+    _check(request)
+    layout, graph = request.options.layout, request.graph
     if layout is None:
-        layout, graph = laid_by(order, stop)
-    controller = _Controller(replace(order, graph=graph), layout)
-    covered = INTERVALS * order.options.reevaluate_ms
+        layout, graph = laid_by(request, stop)
+    controller = _Controller(replace(request, graph=graph), layout)
+    covered = INTERVALS * request.options.reevaluate_ms
     found: list[Iteration] = []
     while not found or controller.since_ms < covered:
         found.append(controller.iteration(stop))
@@ -114,13 +118,13 @@ def reevaluated(order: FabricRequest, stop: Stop) -> list[Iteration]:
 
 
 def reevaluated_in_turn(
-    order: FabricRequest, layout: Layout, graphs: Iterable[TransferGraph], stop: Stop
+    request: FabricRequest, layout: Layout, graphs: Iterable[TransferGraph], stop: Stop
 ) -> list[Iteration]:
     """Return one iteration of each graph, circuits and intervals going on from one to the next.
 
     Parameters
     ----------
-    order
+    request
         Its graph has the same transfers as all ``graphs``, which differ in bytes alone.
     layout
         The circuits at the start.
@@ -130,20 +134,20 @@ def reevaluated_in_turn(
     InputError, Stopped
         As :func:`run_reevaluated`.
     """
-    _check(order)
-    controller = _Controller(order, layout)
+    _check(request)
+    controller = _Controller(request, layout)
     return [controller.iteration(stop, graph) for graph in graphs]
 
 
-def _check(order: FabricRequest) -> None:
-    interval = order.options.reevaluate_ms
+def _check(request: FabricRequest) -> None:
+    interval = request.options.reevaluate_ms
     if not (math.isfinite(interval) and interval >= SHORTEST_INTERVAL_MS):
         raise InputError(
             f"must be at least {SHORTEST_INTERVAL_MS:g} (got {interval:g})",
             file="settings",
             field="reevaluate_ms",
         )
-    check_one_of(order.options.pause, PAUSES, file="settings", field="pause")
+    check_one_of(request.options.pause, PAUSES, file="settings", field="pause")
 
 
 @dataclass
@@ -164,7 +168,7 @@ class _Used:
 class _Controller:
     """Circuits that are up, those that come, and the clock over all iterations."""
 
-    order: FabricRequest
+    request: FabricRequest
     first: Layout
     since_ms: float = 0.0
     evaluations: int = 0
@@ -177,17 +181,17 @@ class _Controller:
     def __post_init__(self) -> None:
         self.up = self.first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
         self.pairs = Pairs.of(self.graph, self.cluster)
-        self.next_ms = self.order.options.reevaluate_ms
+        self.next_ms = self.request.options.reevaluate_ms
         # A layout that cannot carry the job is refused as on fixed circuits.
         self.one_shot = wired(self.first, self.pairs, self.cluster)
 
     @property
     def cluster(self) -> Cluster:
-        return self.order.cluster
+        return self.request.cluster
 
     @property
     def graph(self) -> TransferGraph:
-        return self.order.graph
+        return self.request.graph
 
     def iteration(self, stop: Stop, graph: TransferGraph | None = None) -> Iteration:
         """Run one iteration from where the last one left the circuits; ``graph`` if its bytes are of its own."""
@@ -195,7 +199,7 @@ class _Controller:
         graph = self.graph if graph is None else graph
         used = _Used(np.zeros((n, n), np.int32), np.zeros((n, n)), np.zeros(n))
         wiring, evaluations = self._wiring(), self.evaluations
-        exclusive = self.order.settings.exclusive_devices
+        exclusive = self.request.settings.exclusive_devices
         run = Simulation(graph, self.cluster, self.pairs, wiring.network, exclusive)
         left = run.plan.part_bytes
         moved = self.coming is not None
@@ -214,7 +218,7 @@ class _Controller:
                 break
             if self.coming is not None:
                 self.up, self.coming = self.coming, None
-                interval = self.order.options.reevaluate_ms
+                interval = self.request.options.reevaluate_ms
                 self.next_ms = interval * (math.floor(boundary / interval * (1 + 1e-12)) + 1)
             elif not self._evaluate(run, latest, used):
                 continue
@@ -241,7 +245,7 @@ class _Controller:
                 file="settings",
                 field="reevaluate_ms",
             )
-        interval, delay_ms = self.order.options.reevaluate_ms, self.cluster.reconfiguration_ms
+        interval, delay_ms = self.request.options.reevaluate_ms, self.cluster.reconfiguration_ms
         boundary = self.next_ms
         self.next_ms += interval
         wanted = self._unsent(run, now_ms)
@@ -249,7 +253,7 @@ class _Controller:
             return False
         ports = self.cluster.ports_per_server
         chosen = with_kept(greedy_circuits(wanted, ports), self.up, ports)
-        if self.order.options.forwarding:
+        if self.request.options.forwarding:
             chosen = repaired(chosen, self._talking(), wanted, ports)
         if np.array_equal(chosen, self.up):
             return False
@@ -258,7 +262,7 @@ class _Controller:
         if delay_ms <= 0:
             self.up = chosen
             return True
-        pause_all = self.order.options.pause == "all"
+        pause_all = self.request.options.pause == "all"
         used.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
         self.up = np.zeros_like(chosen) if pause_all else np.minimum(self.up, chosen)
         self.coming, self.up_ms = chosen, boundary + delay_ms
@@ -282,7 +286,7 @@ class _Controller:
     def _wiring(self) -> LinkRoutes:
         """Return the links that are up, with one shortest path a pair, or direct circuits alone."""
         one_shot = np.array_equal(self.up, self.first.circuits)
-        if one_shot and self.order.options.forwarding:
+        if one_shot and self.request.options.forwarding:
             return self.one_shot
         key = self.up.tobytes()
         if key not in self.wirings:
@@ -291,7 +295,7 @@ class _Controller:
             for a, b in self._talking():
                 if self.up[a, b]:
                     routes[a, b] = ((a, b),)
-                elif self.order.options.forwarding and network.connected(a, b):
+                elif self.request.options.forwarding and network.connected(a, b):
                     routes[a, b] = network.shortest_paths(a, b)
             self.wirings[key] = wired(Layout(self.up, routes), self.pairs, self.cluster, True)
         return self.wirings[key]

@@ -34,7 +34,7 @@ BATCHES_BETWEEN_STOPS = 2_000
 MOST_ITERATIONS = 16  # of one graph, until circuits come back
 
 
-def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_regional(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run iterations on a packet switch and regional circuits; return the one nearest to their mean.
 
     Of a server's ports e are on a packet switch that blocks nobody (e * B out and in), the others on
@@ -49,12 +49,12 @@ def run_regional(order: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    options = order.options.regional
-    iterations = regional_iterations(order, stop)
+    options = request.options.regional
+    iterations = regional_iterations(request, stop)
     mean = sum(one.execution.makespan_ms for one in iterations) / len(iterations)
-    message = _words(options, order.cluster, len(iterations), mean)
+    message = _words(options, request.cluster, len(iterations), mean)
     # The bound lets every port send and receive at once, as those on the packet switch do.
-    duplex = replace(order, cluster=order.cluster.changed(duplex="full"))
+    duplex = replace(request, cluster=request.cluster.changed(duplex="full"))
     return typical_run("regional", duplex, iterations, mean, message)
 
 
@@ -75,15 +75,15 @@ def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms:
     return words
 
 
-def regional_iterations(order: FabricRequest, stop: Stop) -> list[Iteration]:
+def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return all iterations in their order; raises as :func:`run_regional`."""
-    options = order.options.regional
-    options.check(order.cluster)
-    check_servers(order.graph, order.cluster)
-    gating = Gating(order.graph, order.cluster, options, order.settings.seed)
-    hybrid = _Hybrid.of(order, gating)
-    controller = _Controller(order, gating, hybrid)
-    if order.settings.repeats and options.iterations == 1:
+    options = request.options.regional
+    options.check(request.cluster)
+    check_servers(request.graph, request.cluster)
+    gating = Gating(request.graph, request.cluster, options, request.settings.seed)
+    hybrid = _Hybrid.of(request, gating)
+    controller = _Controller(request, gating, hybrid)
+    if request.settings.repeats and options.iterations == 1:
         return controller.repeated(stop)
     return [controller.iteration(number, stop) for number in range(options.iterations)]
 
@@ -127,9 +127,9 @@ class _Hybrid:
     region: IntArray
 
     @staticmethod
-    def of(order: FabricRequest, gating: Gating) -> _Hybrid:
+    def of(request: FabricRequest, gating: Gating) -> _Hybrid:
         """Return what a request has; refuse transfers that have no way."""
-        graph, cluster, options = order.graph, order.cluster, order.options.regional
+        graph, cluster, options = request.graph, request.cluster, request.options.regional
         n = cluster.servers
         region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
         expert = np.zeros(len(graph), np.bool_)
@@ -210,7 +210,7 @@ class _Used:
 class _Controller:
     """The controllers of all regions: circuits that are up, those that come, and the clock over all iterations."""
 
-    order: FabricRequest
+    request: FabricRequest
     gating: Gating
     hybrid: _Hybrid
     since_ms: float = 0.0
@@ -218,7 +218,7 @@ class _Controller:
     dealt: dict[tuple[int, int], Matrix] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        cluster, self.options = self.order.cluster, self.order.options.regional
+        cluster, self.options = self.request.cluster, self.request.options.regional
         self.blocks = self._blocks()
         self.of_region: dict[int, list[int]] = {}
         for k, block in enumerate(self.blocks):
@@ -236,7 +236,7 @@ class _Controller:
                 self.up[inside] = self._target(numbers[0], 0)
 
     def _blocks(self) -> list[_Block]:
-        graph, region = self.order.graph, self.hybrid.region
+        graph, region = self.request.graph, self.hybrid.region
         blocks: list[_Block] = []
         for number, one in enumerate(self.gating.exchanges):
             at = region[graph.source[one.nodes]]
@@ -259,7 +259,7 @@ class _Controller:
 
     def _deal(self, wanted: FloatArray) -> Matrix:
         packet_ports = self.hybrid.packet_ports
-        optical = self.order.cluster.ports_per_server - packet_ports
+        optical = self.request.cluster.ports_per_server - packet_ports
         return dealt_circuits(wanted, optical, packet_ports, self.options.deal)
 
     def _target(self, block: int, iteration: int) -> Matrix:
@@ -282,7 +282,7 @@ class _Controller:
         if before is not None and np.array_equal(before[0], target):
             self.coming[region] = before
             return False
-        delay_ms = self.order.cluster.reconfiguration_ms
+        delay_ms = self.request.cluster.reconfiguration_ms
         new = int(np.maximum(target - up, 0).sum())
         used.changed += new
         used.dark_ms += delay_ms * new
@@ -312,8 +312,8 @@ class _Controller:
 
     def iteration(self, number: int, stop: Stop) -> Iteration:
         """Run one iteration from where the last one left the circuits."""
-        graph, cluster = self.gating.graph_of(number), self.order.cluster
-        n, exclusive = cluster.servers, self.order.settings.exclusive_devices
+        graph, cluster = self.gating.graph_of(number), self.request.cluster
+        n, exclusive = cluster.servers, self.request.settings.exclusive_devices
         used = _Used(self.up.copy(), np.zeros((n, n)), np.zeros((2, n)))
         run = Simulation(graph, cluster, self.hybrid.pairs, self.hybrid.network(self.up), exclusive)
         wired = self.up.copy()
@@ -394,7 +394,7 @@ class _Controller:
 
     def _note(self, used: _Used, run: Simulation, now_ms: float, wired: Matrix) -> None:
         """Add what was sent since the links last changed."""
-        node, graph = run.plan.part_node, self.order.graph
+        node, graph = run.plan.part_node, self.request.graph
         moved = run.plan.part_bytes - run.unsent(now_ms)
         source, destination = graph.source[node], graph.destination[node]
         joined = self.hybrid.joined(wired)[self.hybrid.pairs.of_node[node]]
@@ -404,7 +404,7 @@ class _Controller:
 
     def _traffic(self, used: _Used, length_ms: float) -> Traffic:
         """Return where an iteration's bytes went; the speed of circuits is that of most that two servers had."""
-        cluster, packet_ports = self.order.cluster, self.hybrid.packet_ports
+        cluster, packet_ports = self.request.cluster, self.hybrid.packet_ports
         n, time_ms = cluster.servers, length_ms or 1.0
         a, b = np.nonzero(used.most)
         server = np.arange(n if packet_ports else 0, dtype=np.int32)

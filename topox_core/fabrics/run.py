@@ -188,7 +188,7 @@ class Breakdown:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class LoweringChoice:
     """What a fabric chose where the settings left it free: ``lowering``, of which ``free`` was open."""
 
     lowering: Lowering
@@ -219,7 +219,7 @@ class FabricRun:
     dark_ms: float = 0.0
     result: Result | None = None
     message: str = ""
-    chosen: Chosen | None = None
+    chosen: LoweringChoice | None = None
     first_ms: float | None = None
     mean_ms: float | None = None
 
@@ -244,7 +244,7 @@ class FabricRun:
 class Fabric(Protocol):
     """One fabric with its controller."""
 
-    def __call__(self, order: FabricRequest, stop: Stop) -> FabricRun:
+    def __call__(self, request: FabricRequest, stop: Stop) -> FabricRun:
         """Run one iteration.
 
         Raises

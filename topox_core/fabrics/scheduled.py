@@ -20,7 +20,7 @@ from topox_core.fabrics.fixed_beside import (
     with_fixed,
 )
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.free_choices import (
+from topox_core.fabrics.lowering_search import (
     MAX_NODES,
     Case,
     RunLowered,
@@ -47,7 +47,7 @@ from topox_core.schedule.solve import prove as prove_with
 from topox_core.schedule.source import TraceSource
 
 
-def run_in_collective(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_in_collective(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on provisioned circuits, its collectives as they were lowered.
 
     Where the settings leave algorithms open, each collective takes the one that is fastest alone, those
@@ -59,7 +59,7 @@ def run_in_collective(order: FabricRequest, stop: Stop) -> FabricRun:
     InputError, Stopped
         As :func:`~topox_core.fabrics.circuits.run_reactive`.
     """
-    return replace(run_provisioned(order, stop), fabric="in_collective")
+    return replace(run_provisioned(request, stop), fabric="in_collective")
 
 
 PROVISIONED = TraceSource("controllers", "provisioned")
@@ -70,7 +70,7 @@ RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_co
 MOST_PLANNED_BY_PHASES = 5_000  # nodes; the order itself is a candidate whatever the size
 
 
-def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_scheduled(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration whose start times and circuits were planned together (TOPO-X, eqs 2-10).
 
     On continuous time what the provisioned controller does is one of the candidates, and so are
@@ -86,11 +86,11 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     """
     if stop():
         raise Stopped
-    controllers = Controllers(order)
+    controllers = Controllers(request)
     profile = controllers.profile  # before planning: refuses what all controllers refuse
-    result = solve(order.graph, order.cluster, order.settings, stop, candidates=controllers)
-    fixed = fixed_beside(order, stop)
-    result = with_fixed(order, result, fixed)
+    result = solve(request.graph, request.cluster, request.settings, stop, candidates=controllers)
+    fixed = fixed_beside(request, stop)
+    result = with_fixed(request, result, fixed)
     if fixed is not None and result.switching == "fixed":
         return replace(
             fixed.run,
@@ -101,9 +101,9 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
             message=stays_fixed(result, fixed.run),
         )
     run = planned_run(result)
-    if not order.settings.on_slots:
+    if not request.settings.on_slots:
         return run
-    bound_ms, bound_by = _best_bound(order, result)
+    bound_ms, bound_by = _best_bound(request, result)
     message = " ".join(part for part in (result.message, _behind(result, profile)) if part)
     return replace(run, bound_ms=bound_ms, bound_by=bound_by, message=message)
 
@@ -138,17 +138,17 @@ def better_run(run: FabricRun, result: Result) -> FabricRun:
     return replace(better, bound_ms=max(run.bound_ms, result.bound_ms), bound_by=result.bound_by)
 
 
-def quick_ms(order: FabricRequest) -> float:
+def quick_ms(request: FabricRequest) -> float:
     """Return the shortest of a few plans on the cluster's slots, to tell which of several lowerings to plan for.
 
     What the controllers do would not change which ones (24 cases of 30 tasks), and takes a third more.
     """
-    prepared = prepare(order.graph, order.cluster, order.settings)
-    if order.settings.on_slots:
+    prepared = prepare(request.graph, request.cluster, request.settings)
+    if request.settings.on_slots:
         plans = islice(prepared.planner.every_plan(never), QUICK_PLANS)
         return min(plan.makespan for plan in plans) * prepared.reduction.problem.tick_ms
     sketches = prepared.planner.sketches(None, direct=True)
-    return min(replay(prepared, plan, order.cluster).makespan_ms for plan in sketches)
+    return min(replay(prepared, plan, request.cluster).makespan_ms for plan in sketches)
 
 
 def schedule(
@@ -267,9 +267,9 @@ def _order(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -
     return job.lowered(lowering)
 
 
-def _fixed_over_every(job: JobRequest, order: FabricRequest, stop: Stop) -> FixedBeside | None:
+def _fixed_over_every(job: JobRequest, request: FabricRequest, stop: Stop) -> FixedBeside | None:
     """Return fixed circuits beside an order, which whoever hears of a solve in between hears with the bound over every lowering."""
-    fixed = fixed_beside(order, stop)
+    fixed = fixed_beside(request, stop)
     return fixed and replace(fixed, standing=standing_over_every(job, fixed.standing))
 
 
@@ -379,10 +379,10 @@ def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource
     return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
 
 
-def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:
+def _best_bound(request: FabricRequest, result: Result) -> tuple[float, str]:
     """Return the better of the plan's own bound and that of circuits without slots, which no slotted plan beats either."""
-    if not order.settings.share_circuits:
-        unslotted = circuit_bound(order.graph, order.cluster, order.settings)
+    if not request.settings.share_circuits:
+        unslotted = circuit_bound(request.graph, request.cluster, request.settings)
         if result.bound_ms < unslotted.ms <= (result.makespan_ms or 0.0):
             return unslotted.ms, unslotted.text
     return result.bound_ms, result.bound_by

@@ -9,7 +9,7 @@ import numpy as np
 from topox_core.fabrics.fluid import Pairs, Simulation
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.links import run_on_links
-from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun
+from topox_core.fabrics.run import FabricRequest, FabricRun, LoweringChoice
 from topox_core.fabrics.static_layout import hops_of, routes_of, static_layout, wired
 from topox_core.io.ranges import check_one_of
 from topox_core.model.execution import Execution, PathRates
@@ -23,12 +23,12 @@ MOST_KEPT = 8
 _kept: dict[tuple[object, ...], LayoutAnswer] = {}
 
 
-def run_static(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_static(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on circuits that never change: ``options.layout``, or those of ``options.layout_by``.
 
     A given layout carries the graph as it is lowered. With a layout of its own making, the fabric
     also moves the ring collectives onto the rings it laid (all-reduce traffic is mutable, TopoOpt
-    section 4), so that ``execution.graph`` may have other transfers than ``order.graph``; strides
+    section 4), so that ``execution.graph`` may have other transfers than ``request.graph``; strides
     that the user chose stay as they are.
 
     A link carries its parallel circuits times the port speed, and the transfers that cross it share
@@ -49,48 +49,48 @@ def run_static(order: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    layout, graph = order.options.layout, order.graph
+    layout, graph = request.options.layout, request.graph
     if layout is None:
-        layout, graph = laid_by(order, stop)
-    return _run("static", replace(order, graph=graph), layout, layout.name, stop)
+        layout, graph = laid_by(request, stop)
+    return _run("static", replace(request, graph=graph), layout, layout.name, stop)
 
 
-def run_static_graph(order: FabricRequest, stop: Stop) -> FabricRun:
+def run_static_graph(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on fixed circuits that the task graph chose, whatever ``options.layout_by`` says.
 
     After DELTA (arXiv 2603.28096), built from its abstract. Raises as :func:`run_static`.
     """
-    answer = graph_layout(order, stop)
+    answer = graph_layout(request, stop)
     laid = answer.best
     words = f"{laid.layout.name}, {answer.evaluations:,} layouts tried"
     if answer.every:
         words += ", all there are"
     words += f"; {answer.circuits} circuits, {answer.given_back} given back"
-    run = _run("static_graph", replace(order, graph=laid.graph), laid.layout, words, stop)
-    fixed, free = order.runs.get("static"), order.settings.free
+    run = _run("static_graph", replace(request, graph=laid.graph), laid.layout, words, stop)
+    fixed, free = request.runs.get("static"), request.settings.free
     if fixed is not None and fixed.execution.graph.digest == laid.graph.digest:
         return replace(run, chosen=fixed.chosen)  # with the algorithms that fixed circuits chose
-    return replace(run, chosen=Chosen(order.settings.lowering, free)) if free else run
+    return replace(run, chosen=LoweringChoice(request.settings.lowering, free)) if free else run
 
 
-def laid_by(order: FabricRequest, stop: Stop) -> tuple[Layout, TransferGraph]:
+def laid_by(request: FabricRequest, stop: Stop) -> tuple[Layout, TransferGraph]:
     """Return the circuits that ``options.layout_by`` asks for, and the graph on their rings; raises as :func:`run_static`."""
-    options = order.options
+    options = request.options
     check_one_of(options.layout_by, LAID_BY, file="settings", field="layout_by")
     if options.layout_by == "topoopt":
         result, graph = static_layout(
-            order.graph, order.cluster, options.topology_variant, order.settings.seed
+            request.graph, request.cluster, options.topology_variant, request.settings.seed
         )
         return result.layout, graph
     answer = (
-        layout_by_matrix(order)
+        layout_by_matrix(request)
         if options.layout_by == "matrix"
-        else graph_layout(replace(order, runs={}), stop)
+        else graph_layout(replace(request, runs={}), stop)
     )
     return answer.best.layout, answer.best.graph
 
 
-def graph_layout(order: FabricRequest, stop: Stop) -> LayoutAnswer:
+def graph_layout(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     """Return the circuits searched for a graph; the last few answers are kept, for they serve every delay.
 
     Raises
@@ -98,10 +98,10 @@ def graph_layout(order: FabricRequest, stop: Stop) -> LayoutAnswer:
     InputError, Stopped
         As :func:`~topox_core.fabrics.layout_search.layout_by_graph`.
     """
-    of, settings, options = order.cluster, order.settings, order.options
-    start = order.runs.get("static")
+    of, settings, options = request.cluster, request.settings, request.options
+    start = request.runs.get("static")
     key = (
-        order.graph.digest,
+        request.graph.digest,
         (of.servers, of.ports_per_server, of.port_gbps, of.latency_us, of.duplex),
         of.devices_per_server,
         (settings.exclusive_devices, settings.seed),
@@ -110,16 +110,18 @@ def graph_layout(order: FabricRequest, stop: Stop) -> LayoutAnswer:
     )
     answer = _kept.get(key)
     if answer is None:
-        answer = layout_by_graph(order, options.layout_steps, stop)
+        answer = layout_by_graph(request, options.layout_steps, stop)
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
         _kept[key] = answer
     return answer
 
 
-def _run(fabric: str, order: FabricRequest, layout: Layout, message: str, stop: Stop) -> FabricRun:
-    wiring = wired(layout, Pairs.of(order.graph, order.cluster), order.cluster)
-    return run_on_links(fabric, order, wiring, stop, message, layout)
+def _run(
+    fabric: str, request: FabricRequest, layout: Layout, message: str, stop: Stop
+) -> FabricRun:
+    wiring = wired(layout, Pairs.of(request.graph, request.cluster), request.cluster)
+    return run_on_links(fabric, request, wiring, stop, message, layout)
 
 
 def with_rates(execution: Execution, exclusive_devices: bool) -> Execution:

@@ -16,8 +16,8 @@ from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, run_freely
-from topox_core.fabrics.free_choices import Case, choices
+from topox_core.fabrics.compare import EQUAL, run_with_best_lowering
+from topox_core.fabrics.lowering_search import Case, choices
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled, schedule
@@ -258,7 +258,9 @@ def _rivals(
     for name in LAID_BY:
         try:
             fixed.append(
-                run_freely(name, replace(job, runs={one.fabric: one for one in fixed}), stop)
+                run_with_best_lowering(
+                    name, replace(job, runs={one.fabric: one for one in fixed}), stop
+                )
             )
         except InputError as error:
             refused["fixed"] = str(error)
@@ -269,7 +271,7 @@ def _rivals(
     options = FabricOptions(equivalent_gbps=same_cost)
     for name, fabric in (("fat_tree_same_cost", "fat_tree"), ("fat_tree_full", "fat_tree_full")):
         try:
-            run = run_freely(fabric, replace(job, options=options), stop)
+            run = run_with_best_lowering(fabric, replace(job, options=options), stop)
             rivals[name] = Rival(run.iteration_ms)
         except InputError as error:
             refused[name] = str(error)

@@ -18,7 +18,7 @@ _was_on = False
 
 
 @contextmanager
-def nothing_collected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Collect no garbage in this process until every reader that is within has ended."""
     global _reading, _was_on
     with _lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError, Mistakes, printable
-from topox_core.io.content import first_letter, nothing_collected
+from topox_core.io.content import first_letter, gc_paused
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
 from topox_core.io.task_graph_flexnet import read_graph_flexnet
@@ -42,7 +42,7 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
                 file=file,
             )
         reader = read_graph_json
-    with nothing_collected():
+    with gc_paused():
         return reader(data, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
 
 

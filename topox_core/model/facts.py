@@ -23,7 +23,7 @@ from topox_core.model.transfer_graph import (
 
 
 @dataclass(frozen=True)
-class Facts:
+class GraphSummary:
     """Facts of a graph on a cluster; bytes and paths are those of the lowered graph.
 
     Attributes
@@ -66,7 +66,7 @@ class Facts:
     critical_path: tuple[str, ...]
 
 
-def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) -> Facts:
+def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) -> GraphSummary:
     """Return the facts of ``graph`` on ``cluster``.
 
     Raises
@@ -81,7 +81,7 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
     size = np.nan_to_num(lowered.size_bytes[is_transfer], nan=0.0)
     out = np.bincount(lowered.source[is_transfer], weights=size) if len(size) else np.zeros(0)
     loads = _device_loads(lowered)
-    return Facts(
+    return GraphSummary(
         tasks=len(graph.tasks),
         tasks_by_kind={kind: counts[kind] for kind in KINDS if counts[kind]},
         transfers=int(is_transfer.sum()),

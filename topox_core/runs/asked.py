@@ -16,7 +16,7 @@ CellT = TypeVar("CellT", bound=Hashable)
 ResultT = TypeVar("ResultT")
 
 
-class AskedRun(Generic[CellT, ResultT]):
+class FuturesRun(Generic[CellT, ResultT]):
     """A run that takes answers in as they come.
 
     Parameters

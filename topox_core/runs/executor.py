@@ -26,7 +26,7 @@ from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
 from topox_core.runs.batch import NotSent, Shared
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
-from topox_core.runs.stopping import EveryNowAndThen, Stop
+from topox_core.runs.stopping import Stop, Throttled
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -305,7 +305,7 @@ def _end_with(parent: int) -> None:
 def _with_steps(function: Callable[..., R], *args: Any) -> R:
     """Call a function that reports steps and asks whether to stop, in a worker."""
     assert _pipe is not None
-    return function(*args, EveryNowAndThen(_pipe.poll), _pipe.send)
+    return function(*args, Throttled(_pipe.poll), _pipe.send)
 
 
 def _how_it_ended(error: BaseException | None) -> str:

@@ -51,7 +51,7 @@ class AnyOf:
 
 
 @dataclass
-class EveryNowAndThen:
+class Throttled:
     """Another criterion, evaluated at most every ``interval_s`` seconds because it is slow."""
 
     stop: Stop

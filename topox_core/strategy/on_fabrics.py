@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare, default_options, run_freely, run_one
-from topox_core.fabrics.free_choices import Case, ring_choices
+from topox_core.fabrics.compare import compare, default_options, run_one, run_with_best_lowering
+from topox_core.fabrics.lowering_search import Case, ring_choices
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import quick_ms
 from topox_core.model.cluster import Cluster
@@ -49,7 +49,7 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> Estimate:
         at_full = replace(job, options=FabricOptions())  # a fat-tree of full bandwidth
         return Estimate(run_one("fat_tree", at_full.lowered(job.settings.lowering)).iteration_ms)
     if name != "scheduled" or job.settings.on_slots:
-        return Estimate(run_freely(name, job).iteration_ms)
+        return Estimate(run_with_best_lowering(name, job).iteration_ms)
     own = job.lowered(job.settings.lowering)
     requests = [own, *map(job.lowered, ring_choices(Case(name, job)))]
     bounds_ms = [circuit_bound(one.graph, job.cluster, job.settings).ms for one in requests]

@@ -21,8 +21,7 @@ from topox_core.studies.buying import (
     with_slower_plans,
 )
 from topox_core.studies.buying_answer import Verdict, lead, verdict
-from topox_core.studies.buying_tornado import swings, tornado_study, uncertain_figures
-from topox_core.studies.buying_turned import (
+from topox_core.studies.buying_break_even import (
     Slowest,
     delays_between,
     fewer_ports,
@@ -31,6 +30,7 @@ from topox_core.studies.buying_turned import (
     highest_port_usd,
     slowest_of,
 )
+from topox_core.studies.buying_tornado import swings, tornado_study, uncertain_figures
 from topox_core.studies.design import Design
 from topox_core.studies.offers import offer_of
 from topox_core.studies.study import Study

@@ -18,7 +18,7 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import SET_BY_SPEED, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
-from topox_core.fabrics.compare import run_freely
+from topox_core.fabrics.compare import run_with_best_lowering
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.sweep import with_degree
@@ -102,8 +102,8 @@ def fabric_case(resolved: Resolved, values: Values) -> FabricCase:
 
 
 def run_of_point(case: FabricCase, stop: Stop) -> FabricRun:
-    """Run a point as every comparison does; raises InputError and Stopped as :func:`run_freely`."""
-    return run_freely(case.fabric, case.request, stop)
+    """Run a point as every comparison does; raises InputError and Stopped as :func:`run_with_best_lowering`."""
+    return run_with_best_lowering(case.fabric, case.request, stop)
 
 
 def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:

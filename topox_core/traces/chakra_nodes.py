@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.io.content import nothing_collected
+from topox_core.io.content import gc_paused
 from topox_core.io.limits import CHAKRA, MAX_RANKS, MB, WHOLE_JSON
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
 from topox_core.traces.source import Content, Source
@@ -74,7 +74,7 @@ def read_chakra(source: Source, rank: int | None = None) -> ChakraRank:
         raise InputError("ends early", file=source.name)
     if not data.strip():
         raise InputError("is empty", file=source.name)
-    with nothing_collected():
+    with gc_paused():
         text = data.lstrip()[:1] in (b"{", b"[")
         records = _of_json(data, source.name) if text else _of_wire(data, source.name)
         if not records:

@@ -18,7 +18,7 @@ from topox_core.traces.chakra_wire import (
     node_bytes,
 )
 
-Facts = dict[str, bool | int | str]
+Attributes = dict[str, bool | int | str]
 _BARRIER = KINDS.index("barrier")
 
 
@@ -144,7 +144,12 @@ class _Writer:
         number = self._extra
         self._extra += 1
         group = self._group(tuple(sorted(servers)))
-        facts: Facts = {"is_cpu_op": False, "comm_type": _BARRIER, "comm_size": 0, "pg_name": group}
+        facts: Attributes = {
+            "is_cpu_op": False,
+            "comm_type": _BARRIER,
+            "comm_size": 0,
+            "pg_name": group,
+        }
         for server in servers:
             waits = [waits_for] if server == servers[0] else []
             self._put(server, node_bytes(number, f"meet.{number}", COLLECTIVE, waits, 0, facts))
@@ -166,7 +171,7 @@ class _Writer:
         if task.device:
             self._notes["devices of a server are not told apart in a trace"] = None
         # Other tools read whole microseconds; ours takes the time that was rounded.
-        facts: Facts = {"is_cpu_op": False, EXACT_NS: round((task.duration_ms or 0.0) * 1e6)}
+        facts: Attributes = {"is_cpu_op": False, EXACT_NS: round((task.duration_ms or 0.0) * 1e6)}
         node = node_bytes(2 * position + 1, task.id, COMPUTE, waits[server], whole, facts)
         self._put(server, node)
 
@@ -175,7 +180,7 @@ class _Writer:
         if task.kind == "broadcast" and task.root is not None:
             # A root has no field: it stands first in its group.
             members = (task.root, *(one for one in members if one != task.root))
-        facts: Facts = {
+        facts: Attributes = {
             "is_cpu_op": False,
             "comm_type": KINDS.index(task.kind),
             "comm_size": round(task.size_bytes or 0.0),
@@ -192,7 +197,7 @@ class _Writer:
             size = (task.duration_ms or 0.0) * self._nic_gbps * 125_000
             note = f"transfers given by duration have the bytes of {self._nic_gbps:g} Gbit/s"
             self._notes[note] = None
-        facts: Facts = {
+        facts: Attributes = {
             "is_cpu_op": False,
             "comm_size": round(size),
             "comm_src": source,
@@ -214,7 +219,12 @@ class _Writer:
                 self._put(server, node)
             return
         group = self._group(servers)
-        facts: Facts = {"is_cpu_op": False, "comm_type": _BARRIER, "comm_size": 0, "pg_name": group}
+        facts: Attributes = {
+            "is_cpu_op": False,
+            "comm_type": _BARRIER,
+            "comm_size": 0,
+            "pg_name": group,
+        }
         for server in servers:
             node = node_bytes(2 * position + 1, task.id, COLLECTIVE, waits[server], 0, facts)
             self._put(server, node)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.io.content import nothing_collected
+from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_KEPT_OBJECTS, MAX_RANKS, RECORDING
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream
@@ -122,7 +122,7 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
         return False
 
     stream = EventStream(source, wanted)
-    with nothing_collected():
+    with gc_paused():
         for events in stream:
             _take(events, columns, known, source.name)
             if len(columns) > RECORDING.entries:

@@ -189,7 +189,7 @@ def known_first_answer(case: Case) -> Result | None:
     return _listed().known(case.key)
 
 
-def first_answer_ahead(case: Case) -> Future[Result]:
+def prefetch(case: Case) -> Future[Result]:
     """Have the list schedule of a case made behind all that somebody waits for, and kept for whoever asks."""
     listed = _listed()
     future = _behind().schedule(case.graph, case.cluster, listing(case.settings))

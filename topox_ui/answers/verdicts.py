@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
-from topox_core.runs.asked import AskedRun
+from topox_core.runs.asked import FuturesRun
 from topox_core.runs.cells import CellsResult
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import as_text
@@ -108,7 +108,7 @@ def _start(case: Case, effort: Effort) -> None:
         verdict, case.graph, case.cluster, settings, effort, cluster_catalogue()
     )
     run_owner().start(
-        VERDICT, key, lambda _slots: AskedRun({key: future}, partial(_keep, case)), _lost
+        VERDICT, key, lambda _slots: FuturesRun({key: future}, partial(_keep, case)), _lost
     )
 
 

@@ -9,7 +9,7 @@ from topox_core.figures.palette import Theme, parallelism_colour, parallelism_wo
 from topox_core.figures.pieces import pieces_bars
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
-from topox_core.model.facts import Facts, facts
+from topox_core.model.facts import GraphSummary, facts
 from topox_core.model.task_graph import COMPUTE_KINDS, Task
 from topox_core.schedule.bounds.open_bound import least_chain
 from topox_core.text.numbers import percent, plural, size, time
@@ -83,7 +83,7 @@ def _pieces(theme: Theme) -> None:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what the cache goes by)
+def _facts(key: str, _loaded: Loaded) -> GraphSummary:  # noqa: ARG001 (the key is what the cache goes by)
     return facts(_loaded.graph, _loaded.cluster)
 
 
@@ -92,7 +92,7 @@ def _critical_path(key: str, _case: Case) -> Path:  # noqa: ARG001 (the key is w
     return least_chain(_case.graph, _case.cluster, listing(_case.settings))
 
 
-def facts_of(loaded: Loaded) -> Facts:
+def facts_of(loaded: Loaded) -> GraphSummary:
     """Return the facts of what is loaded, computed once."""
     names = (loaded.graph.name, loaded.cluster.name)
     return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}|{names!r}", loaded)

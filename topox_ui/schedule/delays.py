@@ -15,13 +15,13 @@ from topox_core.fabrics.delays import DelayPoint
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
-from topox_core.runs.asked import AskedRun
+from topox_core.runs.asked import FuturesRun
 from topox_core.runs.cells import CellsResult
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
 from topox_ui.answers.case import Case
-from topox_ui.answers.first import first_answer_ahead, known_first_answer
+from topox_ui.answers.first import known_first_answer, prefetch
 from topox_ui.answers.solving import known, known_plans, with_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.shell.charts import chart
@@ -101,7 +101,7 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
         owner.start(
             DELAYS,
             case.key,
-            lambda _slots: AskedRun(
+            lambda _slots: FuturesRun(
                 {delay: _point_ahead(cases[delay]) for delay in missing},
                 lambda delay, point: _listed().__setitem__(cases[delay].key, point),
             ),
@@ -112,7 +112,7 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
 def _point_ahead(case: Case) -> Future[DelayPoint]:
     """Have a case scheduled behind what anybody waits for; its point is empty where graph and settings do not go together."""
     point: Future[DelayPoint] = Future()
-    asked, plans = first_answer_ahead(case), known_plans()
+    asked, plans = prefetch(case), known_plans()
 
     def take(made: Future[Result]) -> None:
         if made.cancelled() or not point.set_running_or_notify_cancel():

@@ -13,11 +13,11 @@ from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.cli.main import main
 from topox_core.errors import InputError
-from topox_core.fabrics import free_choices
-from topox_core.fabrics.compare import compare, fastest, run_freely, run_one, undecided
+from topox_core.fabrics import lowering_search
+from topox_core.fabrics.compare import compare, fastest, run_one, run_with_best_lowering, undecided
 from topox_core.fabrics.comparison_words import headline, sentence
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.free_choices import Case, fastest_run, ring_choices
+from topox_core.fabrics.lowering_search import Case, fastest_run, ring_choices
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, USUAL
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import schedule
@@ -116,7 +116,7 @@ def test_the_seed_of_the_released_layout_counts_in_a_comparison() -> None:
 
 
 def chosen(fabric: str, task_graph: TaskGraph, of: Cluster, settings: Settings) -> FabricRun:
-    return run_freely(fabric, JobRequest(task_graph, of, settings))
+    return run_with_best_lowering(fabric, JobRequest(task_graph, of, settings))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_more_tasks_the_fewer_choices_are_planned(
     monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any], expected: list[tuple[str, int]]
 ) -> None:
     for name, limit in limits.items():
-        monkeypatch.setattr(free_choices, name, limit)
+        monkeypatch.setattr(lowering_search, name, limit)
     tried: list[tuple[str, int]] = []
 
     def on(fabric: str, request: FabricRequest) -> FabricRun:

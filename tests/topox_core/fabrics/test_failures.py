@@ -11,7 +11,7 @@ from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare, run_freely
+from topox_core.fabrics.compare import compare, run_with_best_lowering
 from topox_core.fabrics.failures import (
     FixedCircuits,
     after_failure,
@@ -83,7 +83,7 @@ def test_a_schedule_is_booked_anew_without_the_lost_ports(clock: str, seed: int)
     switching = {"continuous": "planned", "slots": "auto"}[clock]
     settings = Settings.of(engine="list", clock=clock, switching=switching)
     job = JobRequest(random_graph(seed, tasks=30), of, settings)
-    run = run_freely("scheduled", job)
+    run = run_with_best_lowering("scheduled", job)
     for way in ("out", "in"):
         lost = LostPort(way, seed % 4, 0, 0)  # type: ignore[arg-type]
         left = rebooked(run.execution, frozenset({lost}), settings)

@@ -15,7 +15,7 @@ from tests.real_inputs import REAL_INPUTS
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
-from topox_core.fabrics.compare import compare, run_freely
+from topox_core.fabrics.compare import compare, run_with_best_lowering
 from topox_core.fabrics.ideal import priority_tasks, run_ideal
 from topox_core.fabrics.kernels.priority import by_priority
 from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
@@ -204,7 +204,7 @@ def assert_monotone(
     better = 0
     for of in clusters:
         job = JobRequest(task_graph, of, settings)
-        alone = run_freely("scheduled", job).result
+        alone = run_with_best_lowering("scheduled", job).result
         passed = with_passed_plans(job, alone, plans)
         for harder, harder_ms in before:
             if is_easier(of, harder):
@@ -315,15 +315,15 @@ def test_a_plan_comes_back_with_its_own_lowering_and_for_a_longer_delay_only_if_
     task_graph, of = load_past("fsdp")
     two = replace(QUICK, lowering=Lowering(rings=2))
     slow = JobRequest(task_graph, of.changed(reconfiguration_ms=1.0), two)
-    plan = PassedPlan.of(run_freely("scheduled", slow).result)
+    plan = PassedPlan.of(run_with_best_lowering("scheduled", slow).result)
     quick = JobRequest(task_graph, of, replace(QUICK, switching="planned"))
-    alone = run_freely("scheduled", quick).result
+    alone = run_with_best_lowering("scheduled", quick).result
     passed = with_passed_plans(quick, alone, [plan])
     assert passed.makespan_ms < alone.makespan_ms
     assert passed.execution.graph.lowering.rings == 2
     assert check(task_graph, of, to_record(passed)).ok
     slower = replace(quick, cluster=of.changed(reconfiguration_ms=2.0))
-    planned = run_freely("scheduled", slower).result
+    planned = run_with_best_lowering("scheduled", slower).result
     later = with_passed_plans(slower, planned, [plan])
     assert later.makespan_ms < planned.makespan_ms
     assert check(task_graph, slower.cluster, to_record(later)).ok

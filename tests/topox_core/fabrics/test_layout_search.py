@@ -267,15 +267,15 @@ def test_least_load_is_no_larger_than_greedy_and_keeps_to_the_ports(
 # --- never behind
 
 
-def assert_never_behind(order: FabricRequest) -> None:
-    answer = layout_by_graph(order, order.options.layout_steps, never)
+def assert_never_behind(request: FabricRequest) -> None:
+    answer = layout_by_graph(request, request.options.layout_steps, never)
     assert answer.best.time_ms <= min(time_ms for _, time_ms in answer.starts) * SLACK
-    by_graph = run_one("static_graph", order)
+    by_graph = run_one("static_graph", request)
     assert by_graph.iteration_ms == pytest.approx(answer.best.time_ms, rel=1e-12)
     assert by_graph.bound_ms <= by_graph.iteration_ms * SLACK
     for laid_by in ("topoopt", "matrix", "graph"):
-        options = replace(order.options, layout_by=laid_by)
-        run = run_one("static", replace(order, options=options))
+        options = replace(request.options, layout_by=laid_by)
+        run = run_one("static", replace(request, options=options))
         assert by_graph.iteration_ms <= run.iteration_ms * SLACK, laid_by
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.fabrics import scheduled
-from topox_core.fabrics.compare import EQUAL, compare, run_freely
+from topox_core.fabrics.compare import EQUAL, compare, run_with_best_lowering
 from topox_core.fabrics.comparison_words import FULL, YARDSTICK, headline
 from topox_core.fabrics.fixed_beside import FixedBeside
 from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
@@ -125,7 +125,7 @@ def test_a_rule_may_take_longer_with_a_shorter_delay():
     graph, of = case_of("moe", 1.0)
     jobs = [JobRequest(graph, of.changed(reconfiguration_ms=ms), LISTED) for ms in (0.0, 0.005)]
     for name in ("reactive", "provisioned"):
-        at_once, later = (run_freely(name, job).iteration_ms for job in jobs)
+        at_once, later = (run_with_best_lowering(name, job).iteration_ms for job in jobs)
         assert at_once == pytest.approx(124.6, abs=0.1) and later == pytest.approx(119.1, abs=0.1)
 
 
@@ -135,9 +135,9 @@ def test_what_found_a_schedule_did_so_before_the_solve_ended_by_one_clock(
 ) -> None:
     find = scheduled.fixed_beside
 
-    def slowly(order: FabricRequest, stop: Stop) -> FixedBeside | None:
+    def slowly(request: FabricRequest, stop: Stop) -> FixedBeside | None:
         clock.sleep(0.5)
-        found = find(order, stop)
+        found = find(request, stop)
         assert found is not None
         longer_s = found.standing.wall_s + 0.5
         return replace(found, standing=replace(found.standing, wall_s=longer_s))

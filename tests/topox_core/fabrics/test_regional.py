@@ -37,14 +37,14 @@ def request(
     return FabricRequest(lower(task_graph), of, SETTINGS, FabricOptions(**options))  # type: ignore[arg-type]
 
 
-def time_ms(order: FabricRequest) -> float:
-    return run_one("regional", order).iteration_ms
+def time_ms(request: FabricRequest) -> float:
+    return run_one("regional", request).iteration_ms
 
 
-def packets_ms(order: FabricRequest, ports: int) -> float:
+def packets_ms(request: FabricRequest, ports: int) -> float:
     """Return the time on a packet switch alone, with so many ports a server."""
-    of = order.cluster.changed(ports_per_server=ports, switches=ports)
-    return run_one("fat_tree", replace(order, cluster=of)).iteration_ms
+    of = request.cluster.changed(ports_per_server=ports, switches=ports)
+    return run_one("fat_tree", replace(request, cluster=of)).iteration_ms
 
 
 # --- what the reference reports

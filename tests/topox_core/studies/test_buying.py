@@ -16,8 +16,7 @@ from topox_core.studies.buying import (
     with_slower_plans,
 )
 from topox_core.studies.buying_answer import beats, front_of_rows, lead, verdict
-from topox_core.studies.buying_run import Answer, BuyingRun, Turned, base_lead
-from topox_core.studies.buying_turned import (
+from topox_core.studies.buying_break_even import (
     Slowest,
     at_price,
     delays_between,
@@ -25,6 +24,7 @@ from topox_core.studies.buying_turned import (
     fewest_of,
     slowest_of,
 )
+from topox_core.studies.buying_run import Answer, BuyingRun, Turned, base_lead
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
 from topox_core.studies.offers import OFFERS, Figure, offer_of, with_edit
 from topox_core.studies.study_run import PointRow

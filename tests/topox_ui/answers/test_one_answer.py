@@ -29,8 +29,8 @@ from topox_ui.answers.contest import contest_of
 from topox_ui.answers.first import (
     FirstAnswers,
     first_answer,
-    first_answer_ahead,
     known_first_answer,
+    prefetch,
 )
 from topox_ui.answers.solving import drawn, listed, token
 from topox_ui.jobs.solving import Case as JobsCase, at_once
@@ -151,6 +151,6 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
 def test_what_was_scheduled_ahead_is_the_answer_when_somebody_asks(monkeypatch) -> None:
     case = Case(*load_sample("race"), Settings.of())
     assert known_first_answer(case) is None
-    ahead = first_answer_ahead(case).result(120)
+    ahead = prefetch(case).result(120)
     monkeypatch.setattr(first, "_schedule_here", lambda *_given: 1 / 0)
     assert first_answer(case, never) is ahead is known_first_answer(case)

@@ -21,7 +21,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import compare, run_freely
+from topox_core.fabrics.compare import compare, run_with_best_lowering
 from topox_core.fabrics.gated_iterations import FAT_TREE, NETWORKS, REGIONAL, gated_networks
 from topox_core.fabrics.map_run import run_call
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
@@ -164,7 +164,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
 def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkeypatch):
     """The map has a plan for a longer delay: Compare takes it over, and Schedule shows the same."""
     graph, cluster = load_sample("race")
-    slow = run_freely("scheduled", JobRequest(graph, cluster, LISTED))
+    slow = run_with_best_lowering("scheduled", JobRequest(graph, cluster, LISTED))
     plan = PassedPlan.of(slow.result)
     assert plan is not None
     plan = replace(plan, cluster=cluster.changed(reconfiguration_ms=9.0))

@@ -16,7 +16,7 @@ from itertools import chain, combinations, islice, product
 
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES, collectives_of, with_fastest_algorithms
-from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.model.algorithm_choice import DEFAULT, Choice, algorithms_that_fit, on_rings
 from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.rings import RING_KINDS, distinct_rings
@@ -242,10 +242,12 @@ def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
     request = replace(case.job.lowered(lowering), others=_others(case))
     result = run(request)
     if any(result.execution.graph is one for one in request.others):
-        return replace(result, chosen=Chosen(result.execution.graph.lowering, case.settings.free))
+        return replace(
+            result, chosen=LoweringChoice(result.execution.graph.lowering, case.settings.free)
+        )
     if not case.free or result.chosen is not None:  # fixed circuits have made choices of their own
         return result
-    return replace(result, chosen=Chosen(lowering, case.settings.free))
+    return replace(result, chosen=LoweringChoice(lowering, case.settings.free))
 
 
 def _others(case: Case) -> tuple[TransferGraph, ...]:
