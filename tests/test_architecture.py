@@ -47,7 +47,7 @@ MAY_USE = {
         "training",
         "studies",
         "labs",
-        "rivals",
+        "claims",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
     "preparation": GROUND | {"warm_up"},
@@ -74,7 +74,7 @@ MAY_USE = {
     "labs": GROUND
     | {"check", "economics", "fabrics", "rails", "schedule", "tdm", "topology", "training"}
     | {"workloads"},
-    "rivals": GROUND | {"fabrics", "library", "papers.card", "studies"},
+    "claims": GROUND | {"fabrics", "library", "papers.card", "studies"},
     "papers": GROUND
     | {
         "demand",

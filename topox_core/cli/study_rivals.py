@@ -15,7 +15,7 @@ from topox_core.cli.printing import as_json, note, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topox_core.rivals.cells import Cell
+    from topox_core.claims.cells import Cell
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -45,11 +45,11 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compute what is missing and print the verdicts; 1 if points are missing at the end."""
+    from topox_core.claims.cells import JOBS, cells_of
+    from topox_core.claims.report import as_record, cell_rows
+    from topox_core.claims.rivals_run import RivalsRun
     from topox_core.cli.study import KEPT, library_of, watch
     from topox_core.io.ranges import check_one_of
-    from topox_core.rivals.cells import JOBS, cells_of
-    from topox_core.rivals.report import as_record, cell_rows
-    from topox_core.rivals.rivals_run import RivalsRun
     from topox_core.runs.executor import LocalExecutor
 
     if options.csv:
@@ -86,9 +86,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(cells: Sequence[Cell], complete: bool) -> None:
-    from topox_core.rivals.cells import JOBS
-    from topox_core.rivals.claims import CLAIMS, argument, tried
-    from topox_core.rivals.report import crossing_words, measured_words, verdict_words
+    from topox_core.claims.cells import JOBS
+    from topox_core.claims.claims import CLAIMS, argument, tried
+    from topox_core.claims.report import crossing_words, measured_words, verdict_words
 
     print(argument(cells, complete))
     for claim in CLAIMS:

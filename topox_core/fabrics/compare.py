@@ -99,10 +99,10 @@ def run_with_best_lowering(name: str, request: JobRequest, stop: Stop = never) -
     InputError, Stopped
         As :func:`run_one`.
     """
-    return run_over_every(name, request, _run_freely(name, request, stop))
+    return run_over_every(name, request, _run_with_best_lowering(name, request, stop))
 
 
-def _run_freely(name: str, request: JobRequest, stop: Stop) -> FabricRun:
+def _run_with_best_lowering(name: str, request: JobRequest, stop: Stop) -> FabricRun:
     if name == "ideal":
         return _ideal(request, stop)
     if name in FIXED:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.claims.cells import Cell, Side
 from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.marks import image, note
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import frame, margins, named_axis
-from topox_core.rivals.cells import Cell, Side
 from topox_core.text.numbers import delay_label, percent, whole_percent
 
 # A letter in each cell says what its colour says.

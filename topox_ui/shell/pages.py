@@ -143,7 +143,7 @@ PAGES = (
     Page(
         "pages/18_Who_is_right.py",
         "Who is right?",
-        ("argument.state.ArgumentState",),
+        ("claims.state.ArgumentState",),
         "argument.",
         group=RESULTS,
     ),

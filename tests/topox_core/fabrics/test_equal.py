@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import topox_core
+from topox_core.claims.claims import CLAIMS
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.winner import ties
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.who_is_right import sides_legend
-from topox_core.rivals.claims import CLAIMS
 from topox_core.text.numbers import percent, whole_percent
 
 ROOT = Path(topox_core.__file__).parents[1]

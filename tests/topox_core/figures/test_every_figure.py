@@ -27,6 +27,7 @@ from tests.topox_core.figures.test_study_figures import (
     ratios,
 )
 from topox_core import figures
+from topox_core.claims.cells import Cell
 from topox_core.economics.comparison import Question, Running, curves, tornado as swings_of, year_of
 from topox_core.economics.networks import Counting, bills
 from topox_core.economics.price_sets import PRICE_SETS
@@ -98,7 +99,6 @@ from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.papers.card import Row
 from topox_core.rails.window_lengths import by_traffic
-from topox_core.rivals.cells import Cell
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.story import event_table, events_of
 from topox_core.strategy.fabric_table import StrategyTable, TableRow

@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from topox_core.fabrics.compare import EQUAL
-from topox_core.figures.palette import Theme
-from topox_core.figures.who_is_right import sides_legend, sides_map
-from topox_core.rivals.cells import JOBS, Cell, cells_of, file_of
-from topox_core.rivals.claims import CLAIMS, Tried, argument, tried
-from topox_core.rivals.report import (
+from topox_core.claims.cells import JOBS, Cell, cells_of, file_of
+from topox_core.claims.claims import CLAIMS, Tried, argument, tried
+from topox_core.claims.report import (
     as_record,
     cell_rows,
     crossing_words,
     measured_words,
     verdict_words,
 )
+from topox_core.fabrics.compare import EQUAL
+from topox_core.figures.palette import Theme
+from topox_core.figures.who_is_right import sides_legend, sides_map
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import percent
-from topox_ui.argument.state import NETWORKS, ArgumentState
+from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.shell.charts import chart, frame, legend_line
 from topox_ui.shell.downloads import csv_of, download_menu, link_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html

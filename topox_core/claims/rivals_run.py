@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topox_core.claims.cells import JOBS, study_of_job
 from topox_core.library.run_library import RunLibrary
-from topox_core.rivals.cells import JOBS, study_of_job
 from topox_core.runs.run import RunProgress
 from topox_core.studies.study_run import StudyPlan, StudyResult, StudyRun, known_rows, plan_of
 
@@ -23,7 +23,7 @@ class RivalsRun:
     executor
         As of :class:`~topox_core.studies.study_run.StudyRun`.
     jobs
-        Which of :data:`~topox_core.rivals.cells.JOBS`.
+        Which of :data:`~topox_core.claims.cells.JOBS`.
     """
 
     def __init__(

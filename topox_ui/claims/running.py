@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from topox_core.rivals.rivals_run import RivalsRun, known_results
+from topox_core.claims.rivals_run import RivalsRun, known_results
 from topox_core.studies.study_run import StudyResult
 from topox_ui.answers.run_library import existing_library, keeps_runs, writable_library
 from topox_ui.runs.owner import RunKind, run_owner

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from topox_core.claims.cells import JOBS, Cell
 from topox_core.fabrics.compare import EQUAL
 from topox_core.papers.card import Verdict
-from topox_core.rivals.cells import JOBS, Cell
 from topox_core.text.numbers import delay_label, percent, plural
 from topox_core.text.sentences import is_or_are
 

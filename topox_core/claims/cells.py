@@ -51,7 +51,7 @@ class Cell:
     Attributes
     ----------
     job, ports, port_gbps, delay_ms
-        Which job of :data:`~topox_core.rivals.cells.JOBS`, and its network.
+        Which job of :data:`~topox_core.claims.cells.JOBS`, and its network.
     times_ms, dollars
         By fabric: the iteration, and the price of its network.
     unchanged

@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks.document_parts import part_of
 from benchmarks.who_is_right_page import job_part
+from topox_core.claims.cells import Cell, cells_of, study_of_job
+from topox_core.claims.claims import CLAIMS, argument, crossings, tried
+from topox_core.claims.report import verdict_words
+from topox_core.claims.rivals_run import RivalsRun, known_results
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
-from topox_core.rivals.cells import Cell, cells_of, study_of_job
-from topox_core.rivals.claims import CLAIMS, argument, crossings, tried
-from topox_core.rivals.report import verdict_words
-from topox_core.rivals.rivals_run import RivalsRun, known_results
 from topox_core.runs.run import finish
 from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
 

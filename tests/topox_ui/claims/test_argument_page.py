@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.topox_ui.conftest import address, chart, choose, forget_answers, words
+from topox_core.claims.cells import JOBS, study_of_job
+from topox_core.claims.claims import CLAIMS
 from topox_core.library.run_library import RunLibrary
-from topox_core.rivals.cells import JOBS, study_of_job
-from topox_core.rivals.claims import CLAIMS
 from topox_core.studies.point import run_cell
 from topox_core.studies.study_run import plan_of
 
