@@ -23,7 +23,7 @@ from topox_core.figures.template import LEGEND_BELOW, axis, frame, margins, name
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.measures import in_port, out_port
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 
 CELLS_PX = 380.0  # width of all cells on a laptop; decides which have room for a number
 MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
@@ -102,7 +102,13 @@ def _cell_style(execution: Execution, chosen: NDArray[np.intp]) -> dict[str, Any
         circuits.end_ms,
     )
     facts = [
-        [f"S{s} → S{d}", f"switch {r}", as_text(ids[node], "figure"), f"{setup:.9g}", f"{end:.9g}"]
+        [
+            f"S{s} → S{d}",
+            f"switch {r}",
+            escape_untrusted(ids[node], "figure"),
+            f"{setup:.9g}",
+            f"{end:.9g}",
+        ]
         for s, d, r, node, setup, end in zip(
             *(column[chosen].tolist() for column in columns), strict=True
         )

@@ -25,7 +25,7 @@ from topox_core.figures.template import (
 from topox_core.model.execution import Execution
 from topox_core.model.measures import ports_in_use
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 
 MOST_LABELLED = 3_000
 MOST_BAR_ROWS = 64
@@ -115,7 +115,7 @@ def _bars(
     destination = circuits.destination[shown].tolist()
     pixels = (length * 500 / (execution.makespan_ms or 1.0)).tolist()
     facts = [
-        [f"S{s} → S{d}", as_text(execution.graph.ids[node], "figure")]
+        [f"S{s} → S{d}", escape_untrusted(execution.graph.ids[node], "figure")]
         for s, d, node in zip(
             circuits.source[shown].tolist(), destination, circuits.node[shown].tolist(), strict=True
         )

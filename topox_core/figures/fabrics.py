@@ -35,7 +35,7 @@ from topox_core.figures.palette import (
 from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short, time
 
 COMPUTE_COLOUR, EXPOSED_COLOUR = "#0072B2", "#CC79A7"
@@ -147,7 +147,12 @@ def iteration_bars(
         showlegend=True,
         marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
         customdata=[
-            [names[k], labels[names[k]], f"{bound:.6g}", as_text(runs[names[k]].bound_by, "figure")]
+            [
+                names[k],
+                labels[names[k]],
+                f"{bound:.6g}",
+                escape_untrusted(runs[names[k]].bound_by, "figure"),
+            ]
             for k, bound in bounds
         ],
         hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",

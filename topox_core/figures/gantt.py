@@ -42,7 +42,7 @@ from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, frame, margins, m
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 
 # In the order of the legend.
@@ -197,7 +197,7 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
         what = "dark: being set up" if category == DARK else kind
         rows.append(
             [
-                as_text(graph.ids[node], "figure"),
+                escape_untrusted(graph.ids[node], "figure"),
                 what,
                 place,
                 f"{start:.9g}",

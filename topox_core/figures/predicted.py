@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from topox_core.figures.marks import line
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, log_ticks, margins
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds, short
 from topox_core.training.validation import Compared
 
@@ -86,7 +86,7 @@ def _points(
         x=[row.measured.measured_ms / 1e3 for row in rows],
         y=[row.predicted_ms / 1e3 for row in rows],
         mode="markers",
-        name=f"{model} B, {as_text(one.name, 'figure')}",
+        name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
         marker={
             "symbol": SYMBOLS[one.kind],
             "size": 8 * theme.scale,

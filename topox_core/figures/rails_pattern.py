@@ -15,7 +15,7 @@ from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, par
 from topox_core.figures.template import axis, frame, margins, round_step
 from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import hides, mib
-from topox_core.rails.windows import Stretch
+from topox_core.rails.windows import Phase
 from topox_core.text.numbers import plural, short, time
 
 # Of the strip's width: a window wider than this carries its length.
@@ -28,7 +28,7 @@ _STRIPES = ("", "-", "x")
 
 
 def strip(
-    phases: Sequence[Stretch],
+    phases: Sequence[Phase],
     windows: Sequence[Window],
     dark_ms: float,
     view: tuple[float, float],
@@ -122,7 +122,7 @@ def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, 
     return markers
 
 
-def _traffic(phases: Sequence[Stretch], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
+def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
     """Return a trace of bars a parallelism, none too thin to be seen, over the windows beside."""
     low, high = view
     least = THINNEST * (high - low)

@@ -25,7 +25,7 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.delay import DelayStudy, iteration_source, study
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.presets import preset
-from topox_core.rails.windows import Stretch, traffic_between
+from topox_core.rails.windows import Phase, traffic_between
 from topox_core.schedule.result import Result
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.round import Round, TdmSettings
@@ -138,7 +138,7 @@ def ports_run(ports: int) -> Result:
 class RailPicture:
     """What one rank of the tour's job sends on its rail, the windows between, and what delays cost."""
 
-    phases: tuple[Stretch, ...]
+    phases: tuple[Phase, ...]
     windows: tuple[Window, ...]
     iteration_ms: float
     delays: DelayStudy

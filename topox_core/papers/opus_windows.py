@@ -14,7 +14,7 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.counts import windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import SEND, Rail, RailRun
 from topox_core.rails.presets import PRESETS, Preset
-from topox_core.rails.windows import Stretch, strip
+from topox_core.rails.windows import Phase, strip
 
 NAME = "opus-windows"
 # Section 3.1: windows of one Llama 3.1 405B iteration, its length on 1k H100, windows a second.
@@ -133,7 +133,7 @@ def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
         )
 
 
-def _together_ms(run: RailRun, phases: Sequence[Stretch], preset: Preset) -> float:
+def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Preset) -> float:
     """Return for how long a rank of the last stage is at gathering while the other stages send to each other."""
     iteration = run.iteration
     last = (preset.pipeline - 1) * preset.data

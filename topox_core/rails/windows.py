@@ -24,7 +24,7 @@ from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Phase:
     """One phase of one rank on one rail, from its first communication's start to its last's end."""
 
     rank: int
@@ -73,9 +73,7 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     return _windows(strip_of_execution(execution))
 
 
-def strip(
-    iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray
-) -> tuple[Stretch, ...]:
+def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) -> tuple[Phase, ...]:
     """Return the communication pattern (Fig. 3): a run's phases, by rank and time."""
     node, rank = _taking_part(iteration)
     names = np.array([group.parallelism for group in iteration.groups] or [""], dtype=np.object_)
@@ -94,7 +92,7 @@ def strip(
     return _stretches(calls)
 
 
-def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
+def strip_of_execution(execution: Execution) -> tuple[Phase, ...]:
     """Return the phases of an execution of any fabric, by server, switch and time.
 
     Raises
@@ -150,7 +148,7 @@ def windows_of_transfers(transfers: Transfers) -> tuple[Window, ...]:
     return _windows(strip_of_transfers(transfers))
 
 
-def strip_of_transfers(transfers: Transfers) -> tuple[Stretch, ...]:
+def strip_of_transfers(transfers: Transfers) -> tuple[Phase, ...]:
     """Return the phases of transfers that ran, by server, rail and time.
 
     Raises
@@ -228,19 +226,19 @@ def windows_of_calls(calls: Sequence[RecordedCall]) -> tuple[Window, ...]:
     )
 
 
-def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Stretch, ...]:
+def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Phase, ...]:
     """Return the phases between one lane's windows, from a window's end to the next begin."""
     ordered = sorted(windows, key=lambda one: one.begin_ms)
     phases = []
     begin, operation, size = 0.0, "", 0.0
     for one in ordered:
         end = max(begin, one.begin_ms)
-        phases.append(Stretch(one.rank, one.rail, one.before, operation, begin, end, 1, size))
+        phases.append(Phase(one.rank, one.rail, one.before, operation, begin, end, 1, size))
         begin = max(begin, one.begin_ms + one.length_ms)
         operation, size = one.operation, one.size_bytes
     if ordered:
         last, end = ordered[-1], max(begin, until_ms)
-        phases.append(Stretch(last.rank, last.rail, last.after, operation, begin, end, 1, size))
+        phases.append(Phase(last.rank, last.rail, last.after, operation, begin, end, 1, size))
     return tuple(phases)
 
 
@@ -274,7 +272,7 @@ def _by(
     return best_of
 
 
-def _stretches(calls: _Calls) -> tuple[Stretch, ...]:
+def _stretches(calls: _Calls) -> tuple[Phase, ...]:
     if not len(calls.rank):
         return ()
     order = np.lexsort((calls.end_ms, calls.start_ms, calls.rail, calls.rank))
@@ -287,7 +285,7 @@ def _stretches(calls: _Calls) -> tuple[Stretch, ...]:
     size = np.add.reduceat(calls.size_bytes[order], first)
     count = np.diff(np.append(first, len(order)))
     return tuple(
-        Stretch(*row)
+        Phase(*row)
         for row in zip(
             rank[first].tolist(),
             rail[first].tolist(),
@@ -302,7 +300,7 @@ def _stretches(calls: _Calls) -> tuple[Stretch, ...]:
     )
 
 
-def _windows(stretches: tuple[Stretch, ...]) -> tuple[Window, ...]:
+def _windows(stretches: tuple[Phase, ...]) -> tuple[Window, ...]:
     return tuple(
         Window(
             after.rank,

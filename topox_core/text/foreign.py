@@ -1,6 +1,6 @@
 """What a link or a file says, drawn as text: never as Markdown, HTML, a formula, an emoji or a directive.
 
-Names, ids and titles are somebody else's. Whoever draws one passes it through :func:`as_text`.
+Names, ids and titles are somebody else's. Whoever draws one passes it through :func:`escape_untrusted`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOINTS = re.compile(r":(?=\S)|@")
 _WWW = re.compile(r"www(?=\.)", re.IGNORECASE)
 
 
-def as_text(text: object, medium: Medium) -> str:
+def escape_untrusted(text: object, medium: Medium) -> str:
     """Return somebody else's text such that a page shows it letter by letter, in one line.
 
     Parameters

@@ -11,7 +11,7 @@ from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
 from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
-from topox_core.training.stretches import Stretch, layered, stretches
+from topox_core.training.stretches import PassSegment, layered, stretches
 from topox_core.training.units import Unit, inside_ms, inside_sums_ms, layer_units, sharded
 from topox_core.training.weights import (
     Shared,
@@ -240,7 +240,7 @@ class _Builder:
         return waits
 
     def _travel(
-        self, stage: int, way: str, m: int, unit: Unit, one: Stretch, waits: Names
+        self, stage: int, way: str, m: int, unit: Unit, one: PassSegment, waits: Names
     ) -> Names:
         """Add the tokens' way to the experts or home, unless it stays in the server."""
         found = next((each for each in layer_exchanges(self.job) if each.parallelism == "ep"), None)

@@ -13,7 +13,7 @@ from topox_core.training.units import Unit
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PassSegment:
     """What a pass does without a break: it computes, or it exchanges.
 
     Attributes
@@ -42,38 +42,38 @@ def layered(job: Job) -> bool:
     return job.schedule.exchanges == "layer" and (crosses or job.plan.skew > 0)
 
 
-def stretches(one: Iteration, way: str, unit: Unit) -> list[Stretch]:
+def stretches(one: Iteration, way: str, unit: Unit) -> list[PassSegment]:
     """Return the pass of one layer in stretches.
 
     Forward a layer attends, its tokens travel to their experts (GShard, ICLR 2021), the experts work,
     the tokens travel home. Backward the gradients go the same way; what is recomputed in full is
     exchanged again before. What is not the experts' own counts as attention.
     """
-    job, keys = one.job, Stretch("cp", parallelism="cp")
+    job, keys = one.job, PassSegment("cp", parallelism="cp")
     if job.shape.experts == 1:
-        return [Stretch("", unit.ms), keys]
+        return [PassSegment("", unit.ms), keys]
     forward, backward = _experts_ms(one)
     if way == "f":
-        attend = Stretch("", unit.ms - forward.ms)
+        attend = PassSegment("", unit.ms - forward.ms)
         return [attend, keys, *_visit(forward, "")]
     rest_ms = unit.ms - backward.ms
-    again: list[Stretch] = []
+    again: list[PassSegment] = []
     if job.schedule.recompute == "full":
         layer = layer_passes(job).forward
         attend_ms = one.factor * (layer.compute_ms + layer.tensor_ms) - forward.ms
-        again = [Stretch(".again", attend_ms), *_visit(forward, ".again")]
+        again = [PassSegment(".again", attend_ms), *_visit(forward, ".again")]
         rest_ms -= attend_ms + forward.ms
-    return [*again, *_visit(backward, ""), Stretch("", rest_ms), keys]
+    return [*again, *_visit(backward, ""), PassSegment("", rest_ms), keys]
 
 
-def _visit(experts: Stretch, ending: str) -> list[Stretch]:
+def _visit(experts: PassSegment, ending: str) -> list[PassSegment]:
     """Return tokens' way to the experts, what those do, and the way home."""
-    out = Stretch(f"ep{ending}.out", parallelism="ep")
-    home = Stretch(f"ep{ending}.home", parallelism="ep", homeward=True)
-    return [out, Stretch(f".experts{ending}", experts.ms, experts.loaded_ms), home]
+    out = PassSegment(f"ep{ending}.out", parallelism="ep")
+    home = PassSegment(f"ep{ending}.home", parallelism="ep", homeward=True)
+    return [out, PassSegment(f".experts{ending}", experts.ms, experts.loaded_ms), home]
 
 
-def _experts_ms(one: Iteration) -> tuple[Stretch, Stretch]:
+def _experts_ms(one: Iteration) -> tuple[PassSegment, PassSegment]:
     """Return what the experts of a layer compute forward and backward, the latter without what is computed again.
 
     Half of the layer's tensor-parallel exchanges is theirs.
@@ -89,6 +89,6 @@ def _experts_ms(one: Iteration) -> tuple[Stretch, Stretch]:
     halves = [one.factor * ms / 2 for ms in tensor]
     back_ms = BACKWARD * loaded_ms
     return (
-        Stretch("", loaded_ms + halves[0], loaded_ms),
-        Stretch("", back_ms + sums_ms + halves[1], back_ms),
+        PassSegment("", loaded_ms + halves[0], loaded_ms),
+        PassSegment("", back_ms + sums_ms + halves[1], back_ms),
     )

@@ -12,7 +12,7 @@ from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_pl
 from topox_core.runs.asked import FuturesRun
 from topox_core.runs.cells import CellsResult
 from topox_core.runs.executor import LocalExecutor
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, time
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import known_plans
@@ -142,7 +142,7 @@ def _details(case: Case, known: Verdict) -> None:
         }
     )
     for name, why in known.refused.items():
-        quiet(f"{RIVALS[name]} cannot run: {as_text(why, 'html')}")
+        quiet(f"{RIVALS[name]} cannot run: {escape_untrusted(why, 'html')}")
     if known.effort == "list":
         if run_owner().run(VERDICT) is not None:
             run_panel(VERDICT, "Looking for a narrower answer", lambda _run: None)

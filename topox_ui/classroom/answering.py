@@ -15,7 +15,7 @@ from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import texts_in
-from topox_ui.classroom.places import Turns
+from topox_ui.classroom.places import Semaphore
 from topox_ui.classroom.profile import class_profile
 from topox_ui.state.session import Lasting
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 @st.cache_resource(show_spinner=False)
-def turns() -> Turns:
+def turns() -> Semaphore:
     """Return the turns of this server's class."""
-    return Turns()
+    return Semaphore()
 
 
 def keep_answers(lab: Lab, answers: Answers) -> str:

@@ -54,7 +54,7 @@ class Places:
         return len(self._seen)
 
 
-class Turns:
+class Semaphore:
     """At most ``at_once`` at a time, ``line`` in line, and nobody waits longer than ``patience_s``."""
 
     def __init__(

@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import Cluster
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_ui.answers.contest import priced_ratio, priced_words
 from topox_ui.answers.state import VARIANTS, ContestState
@@ -113,6 +113,6 @@ def _same_money(cluster: Cluster, full: float) -> None:
         value=state_of(ContestState).cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,
-        help=f"Of the {full:g} Gbit/s that a server's circuits have. {as_text(priced_words(cluster), 'markdown')} "
+        help=f"Of the {full:g} Gbit/s that a server's circuits have. {escape_untrusted(priced_words(cluster), 'markdown')} "
         "TopoOpt (NSDI 2023) found a full-bandwidth packet network 3.2 times as expensive as circuits on average.",
     )

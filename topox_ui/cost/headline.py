@@ -16,7 +16,7 @@ from topox_core.fabrics.verdict import RIVALS, priced
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.palette import Theme
 from topox_core.figures.tornado import tornado as tornado_figure
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
@@ -244,7 +244,7 @@ def warnings(caveats: tuple[Caveat, ...]) -> None:
     """Write in boxes where a headline does not hold."""
     for one in caveats:
         if one.kind == WARNING:
-            st.info(as_text(one.text, "markdown"), icon=":material/info:")
+            st.info(escape_untrusted(one.text, "markdown"), icon=":material/info:")
 
 
 def notes(caveats: tuple[Caveat, ...]) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
 from topox_core.papers.card import APART, VERDICTS, Answer, Card, Row, counted_verdicts
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import chart_title, escape, write_html
@@ -28,7 +28,7 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     if answer.facts:
         kpis(*list(answer.facts))
     for line in answer.lost:
-        st.warning(f"Rows are missing: {as_text(line, 'markdown')}")
+        st.warning(f"Rows are missing: {escape_untrusted(line, 'markdown')}")
     present = [key for key in card.series if answer.of(key)]
     if not present:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_ui.answers.linked import is_opened, open_linked
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
@@ -68,7 +68,7 @@ def _line(box: Box) -> None:
     """Write what became of the last file in a box."""
     line = line_of(box)
     if line is not None:
-        text = as_text(line.text, "markdown")
+        text = escape_untrusted(line.text, "markdown")
         {"error": st.error, "warning": st.warning, "success": st.success}[line.kind](text)
     bigger = suggested() if box == "graph" else None
     if bigger is not None:
@@ -117,7 +117,7 @@ def _back() -> None:
     if before is not None:
         name = escape(before.graph.name or before.title)
         st.button(
-            f"Back to the previous job: {as_text(name, 'markdown')}",
+            f"Back to the previous job: {escape_untrusted(name, 'markdown')}",
             key="go_back",
             icon=":material/undo:",
             on_click=go_back,

@@ -24,7 +24,7 @@ from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
 from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY
 from topox_ui.jobs.search import (
@@ -321,7 +321,7 @@ def certificate(rounds: Rounds) -> None:
         if not report.ok:
             box = st.expander("Violations", key="jobs_violations", type="compact", expanded=True)
             for line in report.lines(8):
-                box.markdown(f":red[✗] {as_text(line, 'markdown')}")
+                box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
         details = st.expander(
             "What was checked", key="jobs_checked", on_change="rerun", type="compact"
         )
@@ -377,7 +377,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
     if refused is not None:
         if rounds.known:
             st.warning(
-                f"{ALGORITHMS[algorithm].title}: {as_text(refused, 'markdown')}. What is shown is hill climbing."
+                f"{ALGORITHMS[algorithm].title}: {escape_untrusted(refused, 'markdown')}. What is shown is hill climbing."
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"

@@ -6,7 +6,7 @@ from html import escape as html_escape
 
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import BASE, Texts, languages, texts_in
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_ui.labs.state import LabsState
 from topox_ui.state.store import state_of
 
@@ -44,9 +44,9 @@ def title_of(lab: Lab) -> str:
 
 def as_html(text: str) -> str:
     """Return a lab's text, which may be a lecturer's, as HTML."""
-    return as_text(text, "html")
+    return escape_untrusted(text, "html")
 
 
 def as_label(text: str) -> str:
     """Return a lab's text as the label of a control."""
-    return as_text(text, "markdown")
+    return escape_untrusted(text, "markdown")

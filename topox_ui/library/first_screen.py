@@ -7,7 +7,7 @@ import streamlit as st
 from topox_core.figures.study_words import measure_words
 from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
 from topox_ui.answers.run_library import HOW_ON, OFF, library_path
 from topox_ui.library.actions import undo_button
@@ -25,7 +25,7 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
     if now.chosen:
         kicker += f" · {count(len(now.chosen))} chosen"
     for line in library.notices:
-        st.warning(as_text(line, "markdown"))
+        st.warning(escape_untrusted(line, "markdown"))
     if compared is not None:
         headline(kicker, finding(compared))
     elif now.chosen:

@@ -15,7 +15,7 @@ from topox_core.figures.rails_windows import cdf
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
-from topox_core.rails.windows import Stretch
+from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import Curves, delay_chart
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulated, start, times_of
@@ -335,7 +335,7 @@ def _width(servers: int) -> None:
 
 @st.fragment
 def _strip_in_view(
-    pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], theme: Theme
+    pattern: Pattern, traffic: tuple[Phase, ...], windows: tuple[Window, ...], theme: Theme
 ) -> None:
     """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
     whole = max(pattern.iteration_ms, 1e-9)

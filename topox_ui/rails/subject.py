@@ -17,7 +17,7 @@ from topox_core.rails.presets import Preset
 from topox_core.rails.questions import BOTH, RUN, UNDISTURBED, Job, Question, Recorded, simulation
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
-from topox_core.rails.windows import Stretch, strip, traffic_between
+from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.text.numbers import plural, short
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
@@ -88,7 +88,7 @@ class Pattern:
     """
 
     windows: tuple[Window, ...]
-    traffic: tuple[Stretch, ...]
+    traffic: tuple[Phase, ...]
     iteration_ms: float
     drawn_evenly: bool = False
 
@@ -99,7 +99,7 @@ class Pattern:
             {(w.rank, w.rail) for w in self.windows} | {(s.rank, s.rail) for s in self.traffic}
         )
 
-    def of(self, lane: Lane) -> tuple[tuple[Stretch, ...], tuple[Window, ...]]:
+    def of(self, lane: Lane) -> tuple[tuple[Phase, ...], tuple[Window, ...]]:
         """Return traffic and windows of one lane."""
         return (
             tuple(one for one in self.traffic if (one.rank, one.rail) == lane),

@@ -10,10 +10,10 @@ from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
 from topox_ui.recorded.files import KICKER
-from topox_ui.recorded.found import Found
+from topox_ui.recorded.found import RecordedStep
 from topox_ui.recorded.reading import Opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, kpis
@@ -67,7 +67,7 @@ def controls(now: Opened) -> None:
             switch("This rank stands for all", RecordedState, "symmetry", help=WHEN)
 
 
-def first_screen(found: Found, now: Opened) -> None:
+def first_screen(found: RecordedStep, now: Opened) -> None:
     """Write the finding and the key figures."""
     files = plural(len(now.recordings), "file")
     name = "made-up example" if now.example else files
@@ -93,7 +93,7 @@ def _one_rank() -> str:
     )
 
 
-def _kpis(found: Found, speed: float) -> None:
+def _kpis(found: RecordedStep, speed: float) -> None:
     numbers = [one.number for one in found.steps]
     of = f"step {found.number} of {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else ""
     calls = found.graph.calls
@@ -120,7 +120,7 @@ def _kpis(found: Found, speed: float) -> None:
     )
 
 
-def steps_section(found: Found, theme: Theme) -> None:
+def steps_section(found: RecordedStep, theme: Theme) -> None:
     """Draw the recording's steps, and the choice of one."""
     title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
     with title:
@@ -162,7 +162,7 @@ def _clicked(facts: Sequence[str]) -> None:
         choose(RecordedState, step=int(facts[0]))
 
 
-def speed_section(found: Found, theme: Theme) -> None:
+def speed_section(found: RecordedStep, theme: Theme) -> None:
     """Draw the step at other speeds; where sizes are not known, say why and ask for a speed they are taken from."""
     chart_title(
         "This step on another network", "replayed as a longest path; no solver, no contention"
@@ -186,8 +186,8 @@ def speed_section(found: Found, theme: Theme) -> None:
     )
 
 
-def _without_sizes(found: Found) -> None:
-    st.warning(as_text(found.refusal, "markdown"), icon="⚠️")
+def _without_sizes(found: RecordedStep) -> None:
+    st.warning(escape_untrusted(found.refusal, "markdown"), icon="⚠️")
     number(
         "Take sizes from a speed, Gbit/s",
         RecordedState,

@@ -25,7 +25,7 @@ from topox_ui.state.store import state_of
 
 
 @dataclass(frozen=True)
-class Late:
+class Straggler:
     """The rank for which the others wait longest: at how many of the calls it comes last, and the longest wait in ms."""
 
     rank: int
@@ -35,7 +35,7 @@ class Late:
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordedStep:
     """One step of a run, with what follows from it.
 
     Attributes
@@ -113,7 +113,7 @@ class Found:
         return windows_of_step(self.step, self.settings.parallelism)
 
     @cached_property
-    def late(self) -> Late | None:
+    def late(self) -> Straggler | None:
         """Who the others wait for longest at collectives; None where no two ranks meet."""
         calls = [node for node in self.graph.calls if len(node.kernels) > 1 and node.kind != "send"]
         longest: defaultdict[int, list[float]] = defaultdict(list)
@@ -123,7 +123,7 @@ class Found:
         if not longest:
             return None
         rank = max(longest, key=lambda one: (sum(longest[one]), -one))
-        return Late(rank, len(longest[rank]), len(calls), max(longest[rank]))
+        return Straggler(rank, len(longest[rank]), len(calls), max(longest[rank]))
 
     def at_ms(self, gbps: float) -> float:
         """Return how long the step lasts at a network speed; only where there is a task graph."""
@@ -140,7 +140,7 @@ class Found:
         return fitting_cluster(self.imported.graph, self.recorded_ms, self.settings.nic_gbps)
 
 
-def found_of(opened: Opened) -> Found:
+def found_of(opened: Opened) -> RecordedStep:
     """Return the chosen step of what was read.
 
     Raises
@@ -164,7 +164,7 @@ def found_of(opened: Opened) -> Found:
     settings = replace(settings, step=chosen_step(run.ranks, settings.step))
     step = _step(opened, settings.symmetry, int(settings.step))
     imported, refusal = _imported(opened, _plain(settings))
-    return Found(opened, run, settings, steps, step, imported, refusal)
+    return RecordedStep(opened, run, settings, steps, step, imported, refusal)
 
 
 def _plain(settings: ImportSettings) -> ImportSettings:
@@ -223,7 +223,7 @@ def _curve(opened: Opened, settings: ImportSettings) -> tuple[tuple[float, float
     return tuple((gbps, replay_ms(known.run, at_speed(gbps))) for gbps in SPEEDS_GBPS)
 
 
-def report_of(found: Found) -> dict[str, object]:
+def report_of(found: RecordedStep) -> dict[str, object]:
     """Return the report of ``trace import`` at the chosen speed."""
     return import_run(
         found.run, found.settings, found.imported.graph.name if found.imported else ""

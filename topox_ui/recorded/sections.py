@@ -22,7 +22,7 @@ from topox_core.rails.window_lengths import share_hiding
 from topox_core.text.numbers import count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.recorded_run import spans
-from topox_ui.recorded.found import Found
+from topox_ui.recorded.found import RecordedStep
 from topox_ui.recorded.reading import LABELS
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, legend_line, table_under
@@ -49,7 +49,7 @@ CHECK_WORDS = {
 }
 
 
-def groups_section(found: Found) -> None:
+def groups_section(found: RecordedStep) -> None:
     """Draw the groups with their bytes, and a label each to choose."""
     chart_title("Groups", "a label says which parallelism a group serves; none is needed")
     labels = LABELS.get() or {}
@@ -90,7 +90,7 @@ def _labelled(name: str, key: str) -> None:
     LABELS.set(rest | ({name: label} if label else {}))
 
 
-def _groups_table(found: Found, labels: Mapping[str, str]) -> pd.DataFrame:
+def _groups_table(found: RecordedStep, labels: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "ranks": one["ranks"],
@@ -103,7 +103,7 @@ def _groups_table(found: Found, labels: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def timeline(found: Found, theme: Theme) -> None:
+def timeline(found: RecordedStep, theme: Theme) -> None:
     """Draw the lanes of up to eight ranks; of more ranks a menu picks which, of many bars a slider which stretch."""
     ranks = list(found.graph.present)
     folds = [ranks[k : k + MOST_RANKS] for k in range(0, len(ranks), MOST_RANKS)]
@@ -146,7 +146,7 @@ def timeline(found: Found, theme: Theme) -> None:
 
 
 @st.fragment
-def _lanes_in_view(found: Found, ranks: list[int], theme: Theme) -> None:
+def _lanes_in_view(found: RecordedStep, ranks: list[int], theme: Theme) -> None:
     whole = max(found.recorded_ms, 1e-9)
     bars = call_bars(found.graph, ranks)
     drawn = 2 * len(bars) + sum(
@@ -168,7 +168,7 @@ def _lanes_in_view(found: Found, ranks: list[int], theme: Theme) -> None:
     )
 
 
-def _bars_table(found: Found, ranks: list[int]) -> pd.DataFrame:
+def _bars_table(found: RecordedStep, ranks: list[int]) -> pd.DataFrame:
     labels = found.settings.parallelism
     rows: list[dict[str, object]] = [
         {
@@ -195,7 +195,7 @@ def _bars_table(found: Found, ranks: list[int]) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values(["rank", "begins (ms)"])
 
 
-def windows_section(found: Found, theme: Theme) -> None:
+def windows_section(found: RecordedStep, theme: Theme) -> None:
     """Draw the distribution of the recorded windows, the naive count in a caption."""
     windows, naive = found.windows.windows, found.windows.naive
     chart_title("Windows of the recording", "share of windows up to a length; line: your delay")
@@ -227,7 +227,7 @@ def windows_section(found: Found, theme: Theme) -> None:
     )
 
 
-def trust_section(found: Found) -> None:
+def trust_section(found: RecordedStep) -> None:
     """Write the checks, the worst first, and every warning."""
     passed = sum(one.status == PASSED for one in found.checks)
     chart_title("Can it be trusted?", f"{passed} of {len(found.checks)} checks pass")

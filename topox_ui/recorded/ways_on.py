@@ -11,7 +11,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json, load_windows
 from topox_core.traces.checks import FAILED
-from topox_ui.recorded.found import Found, report_of
+from topox_ui.recorded.found import RecordedStep, report_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.downloads import File, download_menu, stem
 from topox_ui.shell.links import go_to
@@ -34,7 +34,7 @@ def leave_where_asked() -> None:
         go_to(title)
 
 
-def ways_on(found: Found) -> None:
+def ways_on(found: RecordedStep) -> None:
     """Draw what can be done with the step: schedule it, compare fabrics, look at its windows, save it."""
     with st.container(horizontal=True, vertical_alignment="center", key="recorded_ways"):
         none = found.imported is None
@@ -73,11 +73,11 @@ def ways_on(found: Found) -> None:
         )
 
 
-def _name(found: Found) -> str:
+def _name(found: RecordedStep) -> str:
     return stem(f"step-{found.number}" if found.number >= 0 else "recorded-run")
 
 
-def _adopt(found: Found, title: str) -> None:
+def _adopt(found: RecordedStep, title: str) -> None:
     assert found.imported is not None
     graph = found.imported.graph
     try:
@@ -89,16 +89,16 @@ def _adopt(found: Found, title: str) -> None:
     _GOING.set(title)
 
 
-def _windows(found: Found) -> bytes:
+def _windows(found: RecordedStep) -> bytes:
     return dump_windows_json(_name(found), found.recorded_ms, found.windows.windows)
 
 
-def _to_rails(found: Found) -> None:
+def _to_rails(found: RecordedStep) -> None:
     OWN_WINDOWS.set(load_windows(_windows(found), f"{_name(found)}.windows.json"))
     _GOING.set("Rails")
 
 
-def _files(found: Found) -> list[File]:
+def _files(found: RecordedStep) -> list[File]:
     """Return what the step is saved as; each is built when it is asked for."""
     files: list[File] = []
     known = found.imported

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.runs.run import RunProgress
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.slots import InLine
@@ -24,7 +24,7 @@ def run_note(kind: RunKind) -> None:
     owner = run_owner()
     if owner.ended(kind):
         st.rerun()  # it ended while this page was being drawn, or another was
-    note = as_text(owner.note(kind), "markdown")
+    note = escape_untrusted(owner.note(kind), "markdown")
     if note and owner.refused(kind):
         st.error(note, icon="⚠️")
     elif note:
@@ -86,7 +86,7 @@ def _bar(kind: RunKind, words: str, share: float, place: str, cancel_help: str) 
     owner = run_owner()
     stopping = owner.stopping(kind)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(share, text=as_text(words, "markdown"))
+        st.progress(share, text=escape_untrusted(words, "markdown"))
         button(
             "Stopping …" if stopping else "Cancel",
             f"cancel_{place or kind.name}",

@@ -10,7 +10,7 @@ from topox_core.schedule.replay import first_ms
 from topox_core.schedule.result import Result
 from topox_core.schedule.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import about_seconds, percent, plural, short, time
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.case import Case
@@ -41,7 +41,7 @@ def certificate(case: Case, result: Result, key: str, path: CriticalPath | None 
         if not report.ok:
             box = st.expander("Violations", key="violations", type="compact", expanded=True)
             for line in report.lines(8):
-                box.markdown(f":red[✗] {as_text(line, 'markdown')}")
+                box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
         details = st.expander("What was checked", key="checked", on_change="rerun", type="compact")
         if details.open:
             with details:

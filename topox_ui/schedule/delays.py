@@ -18,7 +18,7 @@ from topox_core.figures.search import delays
 from topox_core.runs.asked import FuturesRun
 from topox_core.runs.cells import CellsResult
 from topox_core.schedule.result import Result
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, short
 from topox_ui.answers.case import Case
 from topox_ui.answers.first import known_first_answer, prefetch
@@ -150,7 +150,7 @@ def _missing(cases: dict[float, Case], points: Points) -> list[float]:
 
 def _drawn(cases: dict[float, Case], points: Points, now: float, theme: Theme) -> None:
     if note := run_owner().note(DELAYS):
-        st.caption(as_text(note, "markdown"))
+        st.caption(escape_untrusted(note, "markdown"))
     tried = list(cases)
     shown = [points.get(one.key, DelayPoint()) for one in cases.values()]
     makespans = [point.makespan_ms for point in shown]

@@ -20,7 +20,7 @@ from topox_core.schedule.story import (
     proof_of,
     summary_sentence,
 )
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds, time
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.solving import PROOF, start_proof
@@ -151,4 +151,4 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
         f"Best schedule {time(now.incumbent_ms or 0.0)}, bound {time(now.bound_ms)}, so far.",
     )
     if proof.trouble:
-        st.warning(as_text(proof.trouble, "markdown"))
+        st.warning(escape_untrusted(proof.trouble, "markdown"))

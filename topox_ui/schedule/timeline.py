@@ -17,7 +17,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.ports import port_use
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.answers.solving import Drawn
@@ -190,7 +190,7 @@ def _picked(parts: Drawn) -> str:
     task, what, place, start, end, lasts, critical = (str(v) for v in points[0]["customdata"])
     execution = parts.execution
     graph = execution.graph
-    ids = (k for k, one in enumerate(graph.ids) if as_text(one, "figure") == task)
+    ids = (k for k, one in enumerate(graph.ids) if escape_untrusted(one, "figure") == task)
     node = graph.ids.index(task) if task in graph.ids else next(ids, -1)
     waits = ""
     if node >= 0:

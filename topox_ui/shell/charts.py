@@ -14,7 +14,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.io.tables import harmless_on_screen
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
 from topox_ui.shell.page import PLAIN, escape, headline
@@ -25,7 +25,7 @@ Table = Callable[[], Any]
 
 def show_error(error: object) -> None:
     """Write what is wrong with something given as one line."""
-    st.error(as_text(error, "markdown"), icon="⚠️")
+    st.error(escape_untrusted(error, "markdown"), icon="⚠️")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
@@ -65,7 +65,9 @@ def job_name(opened: Loaded) -> str:
     """Return what a job is called, as HTML: a sample by its title, up to the colon."""
     now = scenario()
     named = now.source == "sample" and opened.title in SAMPLES
-    return source_name(now) if named else as_text(opened.graph.name or opened.title, "html")
+    return (
+        source_name(now) if named else escape_untrusted(opened.graph.name or opened.title, "html")
+    )
 
 
 def source_name(source: Scenario) -> str:

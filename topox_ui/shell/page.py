@@ -18,7 +18,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.labs.texts_in import texts_in
 from topox_core.preparation import Preparation
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.classroom.door import BEGINNING, Entry, entry, join, places
 from topox_ui.shell.links import go_to, page_link
@@ -314,4 +314,4 @@ def button(
 
 def escape(text: str) -> str:
     """Return text from a file or the address, safe within our HTML."""
-    return as_text(text, "html")
+    return escape_untrusted(text, "html")

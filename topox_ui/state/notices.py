@@ -6,7 +6,7 @@ from typing import Literal
 
 import streamlit as st
 
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_ui.state.session import Passing
 
 Kind = Literal["error", "warning", "info"]
@@ -29,4 +29,6 @@ def show_notice() -> None:
     notice = NOTICE.pop()
     if notice is not None:
         kind, line = notice
-        {"error": st.error, "warning": st.warning, "info": st.info}[kind](as_text(line, "markdown"))
+        {"error": st.error, "warning": st.warning, "info": st.info}[kind](
+            escape_untrusted(line, "markdown")
+        )

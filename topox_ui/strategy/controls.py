@@ -16,7 +16,7 @@ from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import load_strategy
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label
 from topox_ui.shell.page import button, escape, quiet
 from topox_ui.state.store import state_of
@@ -188,7 +188,7 @@ def import_box() -> None:
         known = OWN_STRATEGY.get()
         if known is not None and st.session_state.get(UPLOAD) is None:
             # The box is empty after a reload or another page; the file is not forgotten.
-            name = as_text(one_line(known[1], 40), "markdown")
+            name = escape_untrusted(one_line(known[1], 40), "markdown")
             button(f"Leave out {name}", "drop_strategy", "close", OWN_STRATEGY.pop)
         pick(
             "Its operators",

@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
-from topox_core.text.foreign import as_text
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, plural, short, size, time
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
@@ -135,6 +135,6 @@ def _iteration_ms(case: Case) -> float | None:
         contest = replace(contest_of(case), fabrics=("static",))
         runs, _ = run_all(case, contest)
     except InputError as error:
-        st.warning(as_text(str(error), "markdown"))
+        st.warning(escape_untrusted(str(error), "markdown"))
         return None
     return runs["static"].iteration_ms

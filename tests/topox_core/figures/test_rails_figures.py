@@ -19,7 +19,7 @@ from topox_core.rails.iteration import (
     Window,
 )
 from topox_core.rails.window_lengths import MOST_CLASSES, by_traffic, share_hiding
-from topox_core.rails.windows import Stretch, strip, traffic_between
+from topox_core.rails.windows import Phase, strip, traffic_between
 
 MIB = 2**20
 
@@ -91,7 +91,7 @@ def windows(*lengths: float, size: float = 64 * MIB) -> tuple[Window, ...]:
     )
 
 
-def phases(run: RailRun, rank: int) -> tuple[Stretch, ...]:
+def phases(run: RailRun, rank: int) -> tuple[Phase, ...]:
     return tuple(one for one in strip(run.iteration, run.start_ms, run.end_ms) if one.rank == rank)
 
 

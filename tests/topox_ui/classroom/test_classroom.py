@@ -9,7 +9,7 @@ from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.student import begin, lock
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom import answering, door, profile, serve
-from topox_ui.classroom.places import WRONG_WORDS, Places, Turns, WrongWords
+from topox_ui.classroom.places import WRONG_WORDS, Places, Semaphore, WrongWords
 from topox_ui.classroom.profile import ClassProfile, profile_of
 from topox_ui.shell import page
 
@@ -89,12 +89,12 @@ def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:
 
 
 def test_two_have_a_turn_at_once_and_who_waits_too_long_or_in_a_full_line_is_refused() -> None:
-    turns = Turns(at_once=2, line=1, patience_s=0.05)
+    turns = Semaphore(at_once=2, line=1, patience_s=0.05)
     with turns.turn() as first, turns.turn() as second, turns.turn() as third:
         assert (first, second, third) == (True, True, False), "patience has ended"
     with turns.turn() as again:
         assert again
-    with Turns(at_once=1, line=0, patience_s=60).turn() as first:
+    with Semaphore(at_once=1, line=0, patience_s=60).turn() as first:
         assert not first, "nobody may wait, not even for a free turn"
 
 

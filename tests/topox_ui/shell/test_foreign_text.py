@@ -13,7 +13,7 @@ from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import bring
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_json import dump_graph_json
-from topox_core.text.foreign import JOINER, as_text
+from topox_core.text.foreign import JOINER, escape_untrusted
 from topox_core.workloads.samples import load_sample
 from topox_ui.shell.pages import PAGES
 from topox_ui.shell.terms import ASK, explanations
@@ -121,13 +121,16 @@ def with_job(at, graph, cluster):
 )
 def test_what_is_made_text_has_nothing_left_for_markdown_or_html(hostile):
     assert all(one.search(HOSTILE) for one in LIVE)
-    written = as_text(hostile, "markdown")
+    written = escape_untrusted(hostile, "markdown")
     assert not any(one.search(written) for one in LIVE)
     assert not re.match(r"\s*([-+#>]|\d+[.)])\s", written)
     assert "\n" not in written and "\u202e" not in written
-    assert not set("<>") & {*as_text(hostile, "html"), *as_text(hostile, "figure")}
+    assert not set("<>") & {
+        *escape_untrusted(hostile, "html"),
+        *escape_untrusted(hostile, "figure"),
+    }
     plain = "a_b.json, row 3: must be > 0 (got -1)"
-    assert as_text(plain, "markdown") == plain
+    assert escape_untrusted(plain, "markdown") == plain
 
 
 def test_home_draws_a_hostile_file_as_text_and_quotes_it_so_in_an_error_line(visit):
@@ -173,7 +176,7 @@ OURS = {
     "ALGORITHMS", "CARDS", "Path", "card", "choice", "kind", "model", "one", "page", "parallelism",
     "picture", "run", "sample", "theme", "way",
 }  # fmt: skip
-MAKE_TEXT = {"as_text", "escape"}
+MAKE_TEXT = {"escape_untrusted", "escape"}
 
 
 def called(call: ast.Call) -> str:
