@@ -12,12 +12,14 @@ import argparse
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tests.past import load_past
 from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -61,7 +63,7 @@ def loaded(name: str, suite: Path) -> tuple[TaskGraph, Cluster] | None:
 def timed(request: FabricRequest, steps: int) -> tuple[LayoutAnswer, float]:
     """Return a search's answer and its seconds of a core."""
     began = time.process_time()
-    answer = layout_by_graph(request, steps, never)
+    answer = layout_by_graph(replace(request, options=FabricOptions(layout_steps=steps)), never)
     return answer, time.process_time() - began
 
 

@@ -12,7 +12,7 @@ from topox_core.cli.printing import note
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
-    from topox_core.fabrics.run import FabricOptions
+    from topox_core.fabrics.options import FabricOptions
     from topox_core.library.record import RunRecord
     from topox_core.model.cluster import Cluster
     from topox_core.schedule.settings import Settings

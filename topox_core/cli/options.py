@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.schema.fields import fields_of
+from topox_core.schema.fields import Field, fields_of
 
 if TYPE_CHECKING:
     from topox_core.schedule.settings import Settings
@@ -287,20 +287,24 @@ def settings_as_options(
         raise InputError(error.problem, file="command line", item=error.item, field=field) from None
 
 
+def option_of(field: Field, flag: str, dest: str | None = None) -> Option:
+    """Return the option of a field of a record: a number, a word of some, or yes or no."""
+    kinds = dict(field.alternatives)
+    usage = f"--{flag.replace('_', '-')}"
+    if bool in kinds:
+        return Option(f"{usage} yes|no", yes_or_no, field.help, dest=dest)
+    for kind, (read, metavar) in _READ_AS.items():
+        if kind in kinds and kind is not str:
+            return Option(f"{usage} {metavar}", read, field.help, dest=dest)
+    return Option(usage, tuple(map(str, field.choices)) or str, field.help, dest=dest)
+
+
 def add_cluster_keys(command: argparse.ArgumentParser) -> None:
     """Add one option a cluster key, so that each can be changed without touching the file."""
     group = command.add_argument_group("cluster keys, in place of the file's")
     for name, field in fields_of(Cluster).items():
-        if name == "name":
-            continue
-        read, metavar = _READ_AS[field.kind]
-        group.add_argument(
-            f"--{name.replace('_', '-')}",
-            dest=f"cluster_{name}",
-            type=read,
-            metavar="|".join(field.choices) or metavar,
-            help=field.help,
-        )
+        if name != "name":
+            option_of(field, name, dest=f"cluster_{name}").add_to(group)
 
 
 def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:

@@ -51,7 +51,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule."""
     from topox_core.check.checker import check
-    from topox_core.fabrics.run import FabricOptions
+    from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.scheduled import schedule
     from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
     from topox_core.schedule.result_file import to_record

@@ -107,12 +107,12 @@ def _searched(options: argparse.Namespace) -> int:
     from topox_core.cli.interrupt import ctrl_c_stops
     from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 
-    order = _request(options)
+    request = _request(options)
     with ctrl_c_stops() as stop:
         answer = (
-            layout_by_matrix(order)
+            layout_by_matrix(request)
             if options.layout_by == "matrix"
-            else layout_by_graph(order, options.layout_steps, stop)
+            else layout_by_graph(request, stop)
         )
     laid = answer.best
     source, destination, parallel = (ends.tolist() for ends in laid.layout.links)
@@ -153,6 +153,7 @@ def _searched(options: argparse.Namespace) -> int:
 
 def _request(options: argparse.Namespace) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
+    from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.run import FabricRequest
     from topox_core.io.task_graph_file import check_fits, load_graph
     from topox_core.model.cluster import Cluster
@@ -175,7 +176,8 @@ def _request(options: argparse.Namespace) -> FabricRequest:
     )
     check_fits(task_graph, of)
     settings = Settings.of(engine="list", seed=options.seed)
-    return FabricRequest(lower(task_graph), of, settings)
+    tried = FabricOptions(layout_steps=options.layout_steps)
+    return FabricRequest(lower(task_graph), of, settings, tried)
 
 
 def _listed(links: list[dict[str, Any]]) -> str:

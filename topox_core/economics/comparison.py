@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from topox_core.economics.networks import NETWORKS, Bill, Counting, bill, bills, saving
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError, shown
-from topox_core.io.ranges import is_number
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 
 HOURS_PER_YEAR = 8_760.0
 MEASURES = ("cost", "power")
@@ -184,21 +186,12 @@ class Running:
         If a figure is out of range.
     """
 
-    usd_per_kwh: float = 0.10
-    pue: float = 1.3
-    years: float = 4.0
+    usd_per_kwh: Annotated[float, setting("Price of electricity", "$/kWh", ge=0, le=100)] = 0.10
+    pue: Annotated[float, setting("Power usage effectiveness", ge=1, le=10)] = 1.3
+    years: Annotated[float, setting("Written off over", "years", ge=0.1, le=100)] = 4.0
 
     def __post_init__(self) -> None:
-        for field, least, most in (
-            ("usd_per_kwh", 0.0, 100.0),
-            ("pue", 1.0, 10.0),
-            ("years", 0.1, 100.0),
-        ):
-            value = getattr(self, field)
-            if not is_number(value, least, most):
-                raise InputError(
-                    f"must be from {least:g} to {most:g} (got {shown(value)})", field=field
-                )
+        check_fields(self)
 
 
 @dataclass(frozen=True)

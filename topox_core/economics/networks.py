@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.economics.parts import Catalogue
-from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_one_of, check_whole, is_number
+from topox_core.errors import InputError
+from topox_core.io.ranges import check_whole
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 
 # The order and the words of every list, legend and table.
 NETWORKS = {
@@ -71,30 +73,19 @@ class Counting:
         If a count is out of range.
     """
 
-    gpus_per_server: int = 8
-    method: str = "paper"
-    nics: bool = False
-    fibre: bool = False
-    fibre_m_per_link: float = 30.0
-    ocs_ports_per_gpu: int = 2
-    ocs_transceivers_per_gpu: int = 1
-    switch_transceivers: bool | None = None
-    joined_rails: bool = False
-    look_ahead: bool = True
+    gpus_per_server: Annotated[int, setting("GPUs per server", ge=1, le=4_096)] = 8
+    method: Annotated[str, setting("Switches counted", choices=COUNTINGS)] = "paper"
+    nics: Annotated[bool, setting("NICs counted")] = False
+    fibre: Annotated[bool, setting("Fibre counted")] = False
+    fibre_m_per_link: Annotated[float, setting("Fibre per link", "m", ge=0, le=100_000)] = 30.0
+    ocs_ports_per_gpu: Annotated[int, setting("Optical ports per GPU", ge=1, le=64)] = 2
+    ocs_transceivers_per_gpu: Annotated[int, setting("Transceivers per GPU", ge=1, le=64)] = 1
+    switch_transceivers: Annotated[bool | None, setting("Transceivers at switches")] = None
+    joined_rails: Annotated[bool, setting("Spine over the rails")] = False
+    look_ahead: Annotated[bool, setting("Look-ahead")] = True
 
     def __post_init__(self) -> None:
-        check_one_of(self.method, COUNTINGS, field="counting")
-        for field, most in (
-            ("gpus_per_server", 4_096),
-            ("ocs_ports_per_gpu", 64),
-            ("ocs_transceivers_per_gpu", 64),
-        ):
-            check_whole(getattr(self, field), 1, most, field=field)
-        metres = self.fibre_m_per_link
-        if not is_number(metres, 0, 100_000):
-            raise InputError(
-                f"must be from 0 to 100,000 (got {shown(metres)})", field="fibre_m_per_link"
-            )
+        check_fields(self)
 
     def at_switches(self, catalogue: Catalogue) -> bool:
         """Return whether packet-switch ports carry transceivers at a catalogue's prices."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.networks import Bill
 from topox_core.economics.parts import Catalogue
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.fabrics.run import FabricOptions
 from topox_core.model.cluster import Cluster
 
 
@@ -35,5 +35,5 @@ def fabric_bill(
         catalogue,
         equivalent_gbps=equivalent_gbps,
         oversubscription=1.0 if equivalent_gbps else options.oversubscription,
-        packet_ports=options.regional.packet_ports_of(cluster),
+        packet_ports=options.packet_ports_of(cluster),
     )

@@ -15,7 +15,8 @@ from itertools import product
 from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.one_collective import MAX_MEMBERS, MAX_PORTS, OneCollective
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import run_static
 from topox_core.model.algorithm_choice import (
     DEFAULT,

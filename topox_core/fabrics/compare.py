@@ -13,8 +13,9 @@ from topox_core.fabrics.every_lowering import run_over_every
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.lowering_search import Case, fastest_run
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, USUAL, fabric
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import RIVALS, freely_scheduled
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster

@@ -98,8 +98,8 @@ def gated_networks(
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    options = request.options.regional
-    options.check(request.cluster)
+    options = request.options
+    options.check_regions(request.cluster)
     gating = Gating(request.graph, request.cluster, options, request.settings.seed)
     found: dict[str, GatedNetwork] = {}
     for name in NETWORKS:
@@ -159,9 +159,7 @@ def _reevaluated_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Itera
 _TIMES: Mapping[str, _Times] = {
     FAT_TREE: _packets_ms(lambda order: order.cluster.ports_per_server, 1.0),
     OVERSUBSCRIBED: _packets_ms(lambda order: order.cluster.ports_per_server, OVERSUBSCRIPTION),
-    PACKET_PORTS: _packets_ms(
-        lambda order: order.options.regional.packet_ports_of(order.cluster), 1.0
-    ),
+    PACKET_PORTS: _packets_ms(lambda order: order.options.packet_ports_of(order.cluster), 1.0),
     STATIC: _static_ms,
     REEVALUATED: _reevaluated_ms,
     REGIONAL: _regional_ms,
@@ -171,7 +169,7 @@ _TIMES: Mapping[str, _Times] = {
 def _prices(name: str, request: FabricRequest, catalogue: Catalogue) -> tuple[float, float]:
     """Return the dollars of a network's packet part and of its optical part."""
     cluster: Cluster = request.cluster
-    packet_ports = request.options.regional.packet_ports_of(cluster)
+    packet_ports = request.options.packet_ports_of(cluster)
     if name in (REGIONAL, PACKET_PORTS):
         packet, optical = regional_parts(cluster, catalogue, packet_ports)
         return packet.cost_usd, optical.cost_usd if name == REGIONAL else 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.fabrics.regional_options import GIVEN, RegionalOptions
+from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms, work_bytes
 from topox_core.model.passes import heads, topological_order
@@ -102,7 +102,7 @@ class Gating:
     """
 
     def __init__(
-        self, graph: TransferGraph, cluster: Cluster, options: RegionalOptions, seed: int
+        self, graph: TransferGraph, cluster: Cluster, options: FabricOptions, seed: int
     ) -> None:
         self.graph, self.cluster, self.options = graph, cluster, options
         self.exchanges = exchanges(graph, cluster)
@@ -143,7 +143,7 @@ class Gating:
             layer: list(drawn_shares(len(members), self.options, rng))
             for layer, members in self._members().items()
         }
-        for iteration in range(self.options.iterations):
+        for iteration in range(self.options.gating_iterations):
             yield {layer: shares[iteration] for layer, shares in columns.items()}
 
     def _members(self) -> dict[str, NDArray[np.intp]]:
@@ -183,28 +183,26 @@ class Gating:
         )
 
 
-def drawn_shares(
-    experts: int, options: RegionalOptions, rng: random.Random
-) -> Iterator[FloatArray]:
+def drawn_shares(experts: int, options: FabricOptions, rng: random.Random) -> Iterator[FloatArray]:
     """Yield the shares of a layer's experts, one array an iteration; each adds up to 1."""
-    skew, keep = options.skew, options.persistence
+    skew, keep = options.gating_skew, options.gating_persistence
     if options.gating == "walk":
         popular = np.zeros(experts)
-        for iteration in range(options.iterations):
+        for iteration in range(options.gating_iterations):
             drawn = np.array([rng.gauss(0.0, 1.0) for _ in range(experts)])
             fresh = skew if iteration == 0 else skew * math.sqrt(1.0 - keep * keep)
             popular = keep * popular + fresh * drawn
             shares = np.exp(popular - popular.max())
             yield shares / shares.sum()
     elif options.gating == "dirichlet":
-        for _ in range(options.iterations):
+        for _ in range(options.gating_iterations):
             shares = np.array([rng.gammavariate(skew, 1.0) for _ in range(experts)])
             # Very small concentrations may leave nothing of any share in floating point.
             yield shares / shares.sum() if shares.sum() > 0 else np.full(experts, 1.0 / experts)
     else:
         ranking = list(range(experts))
         rng.shuffle(ranking)
-        for _ in range(options.iterations):
+        for _ in range(options.gating_iterations):
             shares = np.array([(1.0 + rank) ** -skew for rank in ranking])
             yield shares / shares.sum()
             if experts > 1:

@@ -18,8 +18,8 @@ from topox_core.fabrics.fluid import plan_of, simulate
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
 from topox_core.fabrics.kernels.state import TaskTables
 from topox_core.fabrics.links import LinkRoutes, bound_on_links, traffic_on_links
+from topox_core.fabrics.options import GIVEN
 from topox_core.fabrics.packet import non_blocking
-from topox_core.fabrics.regional_options import GIVEN
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun
 from topox_core.fabrics.scheduled import run_scheduled
 from topox_core.fabrics.static import run_static

@@ -36,7 +36,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.traffic import Pair
 
-MAX_STEPS = 1_000_000
 # Layouts are all tried instead where there are no more of them than steps, and this many at most.
 MAX_EVERY = 20_000
 SLACK_MS = 1e-9
@@ -102,29 +101,24 @@ def layout_by_matrix(request: FabricRequest) -> LayoutAnswer:
     return LayoutAnswer(laid, tuple((one.name, one.time_ms) for one in starts), len(starts))
 
 
-def layout_by_graph(request: FabricRequest, steps: int, stop: Stop) -> LayoutAnswer:
+def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     """Return the fastest circuits found for a graph; never slower than any of the starts.
 
     Parameters
     ----------
     request
-        What runs. The static fabric in ``request.runs`` is one of the starts.
-    steps
-        Layouts to try; 0 for as many as a first answer has time for.
+        What runs. The static fabric in ``request.runs`` is one of the starts; its options say how
+        many layouts are tried (0 for as many as a first answer has time for).
 
     Raises
     ------
     InputError
-        If the cluster is too large, the steps are too many, or nothing connects those that talk.
+        If the cluster is too large, or nothing connects those that talk.
     Stopped
         If ``stop()`` turns true meanwhile.
     """
     check_size(request)
-    if not 0 <= steps <= MAX_STEPS:
-        raise InputError(
-            f"must be from 0 to {MAX_STEPS:,} (got {steps})", file="settings", field="layout_steps"
-        )
-    effort = Effort.of(steps)
+    effort = Effort.of(request.options.layout_steps)
     found = list(found_layouts(request, stop))
     matrices = [*_matrices(request, chordal=True), *_over_shortest_routes(request, found)]
     starts = [(one.layout.name, one.time_ms) for one in found]

@@ -7,16 +7,14 @@ once, also where the ports of optical switches are half duplex.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
-from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, Pairs, plan_of
 from topox_core.fabrics.links import LinkRoutes, bound_on_links, run_on_links
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
-from topox_core.io.ranges import check_whole
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import row_pointer
 from topox_core.model.durations import bytes_per_ms
@@ -62,7 +60,6 @@ def run_fat_tree(request: FabricRequest, stop: Stop) -> FabricRun:
         If ``stop()`` turns true meanwhile.
     """
     options, cluster = request.options, request.cluster
-    _check(options)
     nic_gbps = options.equivalent_gbps or cluster.ports_per_server * cluster.port_gbps
     rack = min(options.servers_per_rack or cluster.servers, cluster.servers)
     wiring = switched(
@@ -90,19 +87,6 @@ def run_full_fat_tree(request: FabricRequest, stop: Stop) -> FabricRun:
     """
     run = run_fat_tree(replace(request, options=FabricOptions()), stop)
     return replace(run, fabric="fat_tree_full")
-
-
-def _check(options: FabricOptions) -> None:
-    over, rack, nic = options.oversubscription, options.servers_per_rack, options.equivalent_gbps
-    if not (math.isfinite(over) and over >= 1):
-        raise InputError(
-            f"must be at least 1 (got {over:g})", file="settings", field="oversubscription"
-        )
-    check_whole(rack, 0, file="settings", field="servers_per_rack")
-    if nic is not None and not (math.isfinite(nic) and nic > 0):
-        raise InputError(
-            f"must be greater than 0 (got {nic:g})", file="settings", field="equivalent_gbps"
-        )
 
 
 def switched(

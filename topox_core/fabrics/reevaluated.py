@@ -20,7 +20,6 @@ from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
 from topox_core.fabrics.static_layout import wired
-from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.durations import bytes_per_ms
@@ -32,11 +31,9 @@ from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
 from topox_core.topology.routing import RoutedNetwork
 
-PAUSES = ("all", "changed")
 # Iterations are repeated until so many intervals are covered.
 INTERVALS = 3
 MAX_EVALUATIONS = 5_000
-SHORTEST_INTERVAL_MS = 0.001
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,6 @@ def mean_ms(iterations: Sequence[Iteration]) -> float:
 
 def reevaluated(request: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return the iterations that cover three intervals, in their order; raises as :func:`run_reevaluated`."""
-    _check(request)
     layout, graph = request.options.layout, request.graph
     if layout is None:
         layout, graph = laid_by(request, stop)
@@ -134,20 +130,8 @@ def reevaluated_in_turn(
     InputError, Stopped
         As :func:`run_reevaluated`.
     """
-    _check(request)
     controller = _Controller(request, layout)
     return [controller.iteration(stop, graph) for graph in graphs]
-
-
-def _check(request: FabricRequest) -> None:
-    interval = request.options.reevaluate_ms
-    if not (math.isfinite(interval) and interval >= SHORTEST_INTERVAL_MS):
-        raise InputError(
-            f"must be at least {SHORTEST_INTERVAL_MS:g} (got {interval:g})",
-            file="settings",
-            field="reevaluate_ms",
-        )
-    check_one_of(request.options.pause, PAUSES, file="settings", field="pause")
 
 
 @dataclass

@@ -19,8 +19,8 @@ from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, Stopped, c
 from topox_core.fabrics.gating import Gating
 from topox_core.fabrics.kernels.bottleneck import bottleneck_circuits
 from topox_core.fabrics.kernels.whole import advance_to_news, news_of
+from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.fabrics.reevaluated import Iteration, typical_run
-from topox_core.fabrics.regional_options import GIVEN, RegionalOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened
@@ -49,7 +49,7 @@ def run_regional(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    options = request.options.regional
+    options = request.options
     iterations = regional_iterations(request, stop)
     mean = sum(one.execution.makespan_ms for one in iterations) / len(iterations)
     message = _words(options, request.cluster, len(iterations), mean)
@@ -58,14 +58,14 @@ def run_regional(request: FabricRequest, stop: Stop) -> FabricRun:
     return typical_run("regional", duplex, iterations, mean, message)
 
 
-def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms: float) -> str:
+def _words(options: FabricOptions, cluster: Cluster, iterations: int, mean_ms: float) -> str:
     packet = options.packet_ports_of(cluster)
     size = min(options.region_servers or cluster.servers, cluster.servers)
     when = {
         "gate": "asked for when the gate is known",
         "foreseen": "asked for ahead of each exchange",
         "fixed": "the same for all exchanges",
-    }[options.mode]
+    }[options.regional_circuits]
     words = (
         f"{packet} packet and {cluster.ports_per_server - packet} optical ports a server, "
         f"regions of {size}, circuits {when}"
@@ -77,15 +77,15 @@ def _words(options: RegionalOptions, cluster: Cluster, iterations: int, mean_ms:
 
 def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return all iterations in their order; raises as :func:`run_regional`."""
-    options = request.options.regional
-    options.check(request.cluster)
+    options = request.options
+    options.check_regions(request.cluster)
     check_servers(request.graph, request.cluster)
     gating = Gating(request.graph, request.cluster, options, request.settings.seed)
     hybrid = _Hybrid.of(request, gating)
     controller = _Controller(request, gating, hybrid)
-    if request.settings.repeats and options.iterations == 1:
+    if request.settings.repeats and options.gating_iterations == 1:
         return controller.repeated(stop)
-    return [controller.iteration(number, stop) for number in range(options.iterations)]
+    return [controller.iteration(number, stop) for number in range(options.gating_iterations)]
 
 
 def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str) -> Matrix:
@@ -129,7 +129,7 @@ class _Hybrid:
     @staticmethod
     def of(request: FabricRequest, gating: Gating) -> _Hybrid:
         """Return what a request has; refuse transfers that have no way."""
-        graph, cluster, options = request.graph, request.cluster, request.options.regional
+        graph, cluster, options = request.graph, request.cluster, request.options
         n = cluster.servers
         region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
         expert = np.zeros(len(graph), np.bool_)
@@ -218,7 +218,7 @@ class _Controller:
     dealt: dict[tuple[int, int], Matrix] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        cluster, self.options = self.request.cluster, self.request.options.regional
+        cluster, self.options = self.request.cluster, self.request.options
         self.blocks = self._blocks()
         self.of_region: dict[int, list[int]] = {}
         for k, block in enumerate(self.blocks):
@@ -229,7 +229,7 @@ class _Controller:
         self.up = np.zeros((cluster.servers, cluster.servers), np.int32)
         for region, numbers in self.of_region.items():
             inside = self._inside(region)
-            if self.options.mode == "fixed":
+            if self.options.regional_circuits == "fixed":
                 wanted = np.sum([self._bytes(k, -1) for k in numbers], axis=0)
                 self.up[inside] = self._deal(wanted)
             else:
@@ -260,11 +260,11 @@ class _Controller:
     def _deal(self, wanted: FloatArray) -> Matrix:
         packet_ports = self.hybrid.packet_ports
         optical = self.request.cluster.ports_per_server - packet_ports
-        return dealt_circuits(wanted, optical, packet_ports, self.options.deal)
+        return dealt_circuits(wanted, optical, packet_ports, self.options.regional_dealt)
 
     def _target(self, block: int, iteration: int) -> Matrix:
         """Return the circuits asked for; ahead of a layer's gate they are dealt to the iteration before."""
-        ahead = self.options.mode == "foreseen" and self.options.iterations > 1
+        ahead = self.options.regional_circuits == "foreseen" and self.options.gating_iterations > 1
         if ahead and self.gating.is_first(self.blocks[block].exchange):
             iteration -= 1
         if self.options.gating == GIVEN:
@@ -353,14 +353,14 @@ class _Controller:
     ) -> bool:
         """Ask for what the news call for; return whether any circuits change at once."""
         changes = False
-        if self.options.mode == "gate":
+        if self.options.regional_circuits == "gate":
             for k in np.flatnonzero((known < 0) & (now_open > 0)).tolist():
                 changes |= self._ask(k, number, now_ms, used)
-        elif self.options.mode == "foreseen":
+        elif self.options.regional_circuits == "foreseen":
             ended = np.flatnonzero((known != 0) & (now_open == 0)).tolist()
             for region in dict.fromkeys(self.blocks[k].region for k in ended):
                 following = [(k, number) for k in self.of_region[region] if now_open[k] != 0]
-                if number + 1 < self.options.iterations:
+                if number + 1 < self.options.gating_iterations:
                     following.append((self.of_region[region][0], number + 1))
                 if following:
                     changes |= self._ask(*following[0], now_ms, used)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from topox_core.fabrics.regional_options import RegionalOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
-from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Lowering, TransferGraph
@@ -18,77 +17,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.text.choices import chosen_words
-
-
-@dataclass(frozen=True)
-class FabricOptions:
-    """Choices that belong to a fabric rather than to the cluster; what is not used is ignored.
-
-    Parameters
-    ----------
-    oversubscription
-        Of the fat-tree above the rack: 1 is non-blocking, 4 gives a rack a quarter of its servers'
-        bandwidth upwards.
-    servers_per_rack
-        Of the fat-tree; 0 means all in one rack.
-    equivalent_gbps
-        If set, the fat-tree is the cost-equivalent one: one NIC of this speed a server instead of
-        d_S * B.
-    layout
-        Circuits of the static fabric; None lets TopologyFinder compute them.
-    topology_variant
-        TopologyFinder ``published`` or ``released``.
-    layout_by
-        Whose circuits the static fabric has: ``topoopt`` (TopologyFinder's), ``matrix`` (dealt to
-        the bytes) or ``graph`` (searched for the task graph, which starts from the other two).
-    layout_steps
-        Layouts that a search for the task graph tries; 0 for as many as a first answer has time
-        for.
-    reevaluate_ms, pause, forwarding
-        Of the re-evaluated fabric: how often circuits are chosen anew; whether a change darkens
-        ``all`` circuits or only those ``changed``; whether servers forward for pairs without a
-        circuit.
-    regional_packet_ports, region_servers, regional_circuits, regional_dealt
-        Of the regional fabric: ports of a server on the packet switch, or ``half``; servers of a
-        region (0: all); when circuits are asked for; what they go by.
-    gating, gating_skew, gating_persistence, gating_iterations
-        Of the regional fabric: which tokens go to which experts, and for how many iterations. These
-        and those above are explained at
-        :class:`~topox_core.fabrics.regional_options.RegionalOptions`.
-    """
-
-    oversubscription: float = 1.0
-    servers_per_rack: int = 0
-    equivalent_gbps: float | None = None
-    layout: Layout | None = None
-    topology_variant: str = "published"
-    layout_by: str = "topoopt"
-    layout_steps: int = 0
-    reevaluate_ms: float = 50.0
-    pause: str = "all"
-    forwarding: bool = True
-    regional_packet_ports: int | str = "half"
-    region_servers: int = 0
-    regional_circuits: str = "gate"
-    regional_dealt: str = "bottleneck"
-    gating: str = "given"
-    gating_skew: float = 1.0
-    gating_persistence: float = 0.9
-    gating_iterations: int = 1
-
-    @property
-    def regional(self) -> RegionalOptions:
-        """The options of the regional fabric alone."""
-        return RegionalOptions(
-            self.regional_packet_ports,
-            self.region_servers,
-            self.regional_circuits,
-            self.regional_dealt,
-            self.gating,
-            self.gating_skew,
-            self.gating_persistence,
-            self.gating_iterations,
-        )
 
 
 @dataclass(frozen=True)

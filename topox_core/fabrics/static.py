@@ -11,14 +11,12 @@ from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph, layo
 from topox_core.fabrics.links import run_on_links
 from topox_core.fabrics.run import FabricRequest, FabricRun, LoweringChoice
 from topox_core.fabrics.static_layout import hops_of, routes_of, static_layout, wired
-from topox_core.io.ranges import check_one_of
 from topox_core.model.execution import Execution, PathRates
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 
 # Whose layout the circuits are: TopologyFinder's, the matrix of bytes', or the task graph's.
-LAID_BY = ("topoopt", "matrix", "graph")
 MOST_KEPT = 8
 _kept: dict[tuple[object, ...], LayoutAnswer] = {}
 
@@ -76,7 +74,6 @@ def run_static_graph(request: FabricRequest, stop: Stop) -> FabricRun:
 def laid_by(request: FabricRequest, stop: Stop) -> tuple[Layout, TransferGraph]:
     """Return the circuits that ``options.layout_by`` asks for, and the graph on their rings; raises as :func:`run_static`."""
     options = request.options
-    check_one_of(options.layout_by, LAID_BY, file="settings", field="layout_by")
     if options.layout_by == "topoopt":
         result, graph = static_layout(
             request.graph, request.cluster, options.topology_variant, request.settings.seed
@@ -110,7 +107,7 @@ def graph_layout(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     )
     answer = _kept.get(key)
     if answer is None:
-        answer = layout_by_graph(request, options.layout_steps, stop)
+        answer = layout_by_graph(request, stop)
         while len(_kept) >= MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
         _kept[key] = answer

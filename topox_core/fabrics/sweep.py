@@ -13,9 +13,9 @@ from typing import Literal
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import MAX_DELAY_MS, chosen
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
-from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.winner import MapOutcome, Winner, winner
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster

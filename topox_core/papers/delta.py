@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.lowering import lower
 from topox_core.papers.abstract_only import AbstractOnly
 from topox_core.papers.card import Card, Choice, Row, Settings
@@ -90,7 +91,8 @@ def saved(name: str, over: str, ports: int, steps: int) -> Saved:
         other = run_one("static", replace(order, graph=dealt.graph, options=options))
     else:
         other = fixed
-    found = layout_by_graph(replace(order, runs={"static": fixed}), steps, never)
+    tried = replace(order, runs={"static": fixed}, options=FabricOptions(layout_steps=steps))
+    found = layout_by_graph(tried, never)
     best = found.best
     own = run_one(
         "static", replace(order, graph=best.graph, options=FabricOptions(layout=best.layout))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (

@@ -9,7 +9,8 @@ from functools import cache
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL, run_one
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.papers.card import LEVEL, Card, Choice, Row, Settings, judged

@@ -13,7 +13,8 @@ from topox_core.fabrics.gated_iterations import (
     GatedNetwork,
     gated_networks,
 )
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.papers.abstract_only import AbstractOnly
 from topox_core.papers.card import Card, Choice, Row, Settings

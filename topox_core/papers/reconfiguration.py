@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     NOT_PRINTED,

@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 
 import numpy as np
 
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     LEVEL,

@@ -11,8 +11,9 @@ import numpy as np
 from msgspec import structs
 
 from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.layout import Layout
 from topox_core.papers.card import LEVEL, Card, Row, Settings
 from topox_core.papers.claim import Claim, Reading

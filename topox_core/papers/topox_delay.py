@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.papers.card import Card, Choice, Row, Settings, stated
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed, row_of, unprinted

@@ -97,23 +97,23 @@ class Settings:
         Who solves, when it stops (relative gap), and what makes it repeatable.
     """
 
-    model: Model = "physical"
-    circuits: CircuitRule = "continuous"
-    share_circuits: bool = False
-    exclusive_devices: bool = True
-    any_port: bool = False
+    model: Annotated[Model, setting("Model")] = "physical"
+    circuits: Annotated[CircuitRule, setting("Circuits")] = "continuous"
+    share_circuits: Annotated[bool, setting("Shared circuits")] = False
+    exclusive_devices: Annotated[bool, setting("One task per device")] = True
+    any_port: Annotated[bool, setting("Any port")] = False
     tick: (
         Annotated[str, setting(choices=("auto", "slot"))]
         | Annotated[float, setting("Tick", "ms", gt=0)]
     ) = "auto"
-    clock: ClockRule = "auto"
-    iteration: IterationRule = "repeated"
-    switching: SwitchingRule = "auto"
+    clock: Annotated[ClockRule, setting("Clock")] = "auto"
+    iteration: Annotated[IterationRule, setting("Iteration")] = "repeated"
+    switching: Annotated[SwitchingRule, setting("Switching")] = "auto"
     lowering: Lowering = field(default_factory=Lowering)
     free: tuple[Annotated[str, setting(choices=FREE)], ...] = ()
     engine: Annotated[str, setting("Engine", choices=ENGINES)] = "auto"
     time_limit_s: Annotated[float, setting("Time limit", "s", ge=0, le=1e9)] = 60.0
-    gap: Annotated[float, setting("Gap", ge=0, le=1.0)] = 0.0
+    gap: Annotated[float, setting("Gap to stop at", ge=0, le=1.0)] = 0.0
     seed: Annotated[int, setting("Seed", ge=0, le=2**31 - 1)] = 0
     threads: Annotated[int, setting("Threads", ge=1, le=MAX_THREADS)] = 2
 

@@ -122,9 +122,15 @@ class Field:
         return tuple((self.limits.extra or {}).get("steps", ()))
 
     @property
+    def alternatives(self) -> tuple[tuple[Any, msgspec.Meta], ...]:
+        """The types that it may be besides null, each with its range: of most fields one."""
+        own = self.limits
+        return tuple(_bare(one, own) for one in _without_null(self.kind))
+
+    @property
     def choices(self) -> tuple[Any, ...]:
-        """The words it may be, in order; empty if it is no choice."""
-        return _choices(self.kind, self.limits)
+        """The words it may be, in order; empty if there are none."""
+        return tuple(word for kind, limits in self.alternatives for word in _choices(kind, limits))
 
 
 @cache
@@ -145,6 +151,8 @@ def _field(one: Any, hint: Any) -> Field:
     absent = (msgspec.NODEFAULT, dataclasses.MISSING)
     required = one.default in absent and one.default_factory in absent
     kind, limits = _bare(hint)
+    if limits is _ANY and len(others := _without_null(kind)) > 1:
+        limits = _bare(others[0])[1]  # whose words are those of the field
     return Field(
         one.name, hint, required, None if one.default in absent else one.default, kind, limits
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, default_options, run_one, run_with_best_lowering
 from topox_core.fabrics.lowering_search import Case, ring_choices
-from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import quick_ms
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph

@@ -19,8 +19,9 @@ from topox_core.economics.price_sets import SET_BY_SPEED, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.compare import run_with_best_lowering
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import PAYS_DELAY
-from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.sweep import with_degree
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
@@ -32,12 +33,11 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
-from topox_core.studies.keys import SEED, Value
+from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
 from topox_core.studies.subject import Resolved
 from topox_core.studies.values import (
     DEFAULT_FABRIC,
     FAT_TREE_SHAPE,
-    OPTION_NAMES,
     SETTINGS,
     Values,
 )
@@ -233,7 +233,9 @@ def _settings(values: Values) -> Settings:
 
 def _options(cluster: Cluster, prices: Catalogue, values: Values) -> FabricOptions:
     """Return the options of a point's fabric, read as the command ``compare`` reads its own."""
-    chosen = {name: values[f"fabric.{name}"] for name in OPTION_NAMES if f"fabric.{name}" in values}
+    chosen = {
+        name: values[f"fabric.{name}"] for name in FABRIC_FIELDS if f"fabric.{name}" in values
+    }
     options = FabricOptions(**chosen)  # type: ignore[arg-type]
     described = not chosen.keys().isdisjoint(FAT_TREE_SHAPE)
     if described or values.get("fabric.fat_tree", "cost") == "full":

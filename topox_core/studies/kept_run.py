@@ -11,8 +11,9 @@ from typing import Any
 
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import planned_run
 from topox_core.io.record import digest_of
 from topox_core.library.record import RunRecord
@@ -22,11 +23,11 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of_run
-from topox_core.studies.keys import SEED, Value
+from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
 from topox_core.studies.measures import FABRIC
 from topox_core.studies.point import StudyJob, host_name
 from topox_core.studies.subject import Resolved
-from topox_core.studies.values import FAT_TREE_SHAPE, OPTION_NAMES, SETTINGS
+from topox_core.studies.values import FAT_TREE_SHAPE, SETTINGS
 
 SCHEDULE = "schedule"
 NOT_AGAIN = "It hangs on a choice that no study can name, so that it cannot be computed again."
@@ -89,7 +90,7 @@ class Kept:
 def _read_options(fabric: str, options: FabricOptions) -> dict[str, Value]:
     """Return the options that a fabric reads, by their keys."""
     read: dict[str, Value] = {"fabric.topology_variant": options.topology_variant}
-    names = [name for name in ENTRIES[fabric].options if name in OPTION_NAMES]
+    names = [name for name in ENTRIES[fabric].options if name in FABRIC_FIELDS]
     shape = {name: getattr(options, name) for name in FAT_TREE_SHAPE}
     if shape == {name: getattr(FabricOptions(), name) for name in FAT_TREE_SHAPE}:
         names = [name for name in names if name not in FAT_TREE_SHAPE]

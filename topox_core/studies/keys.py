@@ -6,27 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from topox_core.economics.comparison import Running
-from topox_core.economics.networks import COUNTINGS, Counting
+from topox_core.economics.networks import Counting
 from topox_core.economics.parts import MOST_USD, MOST_W, PARTS
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
-from topox_core.fabrics.layout_search import MAX_STEPS
-from topox_core.fabrics.reevaluated import PAUSES, SHORTEST_INTERVAL_MS
-from topox_core.fabrics.regional_options import DEALS, GATINGS, HALF, MAX_ITERATIONS, MODES
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.static import LAID_BY
 from topox_core.io.ranges import is_number, is_whole
-from topox_core.model.cluster import (
-    DUPLEXES,
-    LONGEST_SLOT_MS,
-    MAX_PORTS,
-    MAX_SERVERS,
-    SHORTEST_SLOT_MS,
-)
+from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
 from topox_core.rails.presets import Preset
-from topox_core.schedule.settings import AUTO, DEFAULT
+from topox_core.schedule.settings import AUTO, DEFAULT, Settings
+from topox_core.schema.fields import Field, fields_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.text.sentences import words_of
@@ -118,6 +110,34 @@ class Key:
         raise InputError(f"must be {self.expected} (got {shown(given)})")
 
 
+def _key(name: str, field: Field) -> Key:
+    """Return a field of a record as a key; one that may be a number or a word is a number with words."""
+    words = (name, field.title, field.unit)
+    kinds = {kind: limits for kind, limits in field.alternatives if kind in (int, float)}
+    choices = tuple(map(str, field.choices))
+    if bool in dict(field.alternatives):
+        return Key(*words, "truth")
+    if not kinds:
+        return Key(*words, "choice", choices=choices)
+    kind, limits = next(iter(kinds.items()))
+    above = limits.ge is None
+    least = limits.gt if above else limits.ge
+    return Key(
+        *words,
+        "whole" if kind is int else "number",
+        float(least or 0.0),
+        float(1e12 if limits.le is None else limits.le),
+        above,
+        choices,
+    )
+
+
+def _keys(prefix: str, record: type, *names: str) -> tuple[Key, ...]:
+    """Return fields of a record as keys."""
+    fields = fields_of(record)
+    return tuple(_key(f"{prefix}.{name}", fields[name]) for name in names)
+
+
 def _whole(name: str, words: str, least: float, most: float, unit: str = "") -> Key:
     return Key(name, words, unit, "whole", least, most)
 
@@ -130,6 +150,10 @@ def _truth(name: str, words: str) -> Key:
     return Key(name, words, kind="truth")
 
 
+# The options of fabrics that have keys: a layout is no number, and the NIC of the fat-tree follows from prices.
+FABRIC_FIELDS = tuple(
+    name for name in fields_of(FabricOptions) if name not in ("layout", "equivalent_gbps")
+)
 _COMMON = (
     _whole(SEED, "Seed", 0, MAX_SEED),
     Key(LABEL, "Label", kind="text"),
@@ -145,70 +169,19 @@ _PRICES = (
         )
     ),
 )
-_RUNNING = {
-    "usd_per_kwh": ("Price of electricity", "$/kWh", 0.0, 100.0),
-    "pue": ("Power usage effectiveness", "", 1.0, 10.0),
-    "years": ("Written off over", "years", 0.1, 100.0),
-}
-assert set(_RUNNING) == {field.name for field in fields(Running)}
-_YEARS = tuple(
-    Key(f"running.{k}", w, u, "number", lo, hi) for k, (w, u, lo, hi) in _RUNNING.items()
-)
+_YEARS = _keys("running", Running, *fields_of(Running))
 _ON_CLUSTER = (
-    Key("cluster.reconfiguration_ms", "Reconfiguration delay", "ms", most=MAX_DELAY_MS),
-    Key("cluster.port_gbps", "Port speed", "Gbit/s", most=MAX_GBPS, above=True),
-    _whole("cluster.degree", "Ports a server, switches with them", 1, MAX_PORTS),
-    _whole("cluster.ports_per_server", "Ports a server", 1, MAX_PORTS),
-    _whole("cluster.switches", "Circuit switches", 1, MAX_PORTS),
-    _whole("cluster.ports_per_switch", "Circuits a switch", 1, 10 * MAX_SERVERS),
-    Key("cluster.slot_ms", "Slot", "ms", "number", SHORTEST_SLOT_MS, LONGEST_SLOT_MS),
-    Key("cluster.latency_us", "Latency of a transfer", "us", most=1e9),
-    _choice("cluster.duplex", "Duplex", DUPLEXES),
+    *_keys("cluster", Cluster, "reconfiguration_ms", "port_gbps"),
+    _whole("cluster.degree", "Ports per server, switches with them", 1, MAX_PORTS),
+    *_keys("cluster", Cluster, "ports_per_server", "switches", "ports_per_switch", "slot_ms"),
+    *_keys("cluster", Cluster, "latency_us", "duplex"),
     _choice("fabric", "Fabric", FABRICS),
     _choice("fabric.fat_tree", "Fat-tree", FAT_TREES),
-    Key("fabric.oversubscription", "Oversubscription of the fat-tree", "", "number", 1.0, 1e6),
-    _whole("fabric.servers_per_rack", "Servers a rack", 0, MAX_SERVERS),
-    _choice("fabric.topology_variant", "TopologyFinder", ("published", "released")),
-    _choice("fabric.layout_by", "Fixed circuits laid by", LAID_BY),
-    _whole("fabric.layout_steps", "Layouts tried", 0, MAX_STEPS),
-    Key(
-        "fabric.reevaluate_ms",
-        "Time between re-evaluations",
-        "ms",
-        "number",
-        SHORTEST_INTERVAL_MS,
-        1e6,
-    ),
-    _choice("fabric.pause", "Circuits that a re-evaluation darkens", PAUSES),
-    _truth("fabric.forwarding", "Forwarding between re-evaluations"),
-    Key(
-        "fabric.regional_packet_ports",
-        "Packet ports a server beside regional circuits",
-        "",
-        "whole",
-        0,
-        MAX_PORTS,
-        choices=(HALF,),
-    ),
-    _whole("fabric.region_servers", "Servers a region", 0, MAX_SERVERS),
-    _choice("fabric.regional_circuits", "Regional circuits asked for", MODES),
-    _choice("fabric.regional_dealt", "Regional circuits dealt by", DEALS),
-    _choice("fabric.gating", "Gating of experts", GATINGS),
-    Key("fabric.gating_skew", "Skew of the gating", most=100.0),
-    Key("fabric.gating_persistence", "Persistence of the gating", most=1.0),
-    _whole("fabric.gating_iterations", "Iterations of the gating", 1, MAX_ITERATIONS),
+    *_keys("fabric", FabricOptions, *FABRIC_FIELDS),
     _choice("settings.effort", "Effort", EFFORTS),
-    _choice("settings.model", "Model", ("physical", "paper")),
-    _choice("settings.circuits", "Circuits", ("continuous", "per-slot")),
-    _choice("settings.clock", "Clock", ("auto", "continuous", "slots")),
-    _choice("settings.iteration", "Iteration", ("repeated", "first")),
-    _choice("settings.switching", "Switching", ("auto", "planned", "provisioned", "fixed")),
-    _truth("settings.share_circuits", "Shared circuits"),
-    _truth("settings.exclusive_devices", "One task a device"),
-    _truth("settings.any_port", "Any port"),
-    Key("settings.time_limit_s", "Time limit", "s", most=86_400.0),
-    Key("settings.gap", "Gap to stop at", "", most=1.0),
-    _whole("settings.threads", "Threads", 1, 256),
+    *_keys("settings", Settings, "model", "circuits", "clock", "iteration", "switching"),
+    *_keys("settings", Settings, "share_circuits", "exclusive_devices", "any_port"),
+    *_keys("settings", Settings, "time_limit_s", "gap", "threads"),
     Key("lowering.rings", "Rings a collective", "", "whole", 1, 4_096, choices=(AUTO, DEFAULT)),
     _truth("lowering.all_reduce_on_network", "All-reduces on the network"),
     *(
@@ -242,51 +215,18 @@ _ON_RAILS = (
     *(_whole(f"rails.{name}", words, 1, 100_000_000) for name, words in _RAIL_WORDS.items()),
 )
 assert set(_RAIL_WORDS) <= {field.name for field in fields(Preset)}
-_SET_UP = {
-    "jobs": ("Jobs", "", "whole", 1, 20_000),
-    "context": ("Context length", "tokens", "whole", 1, 100_000_000),
-    "pod_groups": ("Pod groups", "", "whole", 1, 100_000),
-    "pods_per_group": ("Pods a group", "", "whole", 1, 100_000),
-    "ports_per_pod": ("Ports a pod", "", "whole", 1, 100_000),
-    "port_gbps": ("Port speed", "Gbit/s", "number", 1e-6, MAX_GBPS),
-    "reconfiguration_ms": ("Reconfiguration delay", "ms", "number", 0.0, MAX_DELAY_MS),
-    "degree_min": ("Fewest units of a job", "", "whole", 1, 4_096),
-    "degree_max": ("Most units of a job", "", "whole", 1, 4_096),
-    "efficiency": ("Share of the peak", "", "number", 0.001, 1.0),
-    "gpu_tflops": ("Peak of a GPU", "TFLOP/s", "number", 1e-6, 1e12),
-    "gpus_per_pod": ("GPUs a pod", "", "whole", 1, 1_000_000_000),
-}
-assert set(_SET_UP) <= {field.name for field in fields(SetUp)}
+# A network of pods is built as it is set up; what a study draws with is its seed.
+_SET_UP = tuple(
+    name for name in fields_of(SetUp) if name not in ("tor_gbps", "seed", "literal_eq8", "mix")
+)
 _ON_ROUNDS = (
     _choice("tdm.algorithm", "Algorithm", TDM_ALGORITHMS),
-    *(
-        Key(f"tdm.{name}", words, unit, kind, least, most)
-        for name, (words, unit, kind, least, most) in _SET_UP.items()
-    ),
+    *_keys("tdm", SetUp, *_SET_UP),
 )
-_COUNTING_WORDS = {
-    "gpus_per_server": ("GPUs a server", 4_096),
-    "ocs_ports_per_gpu": ("Optical ports a GPU", 64),
-    "ocs_transceivers_per_gpu": ("Transceivers a GPU", 64),
-}
 _ON_NETWORKS = (
     _whole("network.gpus", "GPUs", 1, 10_000_000),
-    _choice("network.method", "Switches counted", COUNTINGS),
-    *(_whole(f"network.{name}", words, 1, most) for name, (words, most) in _COUNTING_WORDS.items()),
-    *(
-        _truth(f"network.{name}", words)
-        for name, words in (
-            ("nics", "NICs counted"),
-            ("fibre", "Fibre counted"),
-            ("switch_transceivers", "Transceivers at switches"),
-            ("joined_rails", "Spine over the rails"),
-            ("look_ahead", "Look-ahead"),
-        )
-    ),
+    *_keys("network", Counting, *(n for n in fields_of(Counting) if n != "fibre_m_per_link")),
 )
-assert {one.name.removeprefix("network.") for one in _ON_NETWORKS} - {"gpus"} <= {
-    field.name for field in fields(Counting)
-}
 GRAPH_KEYS = (*_ON_CLUSTER, *_PRICES, *_YEARS, *_COMMON)
 RAIL_KEYS = (*_ON_RAILS, *_COMMON)
 ROUND_KEYS = (*_ON_ROUNDS, *_COMMON)

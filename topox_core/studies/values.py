@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.record import digest_of
 from topox_core.rails.presets import Preset
 from topox_core.schedule.settings import AUTO, Settings
-from topox_core.studies.keys import LABEL, SEED, Key, Value
+from topox_core.studies.keys import FABRIC_FIELDS, LABEL, SEED, Key, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL
 from topox_core.studies.subject import Resolved
 from topox_core.tdm.mixes.deployment import SetUp
@@ -34,10 +34,6 @@ SETTINGS = (
         "exclusive_devices",
     ),
     *("any_port", "time_limit_s", "gap", "threads"),
-)
-# The options of fabrics that have keys; a layout is no number, and the NIC of the fat-tree follows from prices.
-OPTION_NAMES = tuple(
-    one.name for one in fields(FabricOptions) if one.name not in ("layout", "equivalent_gbps")
 )
 # Whoever sets one of them describes a fat-tree that does not cost the same.
 FAT_TREE_SHAPE = ("oversubscription", "servers_per_rack")
@@ -76,7 +72,7 @@ def _of_graph(resolved: Resolved) -> dict[str, Value]:
         **parameters,
         "fabric": DEFAULT_FABRIC,
         "fabric.fat_tree": "cost",
-        **{f"fabric.{k}": getattr(options, k) for k in OPTION_NAMES},
+        **{f"fabric.{k}": getattr(options, k) for k in FABRIC_FIELDS},
         "settings.effort": "first",
         **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
         "lowering.rings": AUTO,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, same_cost_words
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, SPOKEN
-from topox_core.fabrics.run import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_ui.answers.case import Case
 from topox_ui.answers.state import ContestState

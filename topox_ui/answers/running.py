@@ -10,8 +10,9 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import check_delay, compare
 from topox_core.fabrics.comparison_words import why_not
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.fabrics.run import FabricOptions, FabricRun
+from topox_core.fabrics.run import FabricRun
 from topox_core.fabrics.scheduled import better_run
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural

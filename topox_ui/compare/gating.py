@@ -21,7 +21,8 @@ from topox_core.fabrics.gated_iterations import (
     gated_networks,
 )
 from topox_core.fabrics.gating import exchanges
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.winner import ties
 from topox_core.figures.cost import money
 from topox_core.figures.gated import gated_lines
@@ -197,7 +198,7 @@ def _finding(request: FabricRequest, runs: Runs) -> None:
         f"<p>While the gating changes, regional circuits take <b>{time(own.mean_ms)}</b> on average, {against}. "
         f"They do <b>{short(over)}×</b> its work a dollar.{most}</p>"
     )
-    packet_ports = request.options.regional.packet_ports_of(request.cluster)
+    packet_ports = request.options.packet_ports_of(request.cluster)
     optical_ports = request.cluster.ports_per_server - packet_ports
     kpis(
         (

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from topox_core.fabrics.reevaluated import SHORTEST_INTERVAL_MS
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
-from topox_ui.state.page_state import Index, NotNegative, PageState, one_of
+from topox_ui.state.page_state import Index, NotNegative, PageState, like, one_of
 
 
 class CompareState(PageState):
@@ -42,5 +42,5 @@ class GatingState(PageState):
     gating_iterations: Annotated[int, Field(ge=1, le=50)] = 8
     packet_ports: Index | None = None
     regional_circuits: Literal["gate", "foreseen", "fixed"] = "gate"
-    reevaluate_ms: Annotated[float, Field(ge=SHORTEST_INTERVAL_MS, le=1e6)] = 50.0
+    reevaluate_ms: Annotated[float, like(FabricOptions, "reevaluate_ms")] = 50.0
     pause: Literal["all", "changed"] = "all"

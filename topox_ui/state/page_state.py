@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from topox_core.errors import InputError
+from topox_core.schema.fields import fields_of, problems
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Index = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -23,6 +24,18 @@ def one_of(words: Iterable[str]) -> AfterValidator:
         if word not in known:
             raise ValueError(f"must be one of {', '.join(sorted(known))}")
         return word
+
+    return AfterValidator(check)
+
+
+def like(record: type, name: str) -> AfterValidator:
+    """Return a validator that takes what a field of a record takes."""
+    hint = fields_of(record)[name].hint
+
+    def check(value: Any) -> Any:
+        for _, problem in problems(hint, value):
+            raise ValueError(problem)
+        return value
 
     return AfterValidator(check)
 

@@ -38,7 +38,7 @@ MISTAKES = [
     (f"{JOB} --port-gbps -1", "command line|port_gbps|greater than 0"),
     (f"{JOB} --servers 1.5", "--servers|whole number"),
     (f"{JOB} --servers 1", "g.json|task act|server 1"),
-    (f"{JOB} --duplex both", "duplex|one of full, half"),
+    (f"{JOB} --duplex both", "duplex|full|half"),
     (f"{JOB} --tick-ms soon", "--tick-ms|auto, slot or a length in ms"),
     (f"{JOB} --tick-ms -1", "tick|above 0"),
     (f"{JOB} --rings 0", "--rings|at least 1"),

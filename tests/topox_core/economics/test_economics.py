@@ -447,7 +447,7 @@ def test_the_command_prints_what_the_networks_cost(capsys, tmp_path) -> None:
     [
         *((lambda n=n: bill("fat_tree", n, V1), "field gpus") for n in (0, -8, 12, 10**9, 8.0)),
         (lambda: Counting(gpus_per_server=0), "gpus_per_server"),
-        (lambda: Counting(method="guess"), "field counting"),
+        (lambda: Counting(method="guess"), "field method"),
         (lambda: Counting(ocs_ports_per_gpu=0), "ocs_ports_per_gpu"),
         (lambda: Counting(fibre_m_per_link=-1), "fibre_m_per_link"),
         (lambda: Running(pue=0.5), "pue"),

@@ -18,8 +18,9 @@ from topox_core.fabrics.compare import compare, fastest, run_one, run_with_best_
 from topox_core.fabrics.comparison_words import headline, sentence
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.lowering_search import Case, fastest_run, ring_choices
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, USUAL
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster

@@ -18,9 +18,10 @@ from topox_core.check.checker import check
 from topox_core.fabrics.compare import compare, run_with_best_lowering
 from topox_core.fabrics.ideal import priority_tasks, run_ideal
 from topox_core.fabrics.kernels.priority import by_priority
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.run import FabricOptions, FabricRequest, JobRequest
+from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.fabrics.scheduled import Controllers
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import work_bytes

@@ -23,8 +23,9 @@ from topox_core.fabrics.layout_descent import Descent, Effort, changed
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.layout_starts import matrix_starts
 from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import BY_RULE
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
@@ -77,7 +78,7 @@ def test_the_graph_gives_circuits_to_what_computing_waits_for(
     times = LayoutTimes(order.graph, order.cluster, True)
     by_matrix = greedy_circuits(times.bytes_between, servers)
     assert times.time_ms(by_matrix) == pytest.approx(by_matrix_ms)
-    answer = layout_by_graph(order, 0, never)
+    answer = layout_by_graph(order, never)
     assert answer.best.time_ms == pytest.approx(by_graph_ms)
     assert answer.best.layout.circuits.tolist() == circuits
     exact = exact_direct_layout(order.graph, order.cluster, by_matrix_ms)
@@ -187,7 +188,7 @@ def test_circuits_that_save_no_time_are_given_back() -> None:
     """3 ms of computing hide the transfer from 2 to 1 on one circuit; the other three can go."""
     tasks = (transfer("x", 0, 1, 4.0), compute("c", 0, 9.0), transfer("y", 2, 1, 2.0))
     of = cluster(3, ports_per_server=4, switches=4)
-    answer = layout_by_graph(request(graph(*tasks), of), 200, never)
+    answer = layout_by_graph(request(graph(*tasks), of, layout_steps=200), never)
     found = answer.best.time_ms, answer.circuits, answer.given_back > 0
     assert found == (pytest.approx(9.0), 2, True)
 
@@ -268,7 +269,7 @@ def test_least_load_is_no_larger_than_greedy_and_keeps_to_the_ports(
 
 
 def assert_never_behind(request: FabricRequest) -> None:
-    answer = layout_by_graph(request, request.options.layout_steps, never)
+    answer = layout_by_graph(request, never)
     assert answer.best.time_ms <= min(time_ms for _, time_ms in answer.starts) * SLACK
     by_graph = run_one("static_graph", request)
     assert by_graph.iteration_ms == pytest.approx(answer.best.time_ms, rel=1e-12)
@@ -356,7 +357,7 @@ def test_the_layouts_to_begin_with_take_what_the_reference_says(
 )
 def test_a_first_answer_gains_at_least_what_was_measured(name: str, most_ms: float) -> None:
     order = request(*loaded(name))
-    assert layout_by_graph(order, 0, never).best.time_ms <= most_ms * (1 + 1e-5)
+    assert layout_by_graph(order, never).best.time_ms <= most_ms * (1 + 1e-5)
 
 
 @pytest.mark.long

@@ -25,8 +25,9 @@ from topox_core.fabrics.gated_iterations import (
     gated_networks,
 )
 from topox_core.fabrics.gating import Gating
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated, reevaluated_in_turn
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import laid_by
 from topox_core.fabrics.static_layout import static_layout, wired
 from topox_core.model.layout import Layout
@@ -222,7 +223,7 @@ def test_the_seed_and_the_skew_decide_the_bytes_and_an_even_gating_does_not_chan
 
 def test_another_lowering_of_other_collectives_keeps_the_gating() -> None:
     of = order()
-    gating = Gating(of.graph, of.cluster, of.options.regional, 3)
+    gating = Gating(of.graph, of.cluster, of.options, 3)
     moved = gating.on(laid_by(of, never)[1])
     assert [one.name for one in moved.exchanges] == [one.name for one in gating.exchanges]
     for exchange in product(range(len(gating.exchanges)), (0, 1)):

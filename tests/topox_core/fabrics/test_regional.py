@@ -15,9 +15,9 @@ from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, tran
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.gating import Gating, drawn_shares
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.regional import dealt_circuits, regional_iterations
-from topox_core.fabrics.regional_options import RegionalOptions
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import work_bytes
 from topox_core.model.lowering import lower
@@ -301,7 +301,7 @@ def test_from_the_second_iteration_on_the_circuits_of_the_first_exchange_come_ba
 @pytest.mark.parametrize("gating", long_after(1, ["walk", "dirichlet", "zipf"]))
 def test_a_drawn_gating_moves_the_same_tokens_elsewhere(gating: str) -> None:
     task_graph, of = load_sample("moe")
-    options = RegionalOptions(gating=gating, skew=1.0, iterations=3)
+    options = FabricOptions(gating=gating, gating_skew=1.0, gating_iterations=3)
     drawn, again = (Gating(lower(task_graph), of, options, seed=1) for _ in range(2))
     digests, same = ([one.graph_of(k).digest for k in range(3)] for one in (drawn, again))
     assert (len(set(digests)), digests) == (3, same)
@@ -331,7 +331,9 @@ def test_drawn_iterations_are_averaged_and_no_candidate_for_the_ideal_switch() -
 def test_shares_of_tokens_add_up_and_change_as_skew_and_persistence_say(
     gating: str, skew: float, persistence: float
 ) -> None:
-    options = RegionalOptions(gating=gating, skew=skew, persistence=persistence, iterations=4)
+    options = FabricOptions(
+        gating=gating, gating_skew=skew, gating_persistence=persistence, gating_iterations=4
+    )
     shares = list(drawn_shares(6, options, random.Random(3)))
     assert len(shares) == 4
     assert all(one.sum() == pytest.approx(1.0) and (one >= 0).all() for one in shares)

@@ -19,7 +19,8 @@ from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, tran
 from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task

@@ -14,8 +14,8 @@ from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.scheduled import schedule
 from topox_core.library.record import RunRecord
 from topox_core.rails.builder import build

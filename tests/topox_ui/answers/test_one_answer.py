@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import StopException
 from tests.patience import wait_until
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.exports import cross_connects_json, tasks_csv
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER

@@ -24,9 +24,10 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import compare, run_with_best_lowering
 from topox_core.fabrics.gated_iterations import FAT_TREE, NETWORKS, REGIONAL, gated_networks
 from topox_core.fabrics.map_run import run_call
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.registry import FABRICS, SPOKEN
-from topox_core.fabrics.run import FabricOptions, FabricRequest, JobRequest
+from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS, Cell
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import never

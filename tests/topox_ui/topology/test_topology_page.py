@@ -18,7 +18,7 @@ from tests.topox_ui.conftest import (
 )
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.one_collective import OneCollective
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.finder import find_layout, traffic_of

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from topox_core.errors import InputError, wrong_setting
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, total_gbit
+from topox_core.schema.fields import setting
+from topox_core.schema.records import wrong_fields
+from topox_core.tdm.model.jobs import (
+    MAX_PODS,
+    MAX_PODS_PER_GROUP,
+    MAX_PORTS,
+    MAX_S,
+    Collective,
+    Job,
+    Jobs,
+    PodNetwork,
+    total_gbit,
+)
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
 
 
@@ -138,22 +151,24 @@ class SetUp:
         Weights of parameter server, ring and all-to-all.
     """
 
-    jobs: int = 256
-    context: int = 8192
-    pod_groups: int = 32
-    pods_per_group: int = 8
-    ports_per_pod: int = 16
-    port_gbps: float = 150.0
-    tor_gbps: float | None = None
-    reconfiguration_ms: float = 0.5
-    degree_min: int = 2
-    degree_max: int = 16
-    seed: int = 0
-    efficiency: float = 0.4
-    gpu_tflops: float = 26.0
+    jobs: Annotated[int, setting("Jobs", ge=1, le=MAX_JOBS)] = 256
+    context: Annotated[int, setting("Context length", "tokens", ge=1, le=100_000_000)] = 8192
+    pod_groups: Annotated[int, setting("Pod groups", ge=1, le=MAX_PODS)] = 32
+    pods_per_group: Annotated[int, setting("Pods per group", ge=1, le=MAX_PODS_PER_GROUP)] = 8
+    ports_per_pod: Annotated[int, setting("Ports per pod", ge=1, le=MAX_PORTS)] = 16
+    port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=1e12)] = 150.0
+    tor_gbps: Annotated[float, setting("Top-of-rack speed", "Gbit/s", gt=0, le=1e15)] | None = None
+    reconfiguration_ms: Annotated[
+        float, setting("Reconfiguration delay", "ms", ge=0, le=1000 * MAX_S)
+    ] = 0.5
+    degree_min: Annotated[int, setting("Fewest units of a job", ge=1, le=4_096)] = 2
+    degree_max: Annotated[int, setting("Most units of a job", ge=1, le=4_096)] = 16
+    seed: Annotated[int, setting("Seed", ge=0, le=2**63 - 1)] = 0
+    efficiency: Annotated[float, setting("Share of the peak", gt=0, le=1)] = 0.4
+    gpu_tflops: Annotated[float, setting("Peak of a GPU", "TFLOP/s", gt=0, le=1e12)] = 26.0
     literal_eq8: bool = False
-    gpus_per_pod: int = 2048
-    mix: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    gpus_per_pod: Annotated[int, setting("GPUs per pod", ge=1, le=1_000_000_000)] = 2048
+    mix: tuple[Annotated[float, setting(ge=0, le=1e12)], ...] = (1.0, 1.0, 1.0)
 
     def network(self) -> PodNetwork:
         """Return the network of this set-up."""
@@ -224,28 +239,11 @@ def _placed(
 
 def _check(setup: SetUp) -> None:
     """Refuse what cannot be drawn; the network has a check of its own."""
-    whole = {
-        "jobs": (1, MAX_JOBS),
-        "context": (1, 100_000_000),
-        "degree_min": (1, setup.degree_max),
-        "degree_max": (1, 4096),
-        "gpus_per_pod": (1, 1_000_000_000),
-        "seed": (0, 2**63 - 1),
-    }
-    problems: dict[str, str] = {}
-    for field, (least, most) in whole.items():
-        value = getattr(setup, field)
-        if not least <= value <= most:
-            problems[field] = f"must be from {least:,} to {most:,} (got {value:,})"
-    for field in ("efficiency", "gpu_tflops"):
-        value = getattr(setup, field)
-        if not 0 < value < math.inf:
-            problems[field] = f"must be greater than 0 (got {value:g})"
-    if setup.efficiency > 1:
-        problems.setdefault("efficiency", f"must be at most 1 (got {setup.efficiency:g})")
-    weights = setup.mix
-    if len(weights) != 3 or not all(0 <= w < math.inf for w in weights) or not sum(weights) > 0:
-        words = "must be three weights of at least 0, not all 0"
-        problems["mix"] = f"{words}: parameter server, ring, all-to-all"
-    for field, problem in problems.items():
+    for field, problem in wrong_fields(setup):
         raise wrong_setting(field, problem)
+    if setup.degree_min > setup.degree_max:
+        problem = f"must be from 1 to {setup.degree_max:,} (got {setup.degree_min:,})"
+        raise wrong_setting("degree_min", problem)
+    if len(setup.mix) != 3 or not sum(setup.mix) > 0:
+        words = "must be three weights of at least 0, not all 0"
+        raise wrong_setting("mix", f"{words}: parameter server, ring, all-to-all")
