@@ -32,34 +32,9 @@ from benchmarks.side_by_side.warm_command import load_code
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ("blackboard", "patience", "race", "moe", "fsdp", "dlrm-16")
 BASE = "as it is"
-BOUNDS, ENGINES = "schedule/bounds", "schedule/engines"
+ENGINES = "schedule/engines"
 # File, the line that is changed, and what it becomes.
 OFF: dict[str, tuple[str, str, str]] = {
-    "linear programme": (
-        f"{BOUNDS}/root_bounds.py",
-        "    if not shares_its_waits(coarse):\n        return\n",
-        "    if coarse.n:\n        return\n",
-    ),
-    "double shaving": (
-        f"{BOUNDS}/propagation.py",
-        '("quick", "thorough", "deep") if small',
-        '("quick", "thorough") if small',
-    ),
-    "second search": (
-        "schedule/portfolio.py",
-        "        if self._processes and self.limits.threads > 1 and",
-        "        if not self.began and",
-    ),
-    "models begun anew": (
-        f"{ENGINES}/begun_anew.py",
-        "        return not YOUNG_S < ",
-        "        return not -1 < ",
-    ),
-    "bounds beside the search": (
-        "schedule/portfolio.py",
-        "        bounds_open = bool(self._processes) and",
-        "        bounds_open = not self.began and",
-    ),
     "walks among neighbourhoods": (
         "schedule/search/large_neighbourhood.py",
         "            if not self.known.take_news(news) and (",
@@ -78,7 +53,7 @@ OFF: dict[str, tuple[str, str, str]] = {
 }
 # What only circuits with a delay know is not asked without one, and the other way round.
 ONLY_WITH_DELAY = ("neighbourhoods with set-ups", "race of the fine clock")
-ONLY_WITHOUT = ("linear programme", "double shaving", "second search", "walks among neighbourhoods")
+ONLY_WITHOUT = ("walks among neighbourhoods",)
 
 
 # Every process of a copy begins with this: it reads one module otherwise than it stands in its file.

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numba
-import numpy as np
 
 from topox_core.compiled import forget_old_code
 from topox_core.io.task_graph_rules import validated
@@ -24,7 +23,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.cores import NICENESS, lower_priority
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.mean_times import mean_time_bounds
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.planner import prepare
@@ -153,14 +151,12 @@ def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
 
 
 def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
-    """Raise a bound by propagation and by mean times, as an exact solve does first; fold, as a large problem is."""
+    """Raise a bound by propagation, as an exact solve does first; fold, as a large problem is."""
     prepared = prepare(graph, cluster, Settings.of("physical", tick="slot"))
     problem, planner = prepared.reduction.problem, prepared.planner
     makespan = planner.best_plan().reduced_makespan
     fold(problem, least=0.5)
     raised_bound(Propagator(problem), 0, lambda: makespan, 1, math.inf, never)
-    nothing = np.zeros(problem.n, np.int64)
-    next(mean_time_bounds(problem, nothing, nothing, 0, makespan, 1))
 
 
 def _search(graph: TaskGraph, cluster: Cluster) -> None:

@@ -45,7 +45,7 @@ class FabricOptions:
             "Oversubscription of the fat-tree",
             description="fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
             ge=1,
-            le=1e6,
+            le=1e12,
         ),
     ] = 1.0
     servers_per_rack: Annotated[
@@ -109,7 +109,7 @@ class FabricOptions:
             "ms",
             "reevaluated: circuits are chosen anew so often (default 50)",
             ge=0.001,
-            le=1e6,
+            le=1e12,
         ),
     ] = 50.0
     pause: Annotated[

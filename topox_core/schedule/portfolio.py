@@ -10,11 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
 from topox_core.runs.cores import give_way, lower_priority
-from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, WhenSet
+from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
-from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.set_ups_size import (
     LEARNING_TASKS,
@@ -22,11 +20,9 @@ from topox_core.schedule.engines.set_ups_size import (
     cpsat_counts_set_ups,
 )
 from topox_core.schedule.engines.solver_process import SolverProcess
-from topox_core.schedule.engines.step_set_ups import MOST_COLUMNS, columns_with_set_ups
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
-from topox_core.schedule.root_phase import ROOT_TASKS
 from topox_core.schedule.search.local_search import Pace
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
@@ -39,18 +35,8 @@ JOIN_S = 0.3
 IDLE_S, IDLE_A_PAIR_S, LOWEST = 0.1, 1e-4, 19
 # What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
 SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
-# Beside the engines goes first the search, after so long more bounds, for at most a share of the time.
-SECOND_S, SECOND_SEED = 1.0, 2_000_003  # how long two searches run side by side
-BOUNDS_AFTER_S, BOUNDS_SHARE = 1.0, 0.15
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
-
-
-def counts_set_ups(engine: str, problem: Problem, makespan: int) -> bool:
-    """Whether an engine has a model of set-ups and the problem may be small enough for it."""
-    if engine == "highs":
-        return columns_with_set_ups(problem, makespan) <= MOST_COLUMNS
-    return engine == "cpsat" and cpsat_counts_set_ups(problem)
 
 
 @dataclass(frozen=True)
@@ -64,13 +50,12 @@ class Team:
     def of(engine: str, problem: Problem, threads: int) -> Team:
         """Return the team that an engine's name stands for.
 
-        ``auto`` is CP-SAT beside the local search, with HiGHS from the third core on; HiGHS instead
-        of CP-SAT where pairs share circuits, which CP-SAT has no model of. ``highs`` and ``cpsat``
+        ``auto`` is CP-SAT beside the local search; HiGHS instead of CP-SAT where pairs share
+        circuits, which CP-SAT has no model of. ``highs`` and ``cpsat``
         alone have the search beside them if there is a core for it; ``printed`` runs alone.
         """
         if engine == "auto":
-            exact = ("highs",) if problem.shares else ("cpsat",)
-            return Team((*exact, "highs") if threads > 2 and exact != ("highs",) else exact, True)
+            return Team(("highs",) if problem.shares else ("cpsat",), True)
         return Team((engine,), threads > 1 and engine != "printed")
 
     def threads_of(self, engine: str, problem: Problem, threads: int, set_ups: bool) -> int:
@@ -234,7 +219,7 @@ class Portfolio:
         messages = [answer.message for answer in self._answers.values() if answer.message]
         messages += [f"No exact solve: {why}." for why in self._refused.values()]
         if self._dark and self.plan.makespan > self.bound and self._without_set_ups:
-            messages.append("No exact engine knows set-ups here.")
+            messages.append("No exact engine that takes part knows set-ups here.")
         if self.stopped_by == "heuristic" and self._answers:
             messages.append(self._what_was_proved())
         return " ".join(message for message in messages if message)
@@ -270,7 +255,7 @@ class Portfolio:
         """
         problem, plan = self.planner.problem, self.plan
         booked = self._dark and plan.booking is not None
-        set_ups = booked and counts_set_ups(engine, problem, plan.makespan)
+        set_ups = booked and engine == "cpsat" and cpsat_counts_set_ups(problem)
         threads = team.threads_of(engine, problem, self.limits.threads, set_ups)
         limits = replace(self.limits, threads=threads)
         if set_ups:
@@ -337,8 +322,6 @@ class Portfolio:
         give_way()
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
-        if self._processes and self.limits.threads > 1 and self.planner.problem.n > WHOLE_TASKS:
-            threading.Thread(target=self._searching_too, args=(stop,), daemon=True).start()
         planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
@@ -346,17 +329,12 @@ class Portfolio:
         patience_s = (
             IDLE_S if planner.problem.n < LEARNING_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
         )
-        bounds_open = bool(self._processes) and LEARNING_TASKS <= planner.problem.n <= ROOT_TASKS
         while not stop() and not search.finished:
             while not self._better.empty():
                 search.take_up(self._better.get())
                 published = min(published, search.cost)
             if pace.timed(search.go_on):
                 gained_s = time.monotonic()
-            if bounds_open and self.elapsed_s > BOUNDS_AFTER_S:
-                bounds_open, began_s = False, time.monotonic()
-                self._raise_by_propagation(AnyOf((stop, AfterSeconds(BOUNDS_SHARE * left))))
-                gained_s += time.monotonic() - began_s  # in which the search could gain nothing
             if not gave_way and time.monotonic() - gained_s > patience_s:
                 gave_way = True
                 lower_priority(LOWEST)
@@ -366,39 +344,12 @@ class Portfolio:
         if search.cost < published:
             self._plans.put(search.best_plan())
 
-    def _searching_too(self, stop: Stop) -> None:
-        """Search from other random numbers for a while: engines bring little so early on, and tails take time to make."""
-        give_way()
-        planner, seed = self.search_planner or self.planner, self.limits.seed + SECOND_SEED
-        search = SuccessiveHalving(planner, self.plan, seed)
-        stop, pace, published = AnyOf((stop, AfterSeconds(SECOND_S))), Pace(), search.cost
-        while not stop() and not search.finished:
-            pace.timed(search.go_on)
-            if search.cost < published:
-                published = search.cost
-                self._plans.put(search.best_plan())
-
     def _with_ancestor_tails(self) -> Planner:
         """Return the planner with the heads and tails of ancestors; publish the bound that they give."""
         search_planner, better = self.planner.with_ancestor_tails()
         if better is not None:
             self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
         return search_planner
-
-    def _raise_by_propagation(self, stop: Stop) -> None:
-        """Go on where the root phase had to stop, with bounds of schedules without set-ups."""
-        if self._reduced <= self.bound:
-            return
-
-        def tell(progress: Progress) -> None:
-            if progress.start is None:
-                bound = RaisedBound(progress.bound, progress.words, progress.source, False)
-                self._bounds.put(bound)
-
-        left_s = self.limits.time_limit_s - self.elapsed_s
-        limits = Limits(max(0.0, left_s), bound=self.bound, start=self.plan.reduced_start)
-        problem = self.planner.problem
-        raise_bounds(problem, 1, initially_known(problem, limits, tell), stop)
 
     def _take(self, progress: Progress, counts_dark: bool) -> None:
         if progress.start is not None:

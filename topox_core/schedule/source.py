@@ -35,7 +35,6 @@ class TraceSource:
 
 LOADS = TraceSource("bounds", "loads and critical path")
 HEADS_AND_TAILS = TraceSource("bounds", "heads and tails")
-MEAN_TIMES = TraceSource("bounds", "mean times")
 PROPAGATION = TraceSource("bounds", "propagation")
 LOCAL_SEARCH = TraceSource("search", "local search")
 ANOTHER_SOLVE = TraceSource("exact", "another solve")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,8 +30,8 @@ UNEVEN = cluster(2, ports_per_server=3, switches=2)
 def on(fabric: str, of: Cluster | None = None, **options: Any) -> Callable[[], object]:
     """Return a call that asks a fabric to run a transfer from server 0 to 1."""
     of = of or cluster(3, **TWO_PORTS)
-    request = FabricRequest(lower(JOB), of, Settings.of(engine="list"), FabricOptions(**options))
-    return lambda: run_one(fabric, request)
+    request = FabricRequest(lower(JOB), of, Settings.of(engine="list"))
+    return lambda: run_one(fabric, replace(request, options=FabricOptions(**options)))
 
 
 def laid(circuits: Layout) -> Callable[[], object]:
@@ -53,9 +54,12 @@ def parts(word: str) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (on("fat_tree", oversubscription=0.5), "field oversubscription: must be at least 1"),
-        (on("fat_tree", oversubscription=float("nan")), "oversubscription: must be at least 1"),
-        (on("fat_tree", servers_per_rack=-1), "field servers_per_rack: must be a whole number"),
+        (on("fat_tree", oversubscription=0.5), "field oversubscription: must be from 1 to 1e+12"),
+        (
+            on("fat_tree", oversubscription=float("nan")),
+            "oversubscription: must be a finite number",
+        ),
+        (on("fat_tree", servers_per_rack=-1), "field servers_per_rack: must be from 0"),
         (on("fat_tree", servers_per_rack=1.5), "field servers_per_rack: must be a whole number"),
         (on("fat_tree", equivalent_gbps=0.0), "field equivalent_gbps: must be greater than 0"),
         (on("fat_tree", equivalent_gbps=float("inf")), "field equivalent_gbps: must be"),
@@ -63,8 +67,8 @@ def parts(word: str) -> Callable[[], object]:
             (on(name, UNEVEN), "field ports_per_server: must be a multiple of switches (2)")
             for name in ("reactive", "provisioned", "scheduled")
         ),
-        (on("reevaluated", reevaluate_ms=0.0), "field reevaluate_ms: must be at least 0.001"),
-        (on("reevaluated", reevaluate_ms=float("nan")), "field reevaluate_ms: must be at least"),
+        (on("reevaluated", reevaluate_ms=0.0), "field reevaluate_ms: must be from 0.001"),
+        (on("reevaluated", reevaluate_ms=float("nan")), "field reevaluate_ms: must be a finite"),
         (on("reevaluated", pause="some"), "field pause: must be one of all, changed"),
         (on("reevaluated", reevaluate_ms=0.001), "more than 5,000 times"),
         # Layouts by hand.

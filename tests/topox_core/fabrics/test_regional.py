@@ -350,13 +350,13 @@ def test_shares_of_tokens_add_up_and_change_as_skew_and_persistence_say(
     [
         ({"regional_packet_ports": 3}, "regional_packet_ports: must be a whole number from 0 to 2"),
         ({"regional_packet_ports": "third"}, "regional_packet_ports: must be"),
-        ({"region_servers": -1}, "region_servers: must be a whole number from 0 to 4"),
+        ({"region_servers": -1}, "region_servers: must be from 0 to"),
         ({"regional_circuits": "soon"}, "regional_circuits: must be one of gate, foreseen, fixed"),
         ({"regional_dealt": "luck"}, "regional_dealt: must be one of bottleneck, bytes"),
         ({"gating": "coin"}, "gating: must be one of given, walk, dirichlet, zipf"),
-        ({"gating_skew": float("nan")}, "gating_skew: must be from 0 to 100"),
+        ({"gating_skew": float("nan")}, "gating_skew: must be a finite number"),
         ({"gating_persistence": 1.5}, "gating_persistence: must be from 0 to 1"),
-        ({"gating_iterations": 0}, "gating_iterations: must be a whole number from 1 to 1,000"),
+        ({"gating_iterations": 0}, "gating_iterations: must be from 1 to 1,000"),
         ({"regional_packet_ports": 0, "region_servers": 2}, "server 0 sends to server 2"),
         (
             {"regional_packet_ports": 0, "regional_circuits": "fixed"},

@@ -286,7 +286,6 @@ def sample(name: str, delay_ms: float) -> tuple[Problem, Limits]:
 @pytest.mark.parametrize(
     ("engine", "name", "delay_ms", "shortest_ms"),
     [
-        (solve_highs, "patience", 3, 17),
         (solve_cpsat, "patience", 3, 17),
         pytest.param(solve_cpsat, "race", 1, 68.75, marks=pytest.mark.long),
         pytest.param(solve_cpsat, "race", 3, 71.5, marks=pytest.mark.long),
@@ -297,14 +296,15 @@ def test_samples_are_proved_on_slots(engine, name, delay_ms, shortest_ms):
     assert proved_ms(engine, *sample(name, delay_ms)) == shortest_ms
 
 
-@pytest.mark.parametrize("engine", [solve_highs, solve_cpsat])
-def test_engines_find_the_best_of_all_orders_and_ports(engine):
+def test_cp_sat_finds_the_best_of_all_orders_and_ports():
     assert (
-        proved_ms(engine, CHAIN_OF_THREE, Limits(60.0)) == optimum_with_set_ups(CHAIN_OF_THREE) == 7
+        proved_ms(solve_cpsat, CHAIN_OF_THREE, Limits(60.0))
+        == optimum_with_set_ups(CHAIN_OF_THREE)
+        == 7
     )
     for seed in some(range(220), quick=10):
         problem = random_case(seed)
-        assert proved_ms(engine, problem, Limits(60.0)) == problem.ms(
+        assert proved_ms(solve_cpsat, problem, Limits(60.0)) == problem.ms(
             optimum_with_set_ups(problem)
         ), seed
 
@@ -317,24 +317,16 @@ def test_cp_sat_finds_the_shortest_period_of_all_orders_and_ports():
         assert best_bound(problem, problem.network.dark_slots).ticks <= optimum
 
 
-def test_highs_offers_a_first_iteration_with_the_time_that_its_ports_take_to_come_back():
-    # 1 ms from 0 to 1, then 1 ms from 0 to 2, a change of 2 ms between: 4 at first, 6 in turn.
-    job = build([1, 1], {0: (0, 1), 1: (0, 2)}, [(0, 1)], fabric=Fabric(servers=3))
-    problem = with_set_ups(job, 2)
-    assert proved_ms(solve_highs, problem, Limits(60.0)) == 4
-    assert proved_ms(solve_highs, repeating(problem), Limits(60.0)) == 6
-
-
 def repeating(problem: Problem) -> Problem:
     return replace(problem, network=replace(problem.network, repeats=True))
 
 
-def test_highs_solves_without_presolve_a_case_that_presolve_gets_wrong():
+def test_cp_sat_proves_a_case_that_another_solver_once_got_wrong():
     # Three transfers of 4, 1 and 3 slots from 1 to 0, two ports on one switch, a delay of 2: with
-    # presolve HiGHS 1.15.1 calls 6 optimal.
+    # presolve HiGHS 1.15.1 called 6 optimal.
     fabric = Fabric(servers=2, ports_on_switch=2, ports_per_server=2)
     problem = with_set_ups(build([4, 1, 3], dict.fromkeys(range(3), (1, 0)), fabric=fabric), 2)
-    assert proved_ms(solve_highs, problem, Limits(60.0)) == optimum_with_set_ups(problem) == 4
+    assert proved_ms(solve_cpsat, problem, Limits(60.0)) == optimum_with_set_ups(problem) == 4
 
 
 # Two circuits at most (eq. 7). While 0-1 and 2-3 carry, nothing else is set up.

@@ -17,7 +17,6 @@ from topox_core.schedule.kernels.propagation import (
     Room,
     propagate,
     shave,
-    shave_deeply,
 )
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
@@ -30,9 +29,8 @@ MAX_MOMENTS = 20_000
 # Energetic reasoning: for resources with up to so many tasks, in windows and in trials of starts.
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 # Of the tasks that a trial changes, so many are shaved in turn; that may take so much of the time.
-DEEP_TASKS, DEEP_SHARE = 30, 0.5
 # Of single starts: with quick rules only, with energetic reasoning, and with what changes shaved in turn.
-Trials = Literal["quick", "thorough", "deep"]
+Trials = Literal["quick", "thorough"]
 Refuter = Callable[[Windows, int, Stop], Windows | None]
 PASSES = 3
 
@@ -82,20 +80,18 @@ class Propagator:
 
     def propagated(self, given: Windows, horizon: int) -> Windows | None:
         """Return narrower windows, or None: no schedule lies within those given."""
-        return self._run(given, horizon, (), never)
+        return self._run(given, horizon, None, never)
 
     def shaved(self, given: Windows, horizon: int, trials: Trials, stop: Stop) -> Windows | None:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
         ``thorough`` trials use energetic reasoning too: some ten times slower, and stronger by a
-        few per cent. ``deep`` ones come after those and shave what each start narrows.
+        few per cent.
         """
-        return self._run(
-            given, horizon, ("thorough", "deep") if trials == "deep" else (trials,), stop
-        )
+        return self._run(given, horizon, trials, stop)
 
     def _run(
-        self, given: Windows, horizon: int, stages: tuple[Trials, ...], stop: Stop
+        self, given: Windows, horizon: int, trials: Trials | None, stop: Stop
     ) -> Windows | None:
         constraints = self._constraints
         constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
@@ -109,26 +105,22 @@ class Propagator:
         room = Room(profile, dirty, ENERGY_TASKS)
         if not propagate(earliest, latest, constraints, room):
             return None
-        for trials in stages:
-            trying = room._replace(energy_tasks=0 if trials == "quick" else TRIAL_ENERGY_TASKS)
-            for _ in range(PASSES):
-                shrank = False
-                # Narrow windows first: fixing one of those settles most.
-                for j in np.argsort(latest - earliest, kind="stable").tolist():
-                    if stop():
-                        return Windows(earliest, latest, given.clock)
-                    if trials == "deep":
-                        change = shave_deeply(j, earliest, latest, constraints, trying, DEEP_TASKS)
-                    else:
-                        change = shave(j, earliest, latest, constraints, trying)
-                    if change < 0:
-                        return None
-                    shrank = shrank or change > 0
-                dirty[:] = True
-                if not propagate(earliest, latest, constraints, room):
+        trying = room._replace(energy_tasks=0 if trials == "quick" else TRIAL_ENERGY_TASKS)
+        for _ in range(PASSES if trials else 0):
+            shrank = False
+            # Narrow windows first: fixing one of those settles most.
+            for j in np.argsort(latest - earliest, kind="stable").tolist():
+                if stop():
+                    return Windows(earliest, latest, given.clock)
+                change = shave(j, earliest, latest, constraints, trying)
+                if change < 0:
                     return None
-                if not shrank:
-                    break
+                shrank = shrank or change > 0
+            dirty[:] = True
+            if not propagate(earliest, latest, constraints, room):
+                return None
+            if not shrank:
+                break
         return Windows(earliest, latest, given.clock)
 
 
@@ -160,17 +152,14 @@ def raised_bound(
         Valid heads and tails, better than the critical path's: the windows begin with them.
     """
     late = AnyOf((stop, AfterSeconds(seconds)))
-    deep_enough = AfterSeconds(DEEP_SHARE * seconds)
 
     def shaved(trials: Trials) -> Refuter:
-        return lambda given, length, stop: propagator.shaved(
-            given, length, trials, AnyOf((stop, deep_enough)) if trials == "deep" else stop
-        )
+        return lambda given, length, stop: propagator.shaved(given, length, trials, stop)
 
     small = propagator.problem.n <= SMALL_TASKS
     refuters: list[Refuter] = [lambda given, length, _: propagator.propagated(given, length)]
     if propagator.shaves:
-        ways: tuple[Trials, ...] = ("quick", "thorough", "deep") if small else ("thorough",)
+        ways: tuple[Trials, ...] = ("quick", "thorough") if small else ("thorough",)
         refuters += [shaved(trials) for trials in ways]
     for refuted in refuters:
         dear = not small and refuted is not refuters[0]

@@ -6,14 +6,8 @@ import time
 
 import numpy as np
 
-from topox_core.model.passes import heads, tails
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
-from topox_core.schedule.bounds.mean_times import (
-    MEAN_TIMES_BY,
-    mean_time_bounds,
-    shares_its_waits,
-)
 from topox_core.schedule.bounds.propagation import (
     SHAVED_TASKS,
     SMALL_TASKS,
@@ -28,7 +22,7 @@ from topox_core.schedule.bounds.set_up_bounds import (
 from topox_core.schedule.bounds.windows import Windows, clocks, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.source import HEADS_AND_TAILS, MEAN_TIMES, PROPAGATION
+from topox_core.schedule.source import HEADS_AND_TAILS, PROPAGATION
 
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, above 500 tasks in a minute or in less
@@ -36,8 +30,6 @@ PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 BOUND_SHARE, MANY_SHARE, FIRST_SHARE, MANY_S_A_TASK = 0.25, 0.45, 0.1, 0.005
 WINDOWS_SHARE = 0.1
 CONES_SHARE = 0.5
-MEANS_SHARE = 0.2
-MEANS_PATIENCE = 25  # looks without a longer bound
 SET_UPS_S = 0.5  # for propagation where set-ups count, which it knows from heads and tails only
 # Ancestors counted at first, by how much more next, and how much longer that takes.
 FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
@@ -50,7 +42,7 @@ def step_of(coarse: Problem, given: Windows) -> int:
 
 
 def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
-    """Raise the bound by mean times, cones of ancestors, and propagation; return the ticks between two makespans that can occur.
+    """Raise the bound by cones of ancestors and by propagation; return the ticks between two makespans that can occur.
 
     ``tick`` is the coarse problem's in the problem's own, in which ``known`` counts.
     """
@@ -58,7 +50,6 @@ def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> in
     step = step_of(coarse, given)
     if known.close_enough:
         return step
-    _by_mean_times(coarse, tick, step, known, stop)
     counted = _by_cones(coarse, tick, known, stop)
     propagator, horizon = Propagator(coarse), known.makespan // tick
     if not known.close_enough and propagator.worthwhile(horizon):
@@ -108,23 +99,6 @@ def raise_bounds_with_set_ups(
             counted,
         )
     return counted
-
-
-def _by_mean_times(coarse: Problem, tick: int, step: int, known: BestKnown, stop: Stop) -> None:
-    """Raise the bound by mean times until they raise it no more; where few tasks wait together they are not tried."""
-    if not shares_its_waits(coarse):
-        return
-    makespan, clock = known.makespan // tick, clocks(coarse)
-    head = heads(coarse.order, coarse.pred_ptr, coarse.pred_idx, coarse.duration, clock)
-    tail = tails(coarse.order, coarse.succ_ptr, coarse.succ_idx, coarse.duration)
-    deadline = time.monotonic() + MEANS_SHARE * known.left_s
-    best, idle = -(-known.bound // tick // step) * step, 0
-    for bound in mean_time_bounds(coarse, head, tail, best, makespan, step):
-        best, idle = (bound, 0) if bound > best else (best, idle + 1)
-        if idle == 0:
-            known.raise_bound(bound * tick, MEAN_TIMES, MEAN_TIMES_BY)
-        if idle >= MEANS_PATIENCE or known.close_enough or time.monotonic() >= deadline or stop():
-            return
 
 
 def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:

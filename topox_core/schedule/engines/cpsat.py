@@ -10,9 +10,8 @@ from topox_core.schedule.bounds.root_bounds import (
     step_of,
 )
 from topox_core.schedule.bounds.windows import Windows, coarsened, windows
-from topox_core.schedule.engines.begun_anew import models
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
-from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
+from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
 from topox_core.schedule.engines.engine import (
     Answer,

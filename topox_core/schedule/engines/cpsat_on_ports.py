@@ -9,8 +9,7 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
-from topox_core.schedule.engines.begun_anew import models
-from topox_core.schedule.engines.cpsat_model import Run
+from topox_core.schedule.engines.cpsat_model import Run, models
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress

@@ -22,7 +22,6 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
     StoppedBy,
 )
-from topox_core.schedule.engines.highs_on_ports import solve_on_ports
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
@@ -49,7 +48,7 @@ def solve_highs(
     on_progress: OnProgress | None = None,
     news: News | None = None,
 ) -> Answer:
-    """Solve the reduced problem with HiGHS, or one that counts set-ups.
+    """Solve the reduced problem with HiGHS; set-ups are not counted.
 
     Bounds first (:mod:`topox_core.schedule.bounds.root_bounds`). Then the model is built for schedules as
     short as the bound, whose windows are narrow; if that decides nothing soon, for any shorter than
@@ -62,8 +61,6 @@ def solve_highs(
         ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
         serial schedule does, at the price of a larger model).
     """
-    if problem.dark_ticks is not None:
-        return solve_on_ports(problem, limits, stop, on_progress, news)
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)

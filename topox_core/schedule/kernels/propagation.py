@@ -345,34 +345,3 @@ def shave(j: int, earliest: Int, latest: Int, given: Constraints, room: Room) ->
                 return -1
             stretch = 2 * stretch + 1
     return shrank
-
-
-@compiled
-def shave_deeply(
-    j: int, earliest: Int, latest: Int, given: Constraints, room: Room, most: int
-) -> int:
-    """Try the first and the last start of task j, and shave up to ``most`` tasks whose windows that narrows.
-
-    Returns what :func:`shave` does (double shaving: Martin & Shmoys 1996).
-    """
-    step = given.edges.clock[j]
-    shrank = 0
-    for late in range(2):
-        while earliest[j] < latest[j]:
-            first, last = earliest.copy(), latest.copy()
-            if late:
-                first[j] = latest[j]
-            else:
-                last[j] = earliest[j]
-            holds = propagate_from(j, first, last, given, room)
-            narrowed = np.flatnonzero((first > earliest) | (last < latest))
-            narrowest = np.argsort((last - first)[narrowed], kind="mergesort")
-            for place in range(min(most, len(narrowest))):
-                if holds:
-                    holds = shave(narrowed[narrowest[place]], first, last, given, room) >= 0
-            if holds:
-                break
-            shrank = 1
-            if not struck(j, step, late, earliest, latest, given, room):
-                return -1
-    return shrank
