@@ -147,7 +147,7 @@ def lower_collectives(graph: TaskGraph, **lowering: Any) -> TransferGraph:
         If a choice is out of range for the graph.
     """
     from topox_core.model.lowering import lower
-    from topox_core.model.transfer_graph import Lowering
+    from topox_core.model.lowering_choices import Lowering
 
     return lower(graph, Lowering(**lowering))
 

@@ -5,7 +5,8 @@ import pytest
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, Lowering, TransferGraph
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
 
 
 def build(tasks: list[tuple], circuits: list[tuple], cluster: Cluster) -> Execution:

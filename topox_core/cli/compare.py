@@ -39,10 +39,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         f"names separated by commas (default: {','.join(USUAL)}; also {', '.join(UNUSUAL)})",
     ).add_to(command)
     given.add_planner(
-        command,
+        command.add_argument_group("the scheduled fabric"),
         "list|auto|highs|printed",
-        "who plans the scheduled fabric (default list)",
-        " under the scheduled fabric",
+        "who plans it (default list)",
     )
     JSON.add_to(command)
     FIGURE.add_to(command)

@@ -54,12 +54,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "when it fails, as a share of the planned iteration (default 0)",
         0.0,
     ).add_to(command)
-    given.add_planner(
-        command,
-        "list|auto|highs",
-        "who plans (default list)",
-        "",
-    )
+    given.add_planner(command, "list|auto|highs", "who plans (default list)")
     JSON.add_to(command)
     add_fabric_options(command)
     given.add_solve(command)

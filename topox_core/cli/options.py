@@ -5,35 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
+from topox_core.model.lowering_choices import Lowering
+from topox_core.schedule.settings import AUTO, DEFAULT, Settings, lowering_and_free
 from topox_core.schema.fields import Field, fields_of
 
-if TYPE_CHECKING:
-    from topox_core.schedule.settings import Settings
-
-AUTO, DEFAULT = "auto", "default"
-_LOWERING = (
-    *("rings", "strides", "all_reduce_on_network", "steps", "broadcast"),
-    *("algorithm", "group", "chunks", "parts"),
-)
-_SWITCHES = (
-    "circuits",
-    "share_circuits",
-    "exclusive_devices",
-    "any_port",
-    "tick",
-    "clock",
-    "iteration",
-    "switching",
-    "engine",
-    "time_limit_s",
-    "gap",
-    "seed",
-    "threads",
-)
+# Fields of Settings and Lowering whose options have another name.
+_FLAGS = {"tick": "tick_ms", "time_limit_s": "time_limit"}
+_MODEL = ("model", "circuits")
+_SWITCHES = ("share_circuits", "exclusive_devices", "any_port")
+_LIMITS = ("time_limit_s", "gap", "seed", "threads")
 
 
 def whole(text: str) -> int:
@@ -114,6 +98,17 @@ def algorithms(text: str) -> Algorithms:
     return Algorithms(words, others[0] if others else AUTO)
 
 
+# Choices of a lowering that are written in a way of their own.
+_LOWERING: dict[str, tuple[str, Callable[[str], object]]] = {
+    "rings": ("--rings K|auto", positive_or_auto),
+    "strides": ("--strides 1,3", strides),
+    "algorithm": ("--algorithm auto|default|KIND=NAME,...", algorithms),
+    "group": ("--group M", positive),
+    "chunks": ("--chunks C", positive),
+    "parts": ("--parts K", positive),
+}
+
+
 class Option(NamedTuple):
     """One option or argument of a command: a row of its table.
 
@@ -190,42 +185,6 @@ def add_files(command: argparse.ArgumentParser) -> None:
         command,
         Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz"),
         Option("cluster CLUSTER", str, "cluster: .cluster.json"),
-    )
-
-
-def iteration(where: str = "") -> Option:
-    """Return the option for which iteration is timed."""
-    return Option(
-        "--iteration repeated|first",
-        str,
-        f"which iteration is timed{where}: one of many, which begins with the circuits that the last "
-        "one left (default), or the first, whose first circuits are free",
-    )
-
-
-def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where: str = "") -> None:
-    """Add who plans circuits (``--engine``), on which clock (``--clock``, ``--tick-ms``), and whether they switch."""
-    add_options(
-        command,
-        Option(f"--engine {engines}", str, who),
-        Option(
-            "--tick-ms X|slot|auto",
-            tick,
-            f"ticks of compute tasks on slots{where}; divides the slot (default auto)",
-            dest="tick",
-        ),
-        Option(
-            "--clock continuous|slots",
-            str,
-            f"time that the plan lives on{where}: unrounded, or whole slots (default continuous, where "
-            "transfers stay on real ports)",
-        ),
-        iteration(where),
-        Option(
-            "--switching auto|planned|provisioned|fixed",
-            str,
-            f"how circuits may be used{where} (default auto: the fastest)",
-        ),
     )
 
 
@@ -317,104 +276,65 @@ def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def add_preset(group: argparse._ArgumentGroup) -> None:
-    """Add ``--model`` and ``--circuits``."""
+def add_fields(group: argparse._ActionsContainer, record: type, *names: str) -> None:
+    """Add the options of some fields of a record, each with the field's words."""
+    for name in names:
+        option_of(fields_of(record)[name], _FLAGS.get(name, name), dest=name).add_to(group)
+
+
+def said_by_settings(usage: str, name: str, read: Callable[[str], object] = str) -> Option:
+    """Return the option of a setting whose value the settings check themselves."""
+    return Option(usage, read, fields_of(Settings)[name].description, dest=name)
+
+
+ITERATION = said_by_settings("--iteration repeated|first", "iteration")
+
+
+def add_planner(group: argparse._ActionsContainer, engines: str, who: str) -> None:
+    """Add who plans circuits (``--engine``), on which clock (``--clock``, ``--tick-ms``), and whether they switch."""
     add_options(
         group,
-        Option(
-            "--model",
-            ("physical", "paper"),
-            "what hardware can do (physical, the default), or the equations as printed (paper)",
-        ),
-        Option(
-            "--circuits",
-            ("continuous", "per-slot"),
-            "whether a transfer stays on its switch, or circuits are drawn afresh each slot",
-        ),
+        Option(f"--engine {engines}", str, who),
+        said_by_settings("--tick-ms X|slot|auto", "tick", tick),
+        said_by_settings("--clock continuous|slots", "clock"),
+        ITERATION,
+        said_by_settings("--switching auto|planned|provisioned|fixed", "switching"),
     )
+
+
+def add_preset(group: argparse._ArgumentGroup) -> None:
+    """Add ``--model`` and ``--circuits``."""
+    add_fields(group, Settings, *_MODEL)
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
     """Add ``--model``, ``--circuits`` and the model's switches one by one."""
-    group = command.add_argument_group("model")
-    add_preset(group)
-    add_options(
-        group,
-        Option(
-            "--share-circuits yes|no",
-            yes_or_no,
-            "transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
-        ),
-        Option("--exclusive-devices yes|no", yes_or_no, "compute tasks hold their device alone"),
-        Option(
-            "--any-port yes|no",
-            yes_or_no,
-            "a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
-        ),
-    )
+    add_fields(command.add_argument_group("model"), Settings, *_MODEL, *_SWITCHES)
 
 
 def add_lowering(command: argparse.ArgumentParser) -> None:
     """Add how collectives become transfers."""
     group = command.add_argument_group("collectives")
-    add_options(
-        group,
-        Option(
-            "--rings K|auto",
-            positive_or_auto,
-            "rings of a ring collective (default auto: 1, 2, 4 or one a port, whichever is fastest)",
-        ),
-        Option("--strides 1,3", strides, "strides of the rings instead of the smallest that fit"),
-        Option(
-            "--all-reduce-on-network yes|no",
-            yes_or_no,
-            "no: all-reduces take no time on the network (default yes)",
-        ),
-        Option(
-            "--steps",
-            ("fluid", "stepwise"),
-            "one lump a member and ring, or the lock steps one by one (default fluid)",
-        ),
-        Option(
-            "--broadcast",
-            ("chain", "tree"),
-            "pipelined chain, or tree that stores and forwards (default chain)",
-        ),
-        Option(
-            "--algorithm auto|default|KIND=NAME,...",
-            algorithms,
-            "algorithms of collectives, e.g. all_reduce=two_level(4),all_to_all=pairwise (docs/collectives.md; "
-            "default auto: the fastest on each fabric)",
-        ),
-        Option("--group M", positive, "neighbours of a group of two_level (default near root n)"),
-        Option("--chunks C", positive, "chunks of a broadcast chain (default 8)"),
-        Option("--parts K", positive, "parts of each message of such an algorithm (default 1)"),
-    )
+    for name, field in fields_of(Lowering).items():
+        usage, read = _LOWERING.get(name, ("", str))
+        one = Option(usage, read, field.help) if usage else option_of(field, name)
+        one.add_to(group)
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:
     """Add when a solve stops and what makes it repeatable."""
-    group = command.add_argument_group("solve")
-    add_options(
-        group,
-        Option("--time-limit S", number, "seconds (default 60)", dest="time_limit_s"),
-        Option("--gap X", number, "stop at this relative gap (default 0: a proof)"),
-        Option("--seed N", whole, "seed of the search (default 0)"),
-        Option("--threads N", positive, "cores that the solve may use (default 2)"),
-    )
+    add_fields(command.add_argument_group("solve"), Settings, *_LIMITS)
 
 
 def settings(options: argparse.Namespace) -> Settings:
     """Return the settings that the options describe: the model's preset with what was given on top."""
-    from topox_core.schedule.settings import Settings, lowering_and_free
-
     given = {key: value for key, value in vars(options).items() if value is not None}
     model = given.get("model", "physical")
-    changes: dict[str, Any] = {key: given[key] for key in _SWITCHES if key in given}
     algorithms: Algorithms | None = given.pop("algorithm", None)
-    fixed = {key: given[key] for key in _LOWERING if key in given}
+    fixed = {key: given[key] for key in fields_of(Lowering) if key in given}
     if algorithms is not None:
         fixed["algorithm"] = algorithms.words
     others = algorithms.others if algorithms is not None else None
-    changes["lowering"], changes["free"] = lowering_and_free(fixed, model, others)
-    return Settings.of(model, **changes)
+    lowering, free = lowering_and_free(fixed, model, others)
+    changes = {key: given[key] for key in fields_of(Settings) if key in given and key != "model"}
+    return Settings.of(model, **{**changes, "lowering": lowering, "free": free})

@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
             "a few plans by rules (default), as many as the bracket needs, or exact engines besides",
             default="list",
         ),
-        given.iteration(),
+        given.ITERATION,
         JSON,
     )
     given.add_lowering(command)

@@ -17,7 +17,8 @@ from topox_core.fabrics.static_layout import static_layout
 from topox_core.model.execution import Execution
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.rebooking import LostPort, rebooked
 from topox_core.text.numbers import time
 from topox_core.topology.failures import Failure, at_its_port, fail_layout, repair

@@ -19,8 +19,9 @@ from topox_core.fabrics.collective_choice import CHOOSES, collectives_of, with_f
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.model.algorithm_choice import DEFAULT, Choice, algorithms_that_fit, on_rings
 from topox_core.model.lowering import lower, transfers_of
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import RING_KINDS, distinct_rings
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.open_bound import open_bound
 from topox_core.schedule.settings import Settings

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.transfer_graph import FloatArray, Lowering
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.open_bound import open_bound
 from topox_core.schedule.bounds.unrounded import Bound

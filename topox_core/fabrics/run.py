@@ -11,8 +11,9 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Lowering, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings

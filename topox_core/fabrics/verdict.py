@@ -27,8 +27,9 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.fine_clock import continuous_bound

@@ -29,8 +29,8 @@ from topox_core.model.collective_steps import (
     is_power_of_two,
     step_list,
 )
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import Pattern
-from topox_core.model.transfer_graph import Lowering
 
 DEFAULT = "default"
 DEFAULT_CHUNKS = 8

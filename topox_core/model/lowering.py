@@ -20,6 +20,7 @@ from topox_core.model.algorithm_choice import (
     step_transfers,
 )
 from topox_core.model.csr import row_pointer
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import Pattern, distinct_rings, pattern, ring_strides, transfer_count
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -33,7 +34,6 @@ from topox_core.model.transfer_graph import (
     COMPUTE,
     TRANSFER,
     LoweredTransfer,
-    Lowering,
     TransferGraph,
 )
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import gcd
 
 from topox_core.errors import InputError
-from topox_core.model.transfer_graph import Lowering
+from topox_core.model.lowering_choices import Lowering
 
 RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
 RING = "ring"  # the algorithm of these kinds whose rings may have any stride

@@ -3,75 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import transposed
+from topox_core.model.lowering_choices import Lowering
 
 COMPUTE, TRANSFER, BARRIER = 0, 1, 2
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Lowering:
-    """How collectives become transfers; every choice is the user's to see and change.
-
-    Parameters
-    ----------
-    rings
-        Rings per ring collective; cut to the number of distinct rings, phi(n), of its n members.
-    strides
-        Strides to use, in order, instead of the smallest ones coprime to n; empty means automatic.
-    all_reduce_on_network
-        False drops all-reduces from the network (they become zero-time joins): what rows 5-8 and
-        10-12 of TOPO-X Table III fit.
-    steps
-        ``fluid``: one lump a member and ring; ``stepwise``: the lock steps of a ring one by one.
-    broadcast
-        ``chain`` (pipelined, all links active together) or ``tree`` (binomial, store and forward).
-    algorithm
-        Algorithms of collectives step by step, in place of ``steps`` and ``broadcast``: pairs of a
-        key and a name (:mod:`topox_core.model.algorithm_choice`), given as pairs or as a mapping.
-    group
-        Neighbours of one group of ``two_level``; 0 is the divisor nearest the square root of n.
-    chunks
-        Chunks of ``chain``; 0 is 8.
-    parts
-        Equal parts that the messages of an algorithm are cut into, so that it uses several ports;
-        rings have ``rings``.
-    """
-
-    rings: int = 1
-    strides: tuple[int, ...] = ()
-    all_reduce_on_network: bool = True
-    steps: Literal["fluid", "stepwise"] = "fluid"
-    broadcast: Literal["chain", "tree"] = "chain"
-    algorithm: tuple[tuple[str, str], ...] = ()
-    group: int = 0
-    chunks: int = 0
-    parts: int = 1
-
-    def __post_init__(self) -> None:
-        if isinstance(self.algorithm, Mapping):
-            object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the choices as JSON has them."""
-        return {**asdict(self), "strides": list(self.strides), "algorithm": dict(self.algorithm)}
-
-    def choices(self) -> dict[str, Any]:
-        """Return what a fabric may choose by itself, as files name it."""
-        return {
-            "rings": self.rings,
-            "strides": list(self.strides),
-            "algorithms": dict(self.algorithm),
-        }
 
 
 @dataclass(frozen=True, slots=True)

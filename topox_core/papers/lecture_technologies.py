@@ -12,7 +12,8 @@ from topox_core.fabrics.compare import EQUAL, run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.papers.card import LEVEL, Card, Choice, Row, Settings, judged
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed, row_of, unprinted

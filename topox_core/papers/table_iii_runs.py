@@ -13,8 +13,9 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static_layout import static_layout
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.papers.booked_links import booked_iteration_ms
 from topox_core.papers.card import Settings as Switches
 from topox_core.schedule.replay import released_unrounded

@@ -17,8 +17,9 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import TRANSFER, Lowering, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, TransferGraph
 from topox_core.papers.card import Settings
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings as PlannerSettings

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from topox_core.errors import InputError
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import RING_KINDS
-from topox_core.model.transfer_graph import Lowering
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 
@@ -55,67 +55,122 @@ FREE = ("rings", "algorithm")
 ENGINES = ("auto", "list", "highs", "cpsat", "printed")
 
 
+def _choice(title: str, description: str, **limits: Any) -> Any:
+    return setting(title, description=description, **limits)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Model and solver settings; build with :meth:`of`, which starts from a model's defaults.
 
     Parameters
     ----------
-    model
-        Which preset the switches below came from.
     circuits
-        ``continuous``: a transfer stays on its switch while it lasts and ports have state, so the
-        reconfiguration delay counts. ``per-slot``: circuits are drawn afresh each slot (eqs 6-10 as
-        printed have no more), and a delay above 0 is refused.
+        ``continuous``: ports have state, so the reconfiguration delay counts. ``per-slot`` (eqs 6-10
+        as printed have no more): a delay above 0 is refused.
     share_circuits
-        Eq. 6 as printed: transfers of one (source, destination) pair may share one circuit, each at
-        full rate. False: every active transfer has a circuit of its own.
+        False: every active transfer has a circuit of its own.
     exclusive_devices
-        Compute tasks hold their device alone (the printed model has no such constraint).
+        The printed model has no such constraint.
     any_port
-        A server may use any switch with at most one port on each (eqs 9-10 as printed), so
-        ``ports_per_server`` need not be a multiple of ``switches``.
+        ``ports_per_server`` then need not be a multiple of ``switches``.
     tick
         ``auto``, ``slot`` or a length in ms that divides the slot: the clock of compute tasks.
     free
         Which choices of the lowering each circuit fabric makes for itself
         (:mod:`topox_core.fabrics.lowering_search`); what ``lowering`` says is the first that is tried.
     clock
-        On which time a plan lives. ``continuous``: the plan's orders are carried out with unrounded
-        durations and delays, and ``slot_ms`` is for planning only. ``slots``: every transfer starts
-        and ends on a slot. ``auto`` is ``continuous`` wherever a transfer stays on real ports;
-        :attr:`on_slots` says what holds.
+        ``continuous``: the plan's orders are carried out with unrounded durations and delays, and
+        ``slot_ms`` is for planning only. ``slots``: every transfer starts and ends on a slot.
+        ``auto`` is ``continuous`` wherever a transfer stays on real ports; :attr:`on_slots` says
+        what holds.
     iteration
-        Which one is timed. ``repeated``: from its start to that of the next one, once circuits come
-        back to where they were; a port whose last circuit is not its first is dark in between.
-        ``first``: every port holds its first circuit when it begins. They are the same where ports
-        have no state (:attr:`repeats`).
+        ``repeated``: from its start to that of the next one, once circuits come back to where they
+        were; a port whose last circuit is not its first is dark in between. ``first``: every port
+        holds its first circuit when it begins. They are the same where ports have no state
+        (:attr:`repeats`).
     switching
-        How circuits may be used on continuous time: ``planned`` switches as planned, ``provisioned``
-        in the order of a profiled iteration, ``fixed`` never. ``auto`` takes the fastest.
-    engine, time_limit_s, gap, seed, threads
-        Who solves, when it stops (relative gap), and what makes it repeatable.
+        On continuous time: ``planned`` switches as planned, ``provisioned`` in the order of a
+        profiled iteration, ``fixed`` never. ``auto`` takes the fastest.
     """
 
-    model: Annotated[Model, setting("Model")] = "physical"
-    circuits: Annotated[CircuitRule, setting("Circuits")] = "continuous"
-    share_circuits: Annotated[bool, setting("Shared circuits")] = False
-    exclusive_devices: Annotated[bool, setting("One task per device")] = True
-    any_port: Annotated[bool, setting("Any port")] = False
+    model: Annotated[
+        Model,
+        _choice(
+            "Model",
+            "what hardware can do (physical, the default), or the equations as printed (paper)",
+        ),
+    ] = "physical"
+    circuits: Annotated[
+        CircuitRule,
+        _choice(
+            "Circuits",
+            "whether a transfer stays on its switch, or circuits are drawn afresh each slot",
+        ),
+    ] = "continuous"
+    share_circuits: Annotated[
+        bool,
+        _choice(
+            "Shared circuits",
+            "transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
+        ),
+    ] = False
+    exclusive_devices: Annotated[
+        bool, _choice("One task per device", "compute tasks hold their device alone")
+    ] = True
+    any_port: Annotated[
+        bool,
+        _choice(
+            "Any port",
+            "a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
+        ),
+    ] = False
     tick: (
         Annotated[str, setting(choices=("auto", "slot"))]
-        | Annotated[float, setting("Tick", "ms", gt=0)]
+        | Annotated[
+            float,
+            setting(
+                "Tick",
+                "ms",
+                "ticks of compute tasks on slots; divides the slot (default auto)",
+                gt=0,
+            ),
+        ]
     ) = "auto"
-    clock: Annotated[ClockRule, setting("Clock")] = "auto"
-    iteration: Annotated[IterationRule, setting("Iteration")] = "repeated"
-    switching: Annotated[SwitchingRule, setting("Switching")] = "auto"
+    clock: Annotated[
+        ClockRule,
+        _choice(
+            "Clock",
+            "time that the plan lives on: unrounded, or whole slots (default continuous, where "
+            "transfers stay on real ports)",
+        ),
+    ] = "auto"
+    iteration: Annotated[
+        IterationRule,
+        _choice(
+            "Iteration",
+            "which iteration is timed: one of many, which begins with the circuits that the last "
+            "one left (default), or the first, whose first circuits are free",
+        ),
+    ] = "repeated"
+    switching: Annotated[
+        SwitchingRule,
+        _choice("Switching", "how circuits may be used (default auto: the fastest)"),
+    ] = "auto"
     lowering: Lowering = field(default_factory=Lowering)
     free: tuple[Annotated[str, setting(choices=FREE)], ...] = ()
-    engine: Annotated[str, setting("Engine", choices=ENGINES)] = "auto"
-    time_limit_s: Annotated[float, setting("Time limit", "s", ge=0, le=1e9)] = 60.0
-    gap: Annotated[float, setting("Gap to stop at", ge=0, le=1.0)] = 0.0
-    seed: Annotated[int, setting("Seed", ge=0, le=2**31 - 1)] = 0
-    threads: Annotated[int, setting("Threads", ge=1, le=MAX_THREADS)] = 2
+    engine: Annotated[str, _choice("Engine", "who plans circuits", choices=ENGINES)] = "auto"
+    time_limit_s: Annotated[
+        float, setting("Time limit", "s", "time limit of the solve, default 60", ge=0, le=1e9)
+    ] = 60.0
+    gap: Annotated[
+        float,
+        _choice("Gap to stop at", "stop at this relative gap (default 0: a proof)", ge=0, le=1.0),
+    ] = 0.0
+    seed: Annotated[int, _choice("Seed", "seed of the search (default 0)", ge=0, le=2**31 - 1)] = 0
+    threads: Annotated[
+        int, _choice("Threads", "cores that the solve may use (default 2)", ge=1, le=MAX_THREADS)
+    ] = 2
 
     def __post_init__(self) -> None:
         check_fields(self, "settings")

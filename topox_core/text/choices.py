@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from topox_core.model.algorithm_choice import DEFAULT
-from topox_core.model.transfer_graph import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.text.numbers import plural, size
 from topox_core.text.sentences import enumeration
 

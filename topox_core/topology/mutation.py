@@ -13,14 +13,9 @@ from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import Choice, step_pattern
 from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import RING, Pattern, distinct_rings, pattern
-from topox_core.model.transfer_graph import (
-    TRANSFER,
-    IntArray,
-    LoweredTransfer,
-    Lowering,
-    TransferGraph,
-)
+from topox_core.model.transfer_graph import TRANSFER, IntArray, LoweredTransfer, TransferGraph
 from topox_core.topology.result import LayoutResult, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives
 

@@ -12,7 +12,7 @@ from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import DEFAULT
 from topox_core.model.cluster import DUPLEXES, Cluster
 from topox_core.model.collective_steps import ALGORITHMS
-from topox_core.model.transfer_graph import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.catalogue import WORKLOADS

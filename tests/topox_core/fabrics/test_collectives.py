@@ -22,8 +22,8 @@ from topox_core.fabrics.split_exact import shortest_split
 from topox_core.model.cluster import Cluster
 from topox_core.model.collective_steps import ALGORITHMS
 from topox_core.model.lowering import lower, transfers_of
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 

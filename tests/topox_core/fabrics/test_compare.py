@@ -25,8 +25,8 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 

@@ -15,8 +15,9 @@ from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.algorithm_choice import algorithms_that_fit
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task
-from topox_core.model.transfer_graph import TRANSFER, Lowering
+from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.bounds.open_bound import least_moved, open_bound, open_kinds
 from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.schedule.story import finding, lowered_words

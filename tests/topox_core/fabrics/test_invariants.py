@@ -26,8 +26,8 @@ from topox_core.fabrics.scheduled import Controllers
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import work_bytes
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import Lowering
 from topox_core.runs.stopping import never
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay

@@ -18,8 +18,9 @@ from topox_core.model.collective_steps import (
     step_list,
 )
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.transfer_graph import TransferGraph
 
 Held = dict[int, Counter[int]]
 

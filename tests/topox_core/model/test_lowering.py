@@ -11,9 +11,10 @@ from hypothesis import given, strategies as st
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.lowering import MAX_TRANSFERS, distinct_rings, lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.passes import topological_order
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import BARRIER, TRANSFER, Lowering, TransferGraph
+from topox_core.model.transfer_graph import BARRIER, TRANSFER, TransferGraph
 
 SIZE = 1_000_003.0
 

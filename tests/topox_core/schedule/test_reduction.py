@@ -6,7 +6,7 @@ import pytest
 from tests.topox_core.small_graphs import cluster, compute, graph, transfer
 from topox_core.errors import InputError
 from topox_core.model.lowering import lower
-from topox_core.model.transfer_graph import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.reduction import ceil_units, reduce
 from topox_core.schedule.settings import Settings
 

@@ -25,8 +25,8 @@ from topox_core.compiled import working_s
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task
-from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.engines import solver_process
 from topox_core.schedule.engines.waiting_workers import start_worker
 from topox_core.schedule.result import gap

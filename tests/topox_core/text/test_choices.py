@@ -1,6 +1,6 @@
 """What was chosen, in words."""
 
-from topox_core.model.transfer_graph import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words
 

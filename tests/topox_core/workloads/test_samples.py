@@ -14,8 +14,8 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import transfer_ms
 from topox_core.model.facts import facts
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.workloads.samples import SAMPLES, load_sample
