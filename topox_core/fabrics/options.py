@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ else:
 HALF, GIVEN = "half", "given"
 MAX_STEPS = 1_000_000
 MIN_SKEW = {"dirichlet": 1e-3}  # what can be drawn from
-
-
-def _choice(title: str, description: str, *choices: str) -> Any:
-    return setting(title, description=description, choices=choices)
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ class FabricOptions:
     layout: Layout | None = None
     topology_variant: Annotated[
         str,
-        _choice(
+        plain_setting(
             "TopologyFinder",
             "how TopologyFinder lays out the static circuits (default published)",
             "published",
@@ -83,7 +79,7 @@ class FabricOptions:
     ] = "published"
     layout_by: Annotated[
         str,
-        _choice(
+        plain_setting(
             "Fixed circuits laid by",
             "whose circuits the static fabric has: TopologyFinder's (default), those that the matrix of bytes "
             "asks for, or those searched for the task graph",
@@ -114,7 +110,7 @@ class FabricOptions:
     ] = 50.0
     pause: Annotated[
         str,
-        _choice(
+        plain_setting(
             "Circuits that a re-evaluation darkens",
             "reevaluated: a change darkens all circuits (default), or those that change",
             "all",
@@ -151,7 +147,7 @@ class FabricOptions:
     ] = 0
     regional_circuits: Annotated[
         str,
-        _choice(
+        plain_setting(
             "Regional circuits asked for",
             "regional: circuits are asked for when the gate is known (default), ahead of each exchange, or once",
             "gate",
@@ -161,7 +157,7 @@ class FabricOptions:
     ] = "gate"
     regional_dealt: Annotated[
         str,
-        _choice(
+        plain_setting(
             "Regional circuits dealt by",
             "regional: a circuit goes to the bottleneck (default), or to most bytes",
             "bottleneck",
@@ -170,7 +166,7 @@ class FabricOptions:
     ] = "bottleneck"
     gating: Annotated[
         str,
-        _choice(
+        plain_setting(
             "Gating of experts",
             "regional: bytes between experts as the graph has them (default), or drawn for each layer and iteration",
             GIVEN,

@@ -9,8 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from topox_core.errors import InputError, wrong_setting
-from topox_core.io.ranges import check_whole, is_whole
+from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import (
     Choice,
     Chooser,
@@ -75,7 +74,7 @@ def lower(
         fit a group, or a transfer's id is also the id of one of the user's tasks.
     """
     lowering = lowering or Lowering()
-    _check(lowering)
+    check_algorithms(lowering)
     return _lowered(_GraphAndChoices(graph.digest, lowering, whole, graph))
 
 
@@ -104,19 +103,6 @@ def _lowered(key: _GraphAndChoices) -> TransferGraph:
             nodes.add_collective(i, task, shape, waits, first[i])
     _check_ids(graph, nodes.lowered)
     return nodes.transfer_graph(graph, lowering, algorithm, key.whole)
-
-
-def _check(lowering: Lowering) -> None:
-    check_whole(lowering.rings, file="settings", field="rings")
-    check_algorithms(lowering)
-    for stride in lowering.strides:
-        if not is_whole(stride):
-            raise wrong_setting("strides", f"must be whole numbers of at least 1 (got {stride!r})")
-    for name, words in (("steps", ("fluid", "stepwise")), ("broadcast", ("chain", "tree"))):
-        if getattr(lowering, name) not in words:
-            raise wrong_setting(
-                name, f"must be '{words[0]}' or '{words[1]}' (got {getattr(lowering, name)!r})"
-            )
 
 
 def transfers_of(graph: TaskGraph, lowering: Lowering) -> int:

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from topox_core.schema.fields import setting
-
-
-def _choice(title: str, description: str, **limits: Any) -> Any:
-    return setting(title, description=description, **limits)
+from topox_core.schema.fields import plain_setting, setting
+from topox_core.schema.records import check_fields
 
 
 @dataclass(frozen=True)
@@ -41,53 +38,59 @@ class Lowering:
 
     rings: Annotated[
         int,
-        _choice(
+        plain_setting(
             "Rings",
             "rings of a ring collective (default auto: 1, 2, 4 or one a port, whichever is fastest)",
             ge=1,
         ),
     ] = 1
     strides: Annotated[
-        tuple[int, ...],
-        _choice("Strides", "strides of the rings instead of the smallest that fit"),
+        tuple[Annotated[int, setting(ge=1)], ...],
+        plain_setting("Strides", "strides of the rings instead of the smallest that fit"),
     ] = ()
     all_reduce_on_network: Annotated[
         bool,
-        _choice(
+        plain_setting(
             "All-reduces on the network",
             "no: all-reduces take no time on the network (default yes)",
         ),
     ] = True
     steps: Annotated[
         Literal["fluid", "stepwise"],
-        _choice(
+        plain_setting(
             "Steps",
             "one lump a member and ring, or the lock steps one by one (default fluid)",
         ),
     ] = "fluid"
     broadcast: Annotated[
         Literal["chain", "tree"],
-        _choice("Broadcast", "pipelined chain, or tree that stores and forwards (default chain)"),
+        plain_setting(
+            "Broadcast", "pipelined chain, or tree that stores and forwards (default chain)"
+        ),
     ] = "chain"
     algorithm: Annotated[
         tuple[tuple[str, str], ...],
-        _choice(
+        plain_setting(
             "Algorithms",
             "algorithms of collectives, e.g. all_reduce=two_level(4),all_to_all=pairwise "
             "(docs/collectives.md; default auto: the fastest on each fabric)",
         ),
     ] = ()
     group: Annotated[
-        int, _choice("Group", "neighbours of a group of two_level (default near root n)", ge=0)
+        int,
+        plain_setting("Group", "neighbours of a group of two_level (default near root n)", ge=0),
     ] = 0
-    chunks: Annotated[int, _choice("Chunks", "chunks of a broadcast chain (default 8)", ge=0)] = 0
+    chunks: Annotated[
+        int, plain_setting("Chunks", "chunks of a broadcast chain (default 8)", ge=0)
+    ] = 0
     parts: Annotated[
-        int, _choice("Parts", "parts of each message of such an algorithm (default 1)", ge=1)
+        int, plain_setting("Parts", "parts of each message of such an algorithm (default 1)", ge=1)
     ] = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.algorithm, Mapping):
             object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
+        check_fields(self, "settings")
 
     def as_record(self) -> dict[str, Any]:
         """Return the choices as JSON has them."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from topox_core.errors import InputError
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import RING_KINDS
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 
 AUTO, DEFAULT = "auto", "default"
@@ -55,10 +55,6 @@ FREE = ("rings", "algorithm")
 ENGINES = ("auto", "list", "highs", "cpsat", "printed")
 
 
-def _choice(title: str, description: str, **limits: Any) -> Any:
-    return setting(title, description=description, **limits)
-
-
 @dataclass(frozen=True)
 class Settings:
     """Model and solver settings; build with :meth:`of`, which starts from a model's defaults.
@@ -96,31 +92,31 @@ class Settings:
 
     model: Annotated[
         Model,
-        _choice(
+        plain_setting(
             "Model",
             "what hardware can do (physical, the default), or the equations as printed (paper)",
         ),
     ] = "physical"
     circuits: Annotated[
         CircuitRule,
-        _choice(
+        plain_setting(
             "Circuits",
             "whether a transfer stays on its switch, or circuits are drawn afresh each slot",
         ),
     ] = "continuous"
     share_circuits: Annotated[
         bool,
-        _choice(
+        plain_setting(
             "Shared circuits",
             "transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
         ),
     ] = False
     exclusive_devices: Annotated[
-        bool, _choice("One task per device", "compute tasks hold their device alone")
+        bool, plain_setting("One task per device", "compute tasks hold their device alone")
     ] = True
     any_port: Annotated[
         bool,
-        _choice(
+        plain_setting(
             "Any port",
             "a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
         ),
@@ -139,7 +135,7 @@ class Settings:
     ) = "auto"
     clock: Annotated[
         ClockRule,
-        _choice(
+        plain_setting(
             "Clock",
             "time that the plan lives on: unrounded, or whole slots (default continuous, where "
             "transfers stay on real ports)",
@@ -147,7 +143,7 @@ class Settings:
     ] = "auto"
     iteration: Annotated[
         IterationRule,
-        _choice(
+        plain_setting(
             "Iteration",
             "which iteration is timed: one of many, which begins with the circuits that the last "
             "one left (default), or the first, whose first circuits are free",
@@ -155,21 +151,26 @@ class Settings:
     ] = "repeated"
     switching: Annotated[
         SwitchingRule,
-        _choice("Switching", "how circuits may be used (default auto: the fastest)"),
+        plain_setting("Switching", "how circuits may be used (default auto: the fastest)"),
     ] = "auto"
     lowering: Lowering = field(default_factory=Lowering)
     free: tuple[Annotated[str, setting(choices=FREE)], ...] = ()
-    engine: Annotated[str, _choice("Engine", "who plans circuits", choices=ENGINES)] = "auto"
+    engine: Annotated[str, plain_setting("Engine", "who plans circuits", choices=ENGINES)] = "auto"
     time_limit_s: Annotated[
         float, setting("Time limit", "s", "time limit of the solve, default 60", ge=0, le=1e9)
     ] = 60.0
     gap: Annotated[
         float,
-        _choice("Gap to stop at", "stop at this relative gap (default 0: a proof)", ge=0, le=1.0),
+        plain_setting(
+            "Gap to stop at", "stop at this relative gap (default 0: a proof)", ge=0, le=1.0
+        ),
     ] = 0.0
-    seed: Annotated[int, _choice("Seed", "seed of the search (default 0)", ge=0, le=2**31 - 1)] = 0
+    seed: Annotated[
+        int, plain_setting("Seed", "seed of the search (default 0)", ge=0, le=2**31 - 1)
+    ] = 0
     threads: Annotated[
-        int, _choice("Threads", "cores that the solve may use (default 2)", ge=1, le=MAX_THREADS)
+        int,
+        plain_setting("Threads", "cores that the solve may use (default 2)", ge=1, le=MAX_THREADS),
     ] = 2
 
     def __post_init__(self) -> None:

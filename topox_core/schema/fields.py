@@ -68,6 +68,13 @@ def setting(
     return msgspec.Meta(extra=extra, **words)
 
 
+def plain_setting(
+    title: str, description: str, *words: str, choices: Sequence[str] = (), **limits: Any
+) -> Any:
+    """Return what a field is annotated with that is counted in nothing: its name, a line of help, the words it may be."""
+    return setting(title, description=description, choices=words or choices, **limits)
+
+
 @dataclass(frozen=True)
 class Field:
     """One field of a record, as files, options, controls and studies know it.
