@@ -123,7 +123,8 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
         attributes = {
             key: value for key, value in node.items() if key not in ("id", "name", "type")
         }
-        for attribute in node.get("attr") or node.get("attrs") or ():
+        listed_attributes = node.get("attr") or node.get("attrs")
+        for attribute in listed_attributes if isinstance(listed_attributes, list) else ():
             if isinstance(attribute, dict) and isinstance(attribute.get("name"), str):
                 values = [v for k, v in attribute.items() if k not in ("name", "doc_string")]
                 value = values[0] if values else None

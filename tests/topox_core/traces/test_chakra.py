@@ -120,6 +120,7 @@ def test_json_is_read_whatever_its_keys_look_like() -> None:
             "ctrlDeps": [],
             "data_deps": [],
             "runtime": 1000,
+            "attr": 7,  # no list of attributes: it is passed over
         },
         {
             "Id": 2,
