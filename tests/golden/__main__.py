@@ -136,7 +136,9 @@ def _answer(line: str, folder: str) -> object:
         except SystemExit as end:
             status = end.code
     try:
-        return json.loads(printed.getvalue().replace(folder, "{out}"))
+        return json.loads(
+            printed.getvalue().replace(folder, "{out}").replace(str(SAMPLES), "{samples}")
+        )
     except ValueError:
         return {"status": status, "said": errors.getvalue().strip()[-200:]}
 
