@@ -37,17 +37,6 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 
-INSIDE = "in_collective"  # also tries messages in uneven parts, set-ups behind other ports' sending
-# Fabrics whose collectives may choose, and on which fabrics each collective is run alone. Whoever is
-# never behind another fabric tries what that one tries.
-CHOOSES = {
-    "static": ("static",),
-    "reactive": ("reactive",),
-    "provisioned": ("provisioned", "reactive"),
-    "phased": ("provisioned", "reactive"),
-    INSIDE: (INSIDE, "provisioned", "reactive"),
-    "scheduled": ("provisioned", "reactive"),
-}
 # Transfers of one algorithm alone, and of all that are tried for one graph: what is beyond is left out.
 MAX_ALONE = 5_000
 MAX_ALONE_STATIC = 1_000  # every algorithm has a layout of its own
@@ -173,7 +162,7 @@ class _Alone:
             count = step_transfers(one.kind, choice, one.members, rings)
             if count <= most:
                 yield str(choice), count
-        if self.fabric == INSIDE and ports > 1 and self.cluster.reconfiguration_ms > 0:
+        if self.fabric == "in_collective" and ports > 1 and self.cluster.reconfiguration_ms > 0:
             for name in names:
                 yield from self._split_unevenly(name)
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
-from topox_core.fabrics.collective_choice import CHOOSES
 from topox_core.fabrics.every_lowering import run_over_every
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.ideal import CANDIDATES
 from topox_core.fabrics.lowering_search import Case, fastest_run
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.scheduled import RIVALS, freely_scheduled
+from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -149,11 +149,10 @@ def _ideal_of(request: JobRequest, stop: Stop) -> FabricRun:
 
 
 def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
-    """Return the runs with those of all fabrics that choose for themselves, so that the ideal switch can do as they do."""
+    """Return the runs with those of its candidates, each as it chooses for itself, so that the ideal switch can do as they do."""
     every = dict(request.runs)
-    for name in CHOOSES:
-        # No plan is behind its rivals, so that they give the ideal switch nothing new.
-        if name not in every and name not in RIVALS:
+    for name in CANDIDATES:
+        if name not in every:
             try:
                 every[name] = run_with_best_lowering(name, replace(request, runs=every), stop)
             except InputError:

@@ -7,7 +7,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, fastest, same_time, undecided
-from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, SPOKEN
+from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING, RING_KINDS
 from topox_core.schedule.result import gap
@@ -20,11 +20,6 @@ YARDSTICK = "ideal"
 FULL = "fat_tree_full"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
-# Fabrics whose names are a plural.
-CIRCUITS = (
-    *("static", "static_graph", "reevaluated", "regional"),
-    *("reactive", "provisioned", "scheduled"),
-)
 
 
 def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
@@ -44,7 +39,7 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
     others = [run for name, run in contenders.items() if name not in first]
     if others:
         next_best = min(others, key=lambda run: run.iteration_ms)
-        verb = "are" if len(first) > 1 or first[0] in CIRCUITS else "is"
+        verb = "are" if len(first) > 1 or ENTRIES[first[0]].plural else "is"
         sentence = (
             f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
             f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
@@ -137,7 +132,7 @@ def _best_that_switches(
 
 def _verb(plural: str, names: Sequence[str]) -> str:
     """Return a verb in the number of what it is said of."""
-    return plural if len(names) > 1 or names[0] in CIRCUITS else f"{plural}s"
+    return plural if len(names) > 1 or ENTRIES[names[0]].plural else f"{plural}s"
 
 
 def _capital(words: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topox_core.fabrics.collective_choice import CHOOSES
+from topox_core.fabrics.registry import CHOOSES
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.schedule.bounds.open_bound import Way, open_bound
 from topox_core.schedule.bounds.unrounded import Bound

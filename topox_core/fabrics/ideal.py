@@ -6,23 +6,22 @@ delay, or its bytes from source to destination, is a schedule of this switch (do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.circuits import run_provisioned, run_reactive
+from topox_core.fabrics.entry import OnIdeal
 from topox_core.fabrics.fluid import plan_of, simulate
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
 from topox_core.fabrics.kernels.state import TaskTables
 from topox_core.fabrics.links import LinkRoutes, bound_on_links, traffic_on_links
 from topox_core.fabrics.options import GIVEN
 from topox_core.fabrics.packet import non_blocking
-from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun
-from topox_core.fabrics.scheduled import run_scheduled
-from topox_core.fabrics.static import run_static
+from topox_core.fabrics.registry import ENTRIES, fabric
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
 from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import pointer_of
 from topox_core.model.durations import bytes_per_ms, shortest_ms, work_bytes
@@ -39,18 +38,9 @@ SEARCHED = "in the best of many orders"
 # shares of the order.
 MOST_ORDERS, MOST_WORK = 1_000, 10_000_000
 MOVED = (0.02, 0.1, 0.3)
-# Fabrics whose circuits are whole ports: their orders without delay are schedules of the switch.
-ON_CIRCUITS: Mapping[str, Fabric] = {
-    "reactive": run_reactive,
-    "provisioned": run_provisioned,
-    "scheduled": run_scheduled,
-}
-# Fabrics whose bytes share links, and others that are looked at where they were run anyway.
-SHARED: Mapping[str, Fabric] = {"static": run_static}
-ALSO_SHARED = ("static_graph", "reevaluated", "regional")
-# Circuit fabrics that are looked at where they were run anyway: no plan on continuous time is behind
-# them, one on slots may be.
-ALSO_ON_CIRCUITS = ("phased", "in_collective")
+# Fabrics that are run here where nobody did; the others are looked at where they were run anyway.
+# (No plan on continuous time is behind the other controllers, one on slots may be.)
+CANDIDATES = ("static", "reactive", "provisioned", "scheduled")
 
 
 def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
@@ -134,26 +124,26 @@ def _executions(
     if urgent:
         yield URGENT, min(urgent, key=lambda execution: execution.makespan_ms)
     plans: list[Execution] = []
-    for name, run in ON_CIRCUITS.items():
-        for execution in _on_circuits(request, name, run, stop):
+    others = [name for name in ENTRIES if name in request.runs and name not in CANDIDATES]
+    for name in _as("circuits", CANDIDATES):
+        for execution in _on_circuits(request, name, stop):
             plans.append(execution)
             yield f"as {name} without delay", execution
-    for name in ALSO_ON_CIRCUITS:
-        if name in request.runs:
-            at_once = request.cluster.changed(reconfiguration_ms=0.0)
-            yield (
-                f"as {name} without delay",
-                replayed(request.runs[name].execution, at_once, exclusive),
-            )
+    at_once = cluster.changed(reconfiguration_ms=0.0)
+    for name in _as("circuits", others):
+        yield (
+            f"as {name} without delay",
+            replayed(request.runs[name].execution, at_once, exclusive),
+        )
     if plans:
         planned = min(plans, key=lambda execution: execution.makespan_ms)
         rank = np.lexsort((np.arange(len(planned.graph)), planned.start_ms))
         yield AS_PLANNED, _by_priority(replace(request, graph=planned.graph), rank)
         yield SEARCHED, _searched(replace(request, graph=planned.graph), rank)
     yield SEARCHED, _searched(request, _urgency(request))
-    for name, run in SHARED.items():
+    for name in _as("shares", CANDIDATES):
         try:
-            shared = request.runs.get(name) or run(request, stop)
+            shared = request.runs.get(name) or fabric(name)(request, stop)
         except InputError:
             continue
         yield f"as {name}", replace(shared.execution, circuits=Circuits.none(), layout=None)
@@ -163,10 +153,15 @@ def _executions(
             start, end = simulate(moved.graph, cluster, rings.pairs, rings.network, exclusive, stop)
             yield FAIR, Execution(moved.graph, cluster, start, end, Circuits.none())
             yield URGENT, _by_priority(moved, _urgency(moved))
-    for name in ALSO_SHARED:
-        if name in request.runs and _same_work(request.runs[name], request):
+    for name in _as("shares", others):
+        if _same_work(request.runs[name], request):
             also = request.runs[name].execution
             yield f"as {name}", replace(also, circuits=Circuits.none(), layout=None)
+
+
+def _as(on_ideal: OnIdeal, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the fabrics that are this to the ideal switch."""
+    return tuple(name for name in names if ENTRIES[name].on_ideal == on_ideal)
 
 
 def _same_work(run: FabricRun, request: FabricRequest) -> bool:
@@ -174,7 +169,7 @@ def _same_work(run: FabricRun, request: FabricRequest) -> bool:
     return run.fabric != "regional" or request.options.gating == GIVEN
 
 
-def _on_circuits(base: FabricRequest, name: str, run: Fabric, stop: Stop) -> Iterator[Execution]:
+def _on_circuits(base: FabricRequest, name: str, stop: Stop) -> Iterator[Execution]:
     """Yield a circuit fabric's orders without delay: as it runs here, and as it runs where changes cost nothing.
 
     Without the second the yardstick would move with the delay.
@@ -188,7 +183,7 @@ def _on_circuits(base: FabricRequest, name: str, run: Fabric, stop: Stop) -> Ite
         at_once = replace(at_once, settings=replace(own, switching="planned"))
     for request in [base] if base.cluster == at_once.cluster else [at_once, base]:
         try:
-            execution = _switched(request.runs.get(name) or run(request, stop))
+            execution = _switched(request.runs.get(name) or fabric(name)(request, stop))
         except InputError:  # ports that cannot be cabled evenly: no circuits at all
             return
         if name == "scheduled" and base.settings.circuits == "per-slot":

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, product
 
 from topox_core.errors import InputError
-from topox_core.fabrics.collective_choice import CHOOSES, collectives_of, with_fastest_algorithms
+from topox_core.fabrics.collective_choice import collectives_of, with_fastest_algorithms
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.model.algorithm_choice import DEFAULT, Choice, algorithms_that_fit, on_rings
 from topox_core.model.lowering import lower, transfers_of
@@ -68,7 +69,7 @@ class Case:
     @property
     def free(self) -> bool:
         """Whether there is anything to choose."""
-        return bool(self.settings.free) and self.fabric in CHOOSES
+        return bool(self.settings.free) and bool(ENTRIES[self.fabric].alone_on)
 
     @property
     def nodes(self) -> int:
@@ -283,7 +284,7 @@ def choices(case: Case) -> Iterator[Lowering]:
         return
     most = max(MAX_PLANNED_NODES, 2 * case.nodes)
     tried = {own, *rings}
-    for lowering, judge in product((own, *rings), CHOOSES[case.fabric]):
+    for lowering, judge in product((own, *rings), ENTRIES[case.fabric].alone_on):
         settings = replace(job.settings, lowering=lowering)
         fastest = with_fastest_algorithms(
             judge, job.task_graph, job.cluster, settings, job.options.topology_variant

@@ -17,7 +17,7 @@ from topox_core.fabrics.map_words import (
     outcome_words,
     winner_words,
 )
-from topox_core.fabrics.registry import FABRICS, LETTERS, PAYS_DELAY
+from topox_core.fabrics.registry import ENTRIES, FABRICS, LETTERS, PAYS_DELAY
 from topox_core.fabrics.sweep import Point
 from topox_core.figures.marks import (
     DOTS,
@@ -28,21 +28,13 @@ from topox_core.figures.marks import (
     opaque,
     upright,
 )
-from topox_core.figures.palette import FABRIC_DASH, Theme
+from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, log_ticks, margins, named_axis
 from topox_core.text.numbers import delay_label, percent, short
 
 # A line that leaves the fastest this far behind leaves the picture.
 CUT_AT = 5.0
 CUT_HEIGHT = 300
-_SIGNS = {
-    "reactive": "circle",
-    "provisioned": "diamond",
-    "phased": "triangle-up",
-    "in_collective": "triangle-down",
-    "reevaluated": "x",
-    "regional": "cross",
-}
 
 
 def place(values: Sequence[float], value: float) -> float:
@@ -213,9 +205,9 @@ def cut(
             line=line(
                 theme.fabric_colour(name),
                 3 if name == "scheduled" else 2,
-                FABRIC_DASH.get(name, "longdash"),
+                ENTRIES[name].dash,
             ),
-            marker=opaque(7, symbol=_SIGNS.get(name, "square")),
+            marker=opaque(7, symbol=ENTRIES[name].mark),
             customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
         )

@@ -16,8 +16,9 @@ from topox_core.fabrics.gated_iterations import (
     STATIC,
     GatedNetwork,
 )
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.marks import line, opaque
-from topox_core.figures.palette import FABRIC_DASH, Theme
+from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, margins
 
 HEIGHT = 280
@@ -26,8 +27,8 @@ _LOOKS = {
     FAT_TREE: ("fat_tree", "dash", "square"),
     OVERSUBSCRIBED: ("fat_tree", "longdash", "square-open"),
     PACKET_PORTS: ("fat_tree", "dot", "circle-open"),
-    STATIC: (STATIC, FABRIC_DASH[STATIC], "diamond"),
-    REEVALUATED: (REEVALUATED, FABRIC_DASH[REEVALUATED], "x"),
+    STATIC: (STATIC, ENTRIES[STATIC].dash, ENTRIES[STATIC].mark),
+    REEVALUATED: (REEVALUATED, ENTRIES[REEVALUATED].dash, ENTRIES[REEVALUATED].mark),
     REGIONAL: (REGIONAL, "solid", "circle"),
 }
 

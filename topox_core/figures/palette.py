@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
 
 ThemeName = Literal["light", "dark"]
@@ -89,57 +90,6 @@ _SWITCHES_DARK = (
 )
 _WHITE_ON_SWITCH = {"light": (1, 4, 6, 7), "dark": (1, 6, 7)}
 
-# Fabrics, off the palette of kinds, always in this order; each also has its own dash, because
-# colour alone is not enough.
-_FABRICS_LIGHT = {
-    "ideal": "#B4BDC8",
-    "fat_tree": "#2B3440",
-    "fat_tree_full": "#6E5A7B",
-    "static": "#DDCC77",
-    "static_graph": "#664400",
-    "reevaluated": "#BB8855",
-    "regional": "#005533",
-    "reactive": "#CC6677",
-    "provisioned": "#88CCEE",
-    "phased": "#2288AA",
-    "in_collective": "#BB88EE",
-    "scheduled": "#4B3FA8",
-}
-_FABRICS_DARK = {
-    "ideal": "#56626F",
-    "fat_tree": "#6B7686",
-    "fat_tree_full": "#B59BC4",
-    "static": "#F0E08A",
-    "static_graph": "#994433",
-    "reevaluated": "#FFBB00",
-    "regional": "#AACC99",
-    "reactive": "#E07B5A",
-    "provisioned": "#88CCEE",
-    "phased": "#00FFDD",
-    "in_collective": "#883399",
-    "scheduled": "#8F86E8",
-}
-FABRIC_DASH = {
-    "ideal": "dot",
-    "fat_tree": "dash",
-    "fat_tree_full": "12px,4px",
-    "static": "2px,3px",
-    "static_graph": "4px,2px",
-    "reevaluated": "10px,2px,2px,2px,2px,2px",
-    "regional": "3px,2px,8px,2px",
-    "reactive": "solid",
-    "provisioned": "6px,3px",
-    "phased": "9px,3px,2px,3px",
-    "in_collective": "longdash",
-    "scheduled": "solid",
-}
-# A fabric without a colour of its own.
-_OTHER_FABRIC = "#999933"
-_WHITE_ON_FABRIC = {
-    "light": ("fat_tree", "fat_tree_full", "static_graph", "regional", "scheduled"),
-    "dark": ("ideal", "fat_tree", "static_graph", "in_collective"),
-}
-
 
 @dataclass(frozen=True)
 class Theme:
@@ -178,13 +128,11 @@ class Theme:
 
     def fabric_colour(self, fabric: str) -> str:
         """Return the colour of a fabric."""
-        return (_FABRICS_LIGHT if self.name == "light" else _FABRICS_DARK).get(
-            fabric, _OTHER_FABRIC
-        )
+        return ENTRIES[fabric].colours[self.name == "dark"]
 
     def fabric_text(self, fabric: str) -> str:
         """Return the text colour that reads on a fabric's colour."""
-        return "#FFFFFF" if fabric in _WHITE_ON_FABRIC[self.name] else "#10151C"
+        return readable_on(self.fabric_colour(fabric))
 
 
 LIGHT = Theme(

@@ -10,8 +10,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.marks import DOTS, band, level, line, note, opaque, upright
-from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme, blend
+from topox_core.figures.palette import VERMILION, Theme, blend
 from topox_core.figures.rails_windows import TOO_SHORT
 from topox_core.figures.template import axis, frame, margins
 from topox_core.text.numbers import delay_label, percent, time
@@ -98,7 +99,7 @@ def overhead_curves(
             mode="markers+lines",
             customdata=facts,
             line=line(
-                colour, 1 if one.measured else 2.4, "dot" if one.measured else FABRIC_DASH[fabric]
+                colour, 1 if one.measured else 2.4, "dot" if one.measured else ENTRIES[fabric].dash
             ),
             marker=opaque(
                 9 if one.measured else 7,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.marks import line, opaque
-from topox_core.figures.palette import FABRIC_DASH, Theme, faded
+from topox_core.figures.palette import Theme, faded
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
 from topox_core.figures.template import frame, margins
 from topox_core.studies.seeds import SeedLine, SeedPoint
@@ -24,19 +25,6 @@ _LOOKS = (
     ("#D55E00", "dot", "star"),
     ("#332288", "dashdot", "triangle-down"),
 )
-_FABRIC_MARKS = {
-    "ideal": "x",
-    "fat_tree": "triangle-up",
-    "fat_tree_full": "triangle-left",
-    "static": "square",
-    "static_graph": "hexagon",
-    "regional": "pentagon",
-    "reactive": "circle",
-    "provisioned": "diamond",
-    "phased": "cross",
-    "in_collective": "triangle-down",
-    "scheduled": "star",
-}
 MOST_LINES = len(_LOOKS)
 
 
@@ -94,12 +82,8 @@ def seed_lines(
 
 def look_of(one: SeedLine, number: int, theme: Theme) -> tuple[str, str, str]:
     """Return colour, dash and mark of a line: its fabric's, or the next of those for other lines."""
-    if one.fabric in FABRIC_DASH:
-        return (
-            theme.fabric_colour(one.fabric),
-            FABRIC_DASH[one.fabric],
-            _FABRIC_MARKS[one.fabric],
-        )
+    if entry := ENTRIES.get(one.fabric):
+        return theme.fabric_colour(one.fabric), entry.dash, entry.mark
     colour, dash, symbol = _LOOKS[number % MOST_LINES]
     if theme.name == "dark":
         colour = {"#0072B2": "#56B4E9", "#56B4E9": "#BFE3F8", "#332288": "#8F86E8"}.get(

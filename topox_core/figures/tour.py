@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.marks import DOTS, hatched, line, note, opaque, upright
-from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme
+from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.slot_state import SlotState
 from topox_core.figures.template import axis, frame, log_ticks, margins, row_axis
 from topox_core.model.execution import Execution
@@ -118,7 +119,9 @@ def over_delay(
             y=list(values),
             mode="lines",
             line=line(
-                colour, 2 if variant else 3, DOTS if variant else FABRIC_DASH.get(name, "solid")
+                colour,
+                2 if variant else 3,
+                DOTS if variant else ENTRIES[name].dash if name in ENTRIES else "solid",
             ),
             name=labels[name],
             hovertemplate=f"{labels[name]}<br>%{{x}}: %{{y:.4g}} ms<extra></extra>",
