@@ -30,7 +30,7 @@ def setting(
     description: str = "",
     *,
     steps: Sequence[float] = (),
-    choices: Sequence[str] = (),
+    choices: Sequence[str | int] = (),
     without: str = "",
     key: str = "",
     like: str = "",
@@ -45,7 +45,7 @@ def setting(
     steps
         Values that a slider offers.
     choices
-        Of text: the words it may be.
+        The words, or the numbers, that it may be.
     without
         Of text, which must be printable: without which spaces.
     key
@@ -69,7 +69,7 @@ def setting(
 
 
 def plain_setting(
-    title: str, description: str, *words: str, choices: Sequence[str] = (), **limits: Any
+    title: str, description: str, *words: str, choices: Sequence[str | int] = (), **limits: Any
 ) -> Any:
     """Return what a field is annotated with that is counted in nothing: its name, a line of help, the words it may be."""
     return setting(title, description=description, choices=words or choices, **limits)
@@ -316,7 +316,7 @@ def _wrong_length(limits: msgspec.Meta, value: Sequence[Any]) -> str:
 
 def _problem(kind: Any, limits: msgspec.Meta, value: Any) -> str:
     if choices := _choices(kind, limits):
-        known = isinstance(value, str | int) and value in choices
+        known = isinstance(value, str | int) and not isinstance(value, bool) and value in choices
         words = ", ".join(map(str, choices))
         return "" if known else f"must be one of {words} (got {shown(value)})"
     if kind is bool:

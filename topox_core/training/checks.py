@@ -4,79 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_one_of, check_text, check_whole, is_number
+from topox_core.errors import InputError
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import check_fields
 
-# More than any job has; speeds and times beyond these are typing errors.
-MOST = 1_000_000
-SLOWEST, FASTEST = 1e-6, 1e12
+MOST = 1_000_000  # more than any job has
 MAX_NAME = 200
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The fields of one part of a job, which errors call ``item``."""
+def degree(title: str, description: str, unit: str = "") -> Any:
+    """Return what a field is annotated with that counts GPUs, layers or the like."""
+    return setting(title, unit, description, ge=1, le=MOST)
 
-    part: object
-    item: str
 
-    def whole(self, names: str, least: int = 1, most: int = MOST) -> None:
-        """Refuse fields (names separated by blanks) that are not whole numbers from ``least`` to ``most``.
+def width(title: str, description: str, unit: str = "") -> Any:
+    """Return what a field is annotated with that is a width of a model, or a length."""
+    return setting(title, unit, description, ge=1, le=100_000_000)
 
-        Raises
-        ------
-        InputError
-            Here and in every method below: if one is not; part and field are named.
-        """
-        for name in names.split():
-            check_whole(getattr(self.part, name), least, most, item=self.item, field=name)
 
-    def number(self, names: str, least: float = SLOWEST, most: float = FASTEST) -> None:
-        """Refuse fields that are not numbers from ``least`` to ``most``."""
-        for name in names.split():
-            value = getattr(self.part, name)
-            if not is_number(value, least, most):
-                problem = f"must be a number from {least:g} to {most:g} (got {shown(value)})"
-                raise self.wrong(name, problem)
+def short_text() -> Any:
+    """Return what a field is annotated with that is a name or a heading."""
+    return setting(without=PRINTABLE, max_length=MAX_NAME)
 
-    def flag(self, names: str) -> None:
-        """Refuse fields that are neither true nor false."""
-        for name in names.split():
-            value = getattr(self.part, name)
-            if not isinstance(value, bool):
-                raise self.wrong(name, f"must be true or false (got {shown(value)})")
 
-    def text(self, names: str, least: int = 0) -> None:
-        """Refuse fields that are no short printable text."""
-        for name in names.split():
-            check_text(getattr(self.part, name), MAX_NAME, least, item=self.item, field=name)
+def check_part(part: Any, item: str) -> None:
+    """Check every field of a part of a job by what it says of itself.
 
-    def choice(self, name: str, choices: Iterable[object]) -> None:
-        """Refuse a field that is none of ``choices``."""
-        known, value = list(choices), getattr(self.part, name)
-        if all(isinstance(one, str) for one in known):
-            check_one_of(value, map(str, known), item=self.item, field=name)
-        elif isinstance(value, bool) or value not in known:
-            words = ", ".join(map(str, known))
-            raise self.wrong(name, f"must be one of {words} (got {shown(value)})")
+    Raises
+    ------
+    InputError
+        For the first that is wrong; part and field are named.
+    """
+    try:
+        check_fields(part)
+    except InputError as error:
+        raise InputError(error.problem, item=item, field=error.field) from None
 
-    def wrong(self, name: str, problem: str) -> InputError:
-        """Return the error of a field."""
-        return InputError(problem, item=self.item, field=name)
 
-    def obey(self, name: str, rules: Iterable[Rule], most: int = MOST) -> None:
-        """Refuse a whole number that breaks a rule; the nearest ones that keep all of them are named.
+def obey(part: object, item: str, name: str, rules: Iterable[Rule], most: int = MOST) -> None:
+    """Refuse a whole number that breaks a rule; the nearest ones that keep all of them are named.
 
-        ``most`` is the largest number that is worth naming.
-        """
-        value, kept = getattr(self.part, name), list(rules)
-        for rule in kept:
-            if not rule.holds(value):
-                near = nearest(value, lambda one: all(each.holds(one) for each in kept), most)
-                hint = f"{' and '.join(f'{one:,}' for one in near)} would do" if near else ""
-                got = "; ".join(filter(None, (f"got {value:,}", hint)))
-                raise self.wrong(name, f"must {rule.words} ({got})")
+    ``most`` is the largest number that is worth naming.
+
+    Raises
+    ------
+    InputError
+        If it breaks one; part (``item``) and field are named.
+    """
+    value, kept = getattr(part, name), list(rules)
+    for rule in kept:
+        if not rule.holds(value):
+            near = nearest(value, lambda one: all(each.holds(one) for each in kept), most)
+            hint = f"{' and '.join(f'{one:,}' for one in near)} would do" if near else ""
+            got = "; ".join(filter(None, (f"got {value:,}", hint)))
+            raise InputError(f"must {rule.words} ({got})", item=item, field=name)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, unknown
-from topox_core.training.checks import Fields, Rule, divides
+from topox_core.schema.records import check_fields
+from topox_core.training.checks import Rule, divides, obey, short_text
 from topox_core.training.machine import Machine
 from topox_core.training.order import dealt
 from topox_core.training.plan import Plan
@@ -41,12 +42,12 @@ class Job:
     plan: Plan
     machine: Machine
     schedule: Schedule = Schedule()  # noqa: RUF009
-    name: str = "job"
-    title: str = ""
+    name: Annotated[str, short_text()] = "job"
+    title: Annotated[str, short_text()] = ""
     source: str = ""
 
     def __post_init__(self) -> None:
-        Fields(self, "").text("name title")
+        check_fields(self)
         self._check_degrees()
         self._check_stages()
         self._check_exchanges()
@@ -128,7 +129,7 @@ class Job:
 
     def _check_degrees(self) -> None:
         shape, g = self.shape, self.machine.gpus_per_server
-        plan = Fields(self.plan, "plan")
+        plan = self.plan
         whole_servers = Rule(
             f"divide the GPUs of a server, {g:,}, or be a multiple of them",
             lambda one: g % one == 0 or one % g == 0,
@@ -142,15 +143,15 @@ class Job:
             divides(shape.feed_forward, "the width of the feed-forward block"),
             whole_servers,
         ]
-        plan.obey("tensor", heads, shape.heads)
+        obey(plan, "plan", "tensor", heads, shape.heads)
         tokens = divides(shape.sequence, "the tokens of a sequence")
-        plan.obey("context", [tokens], shape.sequence)
+        obey(plan, "plan", "context", [tokens], shape.sequence)
         experts = divides(shape.experts, "the experts of a layer"), divides(self.plan.data, "data")
-        plan.obey("expert", experts, shape.experts)
+        obey(plan, "plan", "expert", experts, shape.experts)
 
     def _check_stages(self) -> None:
         shape, virtual, interleaved = self.shape, self.schedule.virtual, self.schedule.virtual > 1
-        plan = Fields(self.plan, "plan")
+        plan = self.plan
         most = shape.layers // virtual
         what = "pipeline x virtual" if interleaved else "the number of stages"
         stages = [
@@ -161,13 +162,13 @@ class Job:
         ]
         if interleaved:
             stages.append(Rule("be 2 or more to interleave stages", lambda one: one > 1))
-        plan.obey("pipeline", stages, most)
+        obey(plan, "plan", "pipeline", stages, most)
         if interleaved:
             p = self.plan.pipeline
             rule = Rule(
                 f"be a multiple of pipeline, {p:,}, to interleave", lambda one: one % p == 0
             )
-            plan.obey("microbatches", [rule])
+            obey(plan, "plan", "microbatches", [rule])
 
     def _check_exchanges(self) -> None:
         layer_by_layer = self.schedule.exchanges == "layer"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, fields
-from typing import Any, TypeVar
+from dataclasses import asdict
+from typing import TypeVar
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.io.json import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
+from topox_core.schema.records import from_values
 from topox_core.training.job import PARTS, Job
 from topox_core.training.machine import Machine
 from topox_core.training.machines import MACHINES
@@ -68,18 +69,4 @@ def _part(kind: type[_Part], entry: object, item: str) -> _Part:
     if not isinstance(entry, dict):
         words = "a name or an object" if kind in (Shape, Machine) else "an object in braces"
         raise InputError(f"must be {words} (got {shown(entry)})", field=item)
-    known = {one.name: one for one in fields(kind)}
-    for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known), item=item, field=printable(key))
-    for name, one in known.items():
-        if name not in entry and one.default is MISSING:
-            raise InputError("is missing", item=item, field=name)
-    return kind(**{key: _value(known[key], value) for key, value in entry.items()})
-
-
-def _value(field: Field[Any], value: Any) -> Any:
-    """Return a whole number as the real number that its field holds; whether it may be is for the field to say."""
-    real = str(field.type).startswith("float")
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if real and whole and abs(value) < 1e300 else value
+    return from_values(kind, entry, "", item)

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from topox_core.training.checks import Fields
+from topox_core.schema.fields import plain_setting, setting
+from topox_core.training.checks import check_part, degree, short_text
+
+
+def _speed(title: str, unit: str, description: str) -> Any:
+    return setting(title, unit, description, ge=1e-6, le=1e12)
+
+
+def _share(description: str) -> Any:
+    return plain_setting("", description, ge=0.001, le=1)
+
+
+def _delay(unit: str, description: str) -> Any:
+    return setting("", unit, description, ge=0, le=1e6)
 
 
 @dataclass(frozen=True)
@@ -37,35 +51,36 @@ class Machine:
         If a field is out of range.
     """
 
-    name: str
-    title: str
-    gpus_per_server: int
-    tflops: float
-    memory_gb: float
-    memory_gb_per_s: float
-    inside_gb_per_s: float
-    nic_gbps: float
-    matmul_share: float
-    memory_share: float = 0.70
-    inside_share: float = 0.76
-    network_share: float = 0.9
-    inside_call_us: float = 41.0
-    inside_step_us: float = 2.7
-    network_call_us: float = 41.0
-    network_step_us: float = 5.0
-    host_ms: float = 0.0
-    status: str = "your own"
+    name: Annotated[str, short_text()]
+    title: Annotated[str, short_text()]
+    gpus_per_server: Annotated[
+        int, degree("GPUs per server", "GPUs that the fast links of a server join")
+    ]
+    tflops: Annotated[float, _speed("Peak", "TFLOP/s", "dense BF16 peak of a GPU")]
+    memory_gb: Annotated[float, _speed("Memory", "GB", "memory of a GPU")]
+    memory_gb_per_s: Annotated[
+        float, _speed("Memory bandwidth", "GB/s", "bandwidth of that memory")
+    ]
+    inside_gb_per_s: Annotated[
+        float, _speed("Links inside", "GB/s", "what a GPU sends inside its server, one way")
+    ]
+    nic_gbps: Annotated[
+        float,
+        _speed("NIC", "Gbit/s", "network card of a GPU; all of a server feed its ports"),
+    ]
+    matmul_share: Annotated[float, _share("of the peak that matrix products reach")]
+    memory_share: Annotated[float, _share("of the bandwidth that memory reaches")] = 0.70
+    inside_share: Annotated[float, _share("of their speed that links inside reach")] = 0.76
+    network_share: Annotated[float, _share("of its speed that a network card reaches")] = 0.9
+    inside_call_us: Annotated[float, _delay("us", "of a collective inside a server, once")] = 41.0
+    inside_step_us: Annotated[float, _delay("us", "the same, each step of its ring")] = 2.7
+    network_call_us: Annotated[float, _delay("us", "of a collective across servers, once")] = 41.0
+    network_step_us: Annotated[float, _delay("us", "the same, each step of its ring")] = 5.0
+    host_ms: Annotated[float, _delay("ms", "what the host takes to launch a pass")] = 0.0
+    status: Annotated[str, setting(choices=("calibrated", "transferred", "your own"))] = "your own"
 
     def __post_init__(self) -> None:
-        fields = Fields(self, "machine")
-        fields.text("name title")
-        fields.whole("gpus_per_server")
-        fields.number("tflops memory_gb memory_gb_per_s inside_gb_per_s nic_gbps")
-        fields.number("matmul_share memory_share inside_share network_share", 0.001, 1.0)
-        fields.number(
-            "inside_call_us inside_step_us network_call_us network_step_us host_ms", 0.0, 1e6
-        )
-        fields.choice("status", ("calibrated", "transferred", "your own"))
+        check_part(self, "machine")
 
     @property
     def operations_per_ms(self) -> float:

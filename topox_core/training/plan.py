@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from topox_core.training.checks import Fields, divides
+from topox_core.schema.fields import plain_setting, setting
+from topox_core.training.checks import check_part, degree, divides, obey
 
 MAX_MICROBATCHES = 65_536
-MAX_SKEW = 3.0
+MAX_SKEW = 3
 
 
 @dataclass(frozen=True)
@@ -43,31 +45,74 @@ class Plan:
         If a field is out of range or ``expert`` does not divide ``data``.
     """
 
-    tensor: int = 1
-    context: int = 1
-    data: int = 1
-    pipeline: int = 1
-    expert: int = 1
-    microbatches: int = 1
-    microbatch_size: int = 1
-    sequence_parallel: bool = False
-    zero: int = 0
-    gradient_bytes: int = 4
-    capacity: float = 1.0
-    skew: float = 0.0
-    seed: int = 0
+    tensor: Annotated[
+        int, degree("Tensor parallel", "tensor parallel: GPUs that share every product")
+    ] = 1
+    context: Annotated[
+        int, degree("Context parallel", "context parallel: GPUs that share a sequence")
+    ] = 1
+    data: Annotated[int, degree("Data parallel", "copies of the pipeline (data parallel)")] = 1
+    pipeline: Annotated[int, degree("Pipeline", "pipeline stages")] = 1
+    expert: Annotated[
+        int,
+        degree(
+            "Expert parallel",
+            "expert parallel: GPUs that share a layer's experts; divides data",
+        ),
+    ] = 1
+    microbatches: Annotated[
+        int,
+        setting(
+            "Microbatches",
+            description="microbatches of one replica in an iteration",
+            ge=1,
+            le=MAX_MICROBATCHES,
+        ),
+    ] = 1
+    microbatch_size: Annotated[
+        int, degree("Microbatch", "sequences in a microbatch", "sequences")
+    ] = 1
+    sequence_parallel: Annotated[
+        bool,
+        plain_setting(
+            "Sequence parallel",
+            "whether tensor-parallel GPUs split norms and the residual stream",
+        ),
+    ] = False
+    zero: Annotated[
+        int,
+        plain_setting(
+            "ZeRO",
+            "what replicas share out (ZeRO): 0 nothing, 1 optimizer, 2 gradients, 3 weights (FSDP)",
+            choices=(0, 1, 2, 3),
+        ),
+    ] = 0
+    gradient_bytes: Annotated[
+        int, setting("Gradients", "bytes", "of a gradient on the network", choices=(2, 4))
+    ] = 4
+    capacity: Annotated[
+        float,
+        plain_setting(
+            "Capacity",
+            "rows of an expert as a multiple of the even share (mixture of experts)",
+            ge=0.01,
+            le=100,
+        ),
+    ] = 1.0
+    skew: Annotated[
+        float,
+        plain_setting(
+            "Skew",
+            "how unevenly tokens choose experts: 0 evenly, 1 strongly unevenly",
+            ge=0,
+            le=MAX_SKEW,
+        ),
+    ] = 0.0
+    seed: Annotated[int, plain_setting("Seed", "of the uneven choice", ge=0, le=2**31)] = 0
 
     def __post_init__(self) -> None:
-        fields = Fields(self, "plan")
-        fields.whole("tensor context data pipeline expert microbatch_size")
-        fields.whole("microbatches", most=MAX_MICROBATCHES)
-        fields.flag("sequence_parallel")
-        fields.choice("zero", (0, 1, 2, 3))
-        fields.choice("gradient_bytes", (2, 4))
-        fields.number("capacity", 0.01, 100.0)
-        fields.number("skew", 0.0, MAX_SKEW)
-        fields.whole("seed", 0, 2**31)
-        fields.obey("expert", [divides(self.data, "data")], self.data)
+        check_part(self, "plan")
+        obey(self, "plan", "expert", [divides(self.data, "data")], self.data)
 
     @property
     def gpus(self) -> int:

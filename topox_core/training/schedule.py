@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from topox_core.training.checks import Fields
+from topox_core.errors import InputError
+from topox_core.schema.fields import plain_setting, setting
+from topox_core.training.checks import check_part
 
 ORDERS = ("1f1b", "afab", "interleaved")
 RECOMPUTE = ("none", "selective", "full")
@@ -57,38 +60,99 @@ class Schedule:
         If a field is out of range, or ``virtual`` does not suit the order.
     """
 
-    order: str = "1f1b"
-    virtual: int = 1
-    recompute: str = "none"
-    attention: str = "flash"
-    overlap_gradients: bool = True
-    overlap_sends: bool = False
-    split_sends: bool = True
-    tensor_overlap: str = "none"
-    reshard: bool = True
-    regather: bool = True
-    reduce: str = "layer"
-    exchanges: str = "pass"
-    overlap_exchanges: bool = False
-    iteration_ms: float | None = None
+    order: Annotated[
+        str,
+        plain_setting(
+            "Order", "order of the passes; afab is all forward, then all backward", choices=ORDERS
+        ),
+    ] = "1f1b"
+    virtual: Annotated[
+        int,
+        plain_setting(
+            "Virtual stages",
+            "stages on a rank; 2 or more when the order is interleaved",
+            ge=1,
+            le=1000,
+        ),
+    ] = 1
+    recompute: Annotated[
+        str,
+        plain_setting("Recompute", "what the backward pass computes again", choices=RECOMPUTE),
+    ] = "none"
+    attention: Annotated[
+        str,
+        plain_setting(
+            "Attention", "flash: one fused kernel; full: scores in memory", choices=ATTENTION
+        ),
+    ] = "flash"
+    overlap_gradients: Annotated[
+        bool,
+        plain_setting(
+            "Gradients leave early",
+            "whether gradients leave layer by layer during the last backward pass",
+        ),
+    ] = True
+    overlap_sends: Annotated[
+        bool,
+        plain_setting("Sends overlap", "whether a sender goes on before its message has gone"),
+    ] = False
+    split_sends: Annotated[
+        bool,
+        plain_setting("Sends are split", "whether each tensor-parallel GPU sends its share alone"),
+    ] = True
+    tensor_overlap: Annotated[
+        str,
+        plain_setting(
+            "Tensor overlap",
+            "backward: sums of input gradients hide behind weight gradients",
+            choices=TENSOR_OVERLAP,
+        ),
+    ] = "none"
+    reshard: Annotated[
+        bool, plain_setting("Reshard", "FSDP: whether gathered weights are dropped after a pass")
+    ] = True
+    regather: Annotated[
+        bool,
+        plain_setting("Gather again", "FSDP: whether a backward pass gathers its own weights"),
+    ] = True
+    reduce: Annotated[
+        str,
+        plain_setting("Reduce", "FSDP: when gradients are scattered", choices=REDUCTIONS),
+    ] = "layer"
+    exchanges: Annotated[
+        str,
+        plain_setting(
+            "Exchanges",
+            "whether context and experts exchange once a pass or layer by layer",
+            choices=EXCHANGES,
+        ),
+    ] = "pass"
+    overlap_exchanges: Annotated[
+        bool,
+        plain_setting(
+            "Exchanges overlap", "whether one microbatch computes while tokens of another travel"
+        ),
+    ] = False
+    iteration_ms: (
+        Annotated[
+            float,
+            setting(
+                "Iteration",
+                "ms",
+                "computing is scaled until the iteration lasts this long; 0: not scaled",
+                ge=1e-6,
+                le=1e9,
+            ),
+        ]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
-        fields = Fields(self, "schedule")
-        fields.choice("order", ORDERS)
-        fields.choice("recompute", RECOMPUTE)
-        fields.choice("attention", ATTENTION)
-        fields.choice("tensor_overlap", TENSOR_OVERLAP)
-        fields.choice("reduce", REDUCTIONS)
-        fields.choice("exchanges", EXCHANGES)
-        fields.whole("virtual", most=1000)
-        fields.flag(
-            "overlap_gradients overlap_sends split_sends reshard regather overlap_exchanges"
-        )
-        if self.iteration_ms is not None:
-            fields.number("iteration_ms", most=1e9)
+        check_part(self, "schedule")
         if (self.order == "interleaved") != (self.virtual > 1):
             rule = "2 or more when the order is interleaved, and 1 otherwise"
-            raise fields.wrong("virtual", f"must be {rule} (got {self.virtual})")
+            problem = f"must be {rule} (got {self.virtual})"
+            raise InputError(problem, item="schedule", field="virtual")
 
     @property
     def words(self) -> str:

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from topox_core.training.checks import Fields, Rule, divides
+from topox_core.schema.fields import plain_setting
+from topox_core.training.checks import (
+    Rule,
+    check_part,
+    degree,
+    divides,
+    obey,
+    short_text,
+    width,
+)
 
 
 @dataclass(frozen=True)
@@ -38,39 +48,48 @@ class Shape:
         If a field is out of range, or one does not divide another.
     """
 
-    name: str
-    title: str
+    name: Annotated[str, short_text()]
+    title: Annotated[str, short_text()]
     source: str
-    layers: int
-    hidden: int
-    heads: int
-    key_value: int
-    feed_forward: int
-    matrices: int
-    vocabulary: int
-    sequence: int
-    experts: int = 1
-    top_k: int = 1
-    tied: bool = False
-    positions: bool = False
-    dropout: bool = False
+    layers: Annotated[int, degree("Layers", "transformer layers")]
+    hidden: Annotated[int, width("Hidden", "width of the residual stream")]
+    heads: Annotated[int, degree("Heads", "attention heads")]
+    key_value: Annotated[
+        int,
+        width("Keys", "width of all key heads together (hidden without grouped queries)"),
+    ]
+    feed_forward: Annotated[
+        int, width("Feed-forward", "width of the feed-forward block, or of one expert")
+    ]
+    matrices: Annotated[
+        int,
+        plain_setting("Matrices", "of the block: 2 (GELU) or 3 (gated)", choices=(2, 3)),
+    ]
+    vocabulary: Annotated[int, width("Vocabulary", "entries of the vocabulary")]
+    sequence: Annotated[int, width("Sequence", "sequence length", "tokens")]
+    experts: Annotated[int, degree("Experts", "experts of a layer; 1: dense")] = 1
+    top_k: Annotated[int, degree("Experts per token", "experts a token is sent to")] = 1
+    tied: Annotated[
+        bool, plain_setting("Tied tables", "whether input and output table are one")
+    ] = False
+    positions: Annotated[
+        bool, plain_setting("Learned positions", "whether positions are learned")
+    ] = False
+    dropout: Annotated[bool, plain_setting("Dropout", "three dropouts a layer (GPT-2, GPT-3)")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
-        fields = Fields(self, "shape")
-        fields.text("name title")
-        fields.whole("layers heads experts top_k")
-        fields.whole("hidden key_value feed_forward vocabulary sequence", most=100_000_000)
-        fields.choice("matrices", (2, 3))
-        fields.flag("tied positions dropout")
-        fields.obey("heads", [divides(self.hidden, "hidden")], self.hidden)
+        check_part(self, "shape")
+        obey(self, "shape", "heads", [divides(self.hidden, "hidden")], self.hidden)
         width = self.hidden // self.heads
         keys = Rule(
             f"be whole heads of {width:,} that share the {self.heads:,} heads evenly",
             lambda one: one % width == 0 and self.heads % (one // width) == 0,
         )
-        fields.obey("key_value", [keys], self.hidden)
+        obey(self, "shape", "key_value", [keys], self.hidden)
         visits = Rule("be at most the number of experts", lambda one: one <= self.experts)
-        fields.obey("top_k", [visits], self.experts)
+        obey(self, "shape", "top_k", [visits], self.experts)
 
     @property
     def key_heads(self) -> int:

@@ -189,9 +189,9 @@ def test_a_stage_s_layers_and_weights_are_those_of_the_model(job: Job) -> None:
         ),
         ({"plan__zero": 4}, "plan, field zero: must be one of 0, 1, 2, 3 (got 4)"),
         ({"plan__data": True}, "field data: must be a whole number"),
-        ({"plan__capacity": float("nan")}, "field capacity: must be a number"),
-        ({"machine__tflops": 0.0}, "machine, field tflops: must be a number"),
-        ({"machine__matmul_share": 1.5}, "field matmul_share: must be a number from 0.001 to 1"),
+        ({"plan__capacity": float("nan")}, "field capacity: must be a finite number"),
+        ({"machine__tflops": 0.0}, "machine, field tflops: must be from 1e-06 to 1e+12"),
+        ({"machine__matmul_share": 1.5}, "field matmul_share: must be from 0.001 to 1"),
         (
             {"shape__heads": 24},
             "shape, field heads: must divide hidden, 4,096 (got 24; 16 and 32 would do)",

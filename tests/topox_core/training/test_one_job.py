@@ -94,7 +94,7 @@ def test_shapes_and_machines_may_be_named_and_numbers_written_whole() -> None:
         ({"machine": {"name": "m"}}, "a.job.json, machine, field title: is missing"),
         ({"machine": "tpu"}, "a.job.json, field machine: unknown name"),
         ({"schedule": {"order": "gpipe"}}, "schedule, field order: must be one of"),
-        ({"name": 3}, "field name: must be printable text"),
+        ({"name": 3}, "field name: must be text in quotes (got 3)"),
         ({"format": "topox-jobs"}, "field format: must be 'topox-job'"),
         ({"extra": 1}, "field extra: unknown key"),
     ],
