@@ -127,8 +127,9 @@ class Theme:
         return "#FFFFFF" if switch % 8 in _WHITE_ON_SWITCH[self.name] else "#10151C"
 
     def fabric_colour(self, fabric: str) -> str:
-        """Return the colour of a fabric."""
-        return ENTRIES[fabric].colours[self.name == "dark"]
+        """Return the colour of a fabric; of one whose package is not installed here that of side notes."""
+        known = ENTRIES.get(fabric)
+        return known.colours[self.name == "dark"] if known else self.muted
 
     def fabric_text(self, fabric: str) -> str:
         """Return the text colour that reads on a fabric's colour."""

@@ -29,7 +29,7 @@ SOURCE = (
 YES_NO = ("no", "yes")
 _MOST = 1_000_000
 # What a job's parts say of themselves, in the order in which they are shown; not their names.
-PART_OF = {
+FIELDS = {
     name: (part, field)
     for part, kind in (
         ("plan", Plan),
@@ -49,7 +49,7 @@ def workload_of(job: Job, ports: int = PORTS.default) -> Workload:  # type: igno
     """Return a job as a workload."""
     parameters = [
         _parameter(part, field, getattr(getattr(job, part), field.name))
-        for part, field in PART_OF.values()
+        for part, field in FIELDS.values()
     ]
 
     def made(values: dict[str, Any]) -> Job:
@@ -110,7 +110,7 @@ def _differences(job: Job, base: Job) -> tuple[tuple[str, str], ...]:
 
 
 def _values(job: Job) -> dict[str, Any]:
-    return {key: _as_value(getattr(getattr(job, part), key)) for key, (part, _) in PART_OF.items()}
+    return {key: _as_value(getattr(getattr(job, part), key)) for key, (part, _) in FIELDS.items()}
 
 
 def _as_value(value: Any) -> Any:
@@ -127,9 +127,9 @@ def _text(value: Any) -> str:
 def _changed(base: Job, values: Mapping[str, Any]) -> Job:
     changes = {}
     for key, value in values.items():
-        if key not in PART_OF:
+        if key not in FIELDS:
             continue
-        part, _ = PART_OF[key]
+        part, _ = FIELDS[key]
         old = getattr(getattr(base, part), key)
         new = value == "yes" if isinstance(old, bool) else value
         if key == "iteration_ms":
