@@ -96,7 +96,7 @@ def test_what_is_wrong_with_a_memory_or_a_file_is_one_line(page):
     for memory_gb in (0.001, 0.0):
         assert "memory" in the_error(searched(choose(page(), strategy_memory_gb=memory_gb)))
     at = page("llama3-8b", 2)
-    for memory_gb, says in ((1.0, "none of"), (0.0, "field memory_gb: must be a number from")):
+    for memory_gb, says in ((1.0, "none of"), (0.0, "field memory_gb: must be from")):
         assert says in the_error(choose(at, strategy_gpu_memory_gb=memory_gb))
 
 
