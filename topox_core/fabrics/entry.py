@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Annotated, Any, Literal
 
-if TYPE_CHECKING:
-    from topox_core.fabrics.run import Fabric
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import check_fields
 
+MAX_NAME = 40  # characters that legends have room for
+# What draws a point, filled or open, and a line.
+SHAPES = (
+    *("circle", "square", "diamond", "cross", "x", "pentagon", "hexagon", "star"),
+    *("triangle-up", "triangle-down", "triangle-left", "triangle-right"),
+)
+MARKS = (*SHAPES, *(f"{shape}-open" for shape in SHAPES))
+DASHES = r"^(solid|dot|dash|longdash|dashdot|longdashdot|\d+px(,\d+px)*)$"
+_name = setting(min_length=1, max_length=MAX_NAME, without=PRINTABLE)
+_colour = setting(pattern="^#[0-9A-Fa-f]{6}$", like="a colour such as #4B3FA8")
 OnIdeal = Literal["", "circuits", "shares"]
 
 
@@ -25,11 +35,11 @@ class FabricEntry:
         Whether that is a plural: circuits *are* fastest, a fat-tree *is*.
     function
         The :class:`~topox_core.fabrics.run.Fabric` that runs it, or ``module:function`` of one,
-        loaded when it is first asked for.
+        loaded when it is first asked for. (Its type would load what computes.)
     letter
         What stands for it where there is no room for its name.
     colours
-        On light and on dark ground; text of the ground's ink or of white reads on both.
+        On light and on dark ground, as ``#rrggbb``.
     dash, mark
         Of its line, and of a point on it (Plotly's words): never colour alone.
     built_as
@@ -53,15 +63,25 @@ class FabricEntry:
     on_ideal
         What its run is to the ideal switch, which does the same at least as fast: circuits without
         delay, or bytes that share links.
+
+    Raises
+    ------
+    InputError
+        If a field is not as it says.
     """
 
-    label: str
-    spoken: str
-    function: str | Fabric
-    letter: str
-    colours: tuple[str, str] = ("#999933", "#999933")
-    dash: str = "longdash"
-    mark: str = "circle-open"
+    label: Annotated[str, _name]
+    spoken: Annotated[str, _name]
+    function: Any
+    letter: Annotated[str, setting(min_length=1, max_length=1, without=PRINTABLE)]
+    colours: Annotated[tuple[Annotated[str, _colour], ...], setting(min_length=2, max_length=2)] = (
+        "#999933",
+        "#999933",
+    )
+    dash: Annotated[str, setting(pattern=DASHES, like="a dash such as longdash or 6px,3px")] = (
+        "longdash"
+    )
+    mark: Annotated[str, setting(choices=MARKS)] = "circle-open"
     plural: bool = False
     built_as: str = ""
     pays_delay: bool = False
@@ -71,3 +91,6 @@ class FabricEntry:
     options: tuple[str, ...] = ()
     alone_on: tuple[str, ...] = ()
     on_ideal: OnIdeal = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)

@@ -217,16 +217,28 @@ def _brought_along() -> Iterator[tuple[str, FabricEntry]]:
 
 def _problem(name: str, entry: object, letters: Mapping[str, str]) -> str:
     """Return what is wrong with a fabric that comes along, or nothing."""
+    # Needed where there is one alone; every command reads this file.
+    from topox_core.economics.clusters import CLUSTER_NETWORKS
+    from topox_core.fabrics.options import FabricOptions
+    from topox_core.schema.fields import fields_of
+
     if not isinstance(entry, FabricEntry):
         return f"must be a FabricEntry (got {type(entry).__name__})"
     if not name.isidentifier() or name in _OURS:
         return f"its name must be a word that is none of {', '.join(_OURS)}"
-    if len(entry.letter) != 1 or entry.letter in letters:
+    if entry.letter in letters:
         return (
             f"letter must be one that is not taken: {', '.join(letters)} are (got {entry.letter!r})"
         )
-    unknown = sorted({*entry.alone_on} - {*_OURS})
-    return f"alone_on names {unknown[0]!r}, which is no fabric" if unknown else ""
+    for field, named, known in (
+        ("alone_on", entry.alone_on, _OURS),
+        ("built_as", filter(None, (entry.built_as,)), CLUSTER_NETWORKS),
+        ("options", entry.options, fields_of(FabricOptions)),
+    ):
+        for one in named:
+            if one not in known:
+                return f"{field} must be of {', '.join(known)} (got {one!r})"
+    return ""
 
 
 # In the order of every list, legend and table.

@@ -179,7 +179,7 @@ def plain(hint: Any) -> Any:
     if is_record(kind):
         return Any
     if get_origin(kind) is tuple:
-        return tuple[plain(get_args(kind)[0]), ...]  # type: ignore[misc]
+        return Annotated[tuple[plain(get_args(kind)[0]), ...], limits]  # type: ignore[misc]
     others = _without_null(kind)
     return Union[tuple(map(plain, others))] if len(others) > 1 else hint  # noqa: UP007
 
@@ -316,7 +316,9 @@ def _wrong_length(limits: msgspec.Meta, value: Sequence[Any]) -> str:
 
 def _problem(kind: Any, limits: msgspec.Meta, value: Any) -> str:
     if choices := _choices(kind, limits):
-        known = isinstance(value, str | int) and not isinstance(value, bool) and value in choices
+        if kind is int and type(value) is not int:
+            return _wrong_whole(limits, value)
+        known = isinstance(value, str | int) and value in choices
         words = ", ".join(map(str, choices))
         return "" if known else f"must be one of {words} (got {shown(value)})"
     if kind is bool:

@@ -122,7 +122,11 @@ def test_a_map_shows_it_by_its_letter_and_name(with_fabric: dict[str, str]) -> N
         ('letter="S"', 'letter="P"', "letter must be one that is not taken"),
         ("ENTRY = FabricEntry(", "ENTRY = dict(", "must be a FabricEntry (got dict)"),
         ("DECIDING_MS = 0.5", "DECIDING_MS = 1 / 0", "cannot be loaded (ZeroDivisionError"),
-        ('letter="S"', 'letter="S", alone_on=("none",)', "alone_on names 'none'"),
+        ('letter="S"', 'letter="S", alone_on=("none",)', "alone_on must be of ideal, "),
+        ('"topoopt_ocs"', '"a_cheap_one"', "built_as must be of fat_tree, "),
+        ('letter="S"', 'letter="S", options=("speed",)', "options must be of oversubscription, "),
+        ('"#997700"', '"red"', "field colours[0]: must be a colour such as #4B3FA8 (got 'red')"),
+        ('letter="S"', 'letter="S", mark="blob"', "field mark: must be one of circle, "),
     ],
 )
 def test_one_that_is_no_good_is_left_out_with_a_line(
