@@ -47,17 +47,17 @@ def measure(name: str, fold: bool, delay_ms: float) -> None:
     began = time.perf_counter()
     iteration = build(preset, fold=fold)
     built = time.perf_counter()
-    run = simulate(iteration, Rail(nic_gbps=preset.nic_gbps, reconfiguration_ms=delay_ms))
+    run = simulate(iteration, Rail(nic_gbps=preset.machine.nic_gbps, reconfiguration_ms=delay_ms))
     ran = time.perf_counter()
     calls = int((iteration.kind[iteration.issue_idx] != COMPUTE).sum())
     line = (
-        f"{name:22} {preset.gpus:7,} {iteration.ranks:5} {len(iteration):7,} {calls:7,} {built - began:7.2f} "
+        f"{name:22} {preset.plan.gpus:7,} {iteration.ranks:5} {len(iteration):7,} {calls:7,} {built - began:7.2f} "
         f"{ran - built:6.2f} {run.iteration_ms:12,.1f} {100 * run.stall_ms / run.undisturbed_ms:5.1f}% "
         f"{run.reconfigurations:8,} {run.messages_sent:9,}"
     )
     if fold:
         began = time.perf_counter()
-        source = iteration_source(iteration, Rail(nic_gbps=preset.nic_gbps))
+        source = iteration_source(iteration, Rail(nic_gbps=preset.machine.nic_gbps))
         study(source)
         swept = time.perf_counter()
         slowest_switch(source, 5.0)

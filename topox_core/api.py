@@ -317,13 +317,13 @@ def study_rail_delay(
     InputError
         If the preset is unknown, its degrees do not fit, or a delay is out of range.
     """
+    from topox_core.rails import presets
     from topox_core.rails.builder import build
     from topox_core.rails.delay import DELAYS_MS, iteration_source, study
     from topox_core.rails.iteration import Rail
-    from topox_core.rails.presets import preset as named
 
-    job = named(preset).changed(**changes)
-    source = iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps))
+    job = presets.changed(presets.preset(preset), changes)
+    source = iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps))
     return study(source, DELAYS_MS if delays_ms is None else delays_ms)
 
 

@@ -34,11 +34,11 @@ def _bytes(options: argparse.Namespace) -> int:
     if options.listing:
         return list_presets(options.json)
     preset = preset_of(options)
-    if options.stage is not None and not 0 <= options.stage < preset.pipeline:
+    if options.stage is not None and not 0 <= options.stage < preset.plan.pipeline:
         raise wrong_option(
-            "--stage", f"must be from 0 to {preset.pipeline - 1} (got {options.stage})"
+            "--stage", f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
         )
-    stages = range(preset.pipeline) if options.stage is None else (options.stage,)
+    stages = range(preset.plan.pipeline) if options.stage is None else (options.stage,)
     classes = {stage: byte_classes(preset, stage) for stage in stages}
     if options.json:
         as_json(

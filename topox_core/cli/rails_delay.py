@@ -148,7 +148,7 @@ def _simulated(options: argparse.Namespace) -> Source:
 
     if options.preset:
         job = preset_of(options)
-        return iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps))
+        return iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps))
     graph_path, cluster_path = options.execution
     graph, execution = executed(graph_path, cluster_path, options)
     with errors_in_file(graph_path):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.options import Option, add_options, key_and_value, wrong_option
 from topox_core.cli.printing import as_json, table
 from topox_core.errors import InputError, printable, unknown
-from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
-    from topox_core.rails.presets import Preset
+    from topox_core.training.job import Job
 
 
 def add_preset(command: argparse.ArgumentParser) -> None:
@@ -38,7 +36,7 @@ def add_changes(command: argparse.ArgumentParser) -> None:
     ).add_to(command)
 
 
-def preset_of(options: argparse.Namespace) -> Preset:
+def preset_of(options: argparse.Namespace) -> Job:
     """Return the preset with what ``--set`` changes.
 
     Raises
@@ -46,7 +44,7 @@ def preset_of(options: argparse.Namespace) -> Preset:
     InputError
         If there is none of that name, a key is unknown, or the values do not go together.
     """
-    from topox_core.rails.presets import Preset, preset
+    from topox_core.rails.presets import KEYS, changed, preset, settings_of
 
     if options.preset is None:
         raise wrong_option("PRESET", "is needed (--list shows them)")
@@ -54,51 +52,39 @@ def preset_of(options: argparse.Namespace) -> Preset:
         base = preset(options.preset)
     except InputError as error:
         raise wrong_option("PRESET", error.problem) from None
-    kinds = {
-        field.name: str(field.type)
-        for field in fields(Preset)
-        if field.name not in ("name", "title", "source")
-    }
+    own = settings_of(base)
     changes: dict[str, Any] = {}
     for pair in options.changes:
         key, text = key_and_value(pair)
-        if key not in kinds:
-            raise wrong_option("--set", f"{printable(key)}: {unknown(key, kinds)}")
-        changes[key] = _value(key, text, kinds[key])
-    return base.changed(**changes, title=f"{base.title}, changed") if changes else base
+        if key not in KEYS:
+            raise wrong_option("--set", f"{printable(key)}: {unknown(key, KEYS)}")
+        changes[key] = _value(key, text, own.get(key, text))
+    if not changes:
+        return base
+    return changed(base, changes).changed(title=f"{base.heading}, changed")
 
 
-def _value(key: str, text: str, kind: str) -> Any:
-    from topox_core.training.shapes import SHAPES
-
-    if kind == "Shape":
-        if text not in SHAPES:
-            raise wrong_option("--set", f"shape: {unknown(text, SHAPES, 'model')}")
-        return SHAPES[text]
+def _value(key: str, text: str, own: Any) -> Any:
+    """Return text as the kind of value that a setting has, ``own`` for example; ``none`` where it may be none."""
+    if isinstance(own, str) or (key == "iteration_ms" and text == "none"):
+        return text if isinstance(own, str) else None
+    expected = {bool: "yes or no", int: "a whole number"}.get(type(own), "a number")
     try:
-        if kind == "int":
-            return int(text)
-        if kind.startswith("float"):
-            return None if text == "none" and "None" in kind else float(text)
-        if kind == "bool":
+        if isinstance(own, bool):
             return {"yes": True, "no": False, "true": True, "false": False}[text.lower()]
+        return int(text) if isinstance(own, int) else float(text)
     except (ValueError, KeyError):
-        expected = {"int": "a whole number", "bool": "yes or no"}.get(kind, "a number")
         raise wrong_option("--set", f"{key} must be {expected} (got {text[:60]!r})") from None
-    return text
 
 
 def list_presets(as_record: bool) -> int:
     """Print the presets."""
-    from topox_core.rails.presets import PRESETS
+    from topox_core.rails.presets import PRESETS, degrees_in_words
 
+    rows = [(one.name, one.title, degrees_in_words(one), one.source) for one in PRESETS.values()]
     if as_record:
-        as_json(
-            {"presets": [record_of(one, "name title words source") for one in PRESETS.values()]}
-        )
+        names = ("name", "title", "words", "source")
+        as_json({"presets": [dict(zip(names, row, strict=True)) for row in rows]})
     else:
-        table(
-            ("preset", "job", "degrees"),
-            *((one.name, one.title, one.words) for one in PRESETS.values()),
-        )
+        table(("preset", "job", "degrees"), *(row[:3] for row in rows))
     return 0

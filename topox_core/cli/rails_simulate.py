@@ -17,7 +17,7 @@ from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.rails.iteration import Rail, RailRun, Window
-    from topox_core.rails.presets import Preset
+    from topox_core.training.job import Job
 
 SHOWN = 12
 # Options of settings that are called otherwise.
@@ -87,7 +87,7 @@ def _on_off(text: str) -> bool:
     return text.lower() == "on"
 
 
-def _rail(options: argparse.Namespace, job: Preset) -> tuple[Rail, int]:
+def _rail(options: argparse.Namespace, job: Job) -> tuple[Rail, int]:
     """Return the rail, and how many switches it takes (0 where none was named)."""
     from topox_core.rails.iteration import Rail
     from topox_core.rails.technologies import fits, technology
@@ -96,13 +96,13 @@ def _rail(options: argparse.Namespace, job: Preset) -> tuple[Rail, int]:
     if options.switch is not None:
         try:
             one = technology(options.switch)
-            switches = fits(one, job.ranks, split=options.split)
+            switches = fits(one, job.servers, split=options.split)
         except InputError as error:
             raise wrong_option("--switch", error.problem) from None
         delay = one.reconfiguration_ms if delay is None else delay
     ports = options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2
     return Rail(
-        job.nic_gbps,
+        job.machine.nic_gbps,
         ports,
         options.latency_us,
         not options.electrical,
@@ -142,9 +142,11 @@ def _simulate(options: argparse.Namespace) -> int:
             limit = slowest_switch(
                 iteration_source(iteration, rail), options.limit_percent, rail.provisioned
             )
-    note(f"{job.title}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
+    note(f"{job.heading}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
     if options.output:
-        write(options.output, windows_file(job.title, run.undisturbed_ms, windows, options.output))
+        write(
+            options.output, windows_file(job.heading, run.undisturbed_ms, windows, options.output)
+        )
     record = _record(job, run, windows, switches)
     if options.limit_percent is not None:
         record["slowest_switch_ms"] = limit
@@ -155,14 +157,12 @@ def _simulate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _record(
-    job: Preset, run: RailRun, windows: tuple[Window, ...], switches: int
-) -> dict[str, Any]:
+def _record(job: Job, run: RailRun, windows: tuple[Window, ...], switches: int) -> dict[str, Any]:
     from topox_core.rails.window_lengths import share_above
 
     return {
         "preset": job.name,
-        "gpus": job.gpus,
+        "gpus": job.plan.gpus,
         **record_of(run, "iteration_ms undisturbed_ms stall_ms reconfigurations"),
         "overhead": run.stall_ms / run.undisturbed_ms if run.undisturbed_ms else 0.0,
         "messages": run.messages_sent,
@@ -175,12 +175,13 @@ def _record(
     }
 
 
-def _print(job: Preset, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]) -> None:
+def _print(job: Job, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]) -> None:
+    from topox_core.rails.presets import degrees_in_words
     from topox_core.rails.technologies import SPLIT_NOTE
 
     control = "provisioned" if run.rail.provisioned else "on demand"
     rows: list[tuple[str, ...]] = [
-        ("job", f"{job.title}; {job.words}"),
+        ("job", f"{job.heading}; {degrees_in_words(job)}"),
         ("iteration", figure(run.iteration_ms, "ms")),
         ("without switching", figure(run.undisturbed_ms, "ms")),
         (

@@ -13,7 +13,8 @@ from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import SEND, Rail, RailIteration
 from topox_core.rails.ports import static_ports
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS
+from topox_core.training.job import Job
 
 NAME = "opus-constraints"
 # Section 3: ports of a GPU in a 3D-parallel job with rings, and the share of the NIC under C3.
@@ -37,7 +38,7 @@ CHOICES = (
 )
 
 
-def neighbours(preset: Preset, iteration: RailIteration) -> tuple[int, int]:
+def neighbours(preset: Job, iteration: RailIteration) -> tuple[int, int]:
     """Return of a rank of a middle stage the neighbours on the rail, and with the tensor ring in its server."""
     middle = int(iteration.stage.max() + 1) // 2
     rank = int((iteration.stage == middle).argmax())
@@ -52,19 +53,19 @@ def neighbours(preset: Preset, iteration: RailIteration) -> tuple[int, int]:
         else:
             rings[*group.ranks, group.size] = min(2, group.size - 1)
     on_rail = pairs + sum(rings.values())
-    return on_rail, on_rail + min(2, preset.tensor - 1)
+    return on_rail, on_rail + min(2, preset.plan.tensor - 1)
 
 
 def _rows(settings: Settings) -> Iterator[Row]:
     ports = int(settings["nic_ports"])
     yield from _degrees(ports)
     for name in (JOB, WITH_CP):
-        replicas = PRESETS[name].replicas
+        replicas = PRESETS[name].plan.replicas
         steps, tree = replicas - 1, math.ceil(math.log2(replicas))
         yield directed(
             "c1",
             f"{replicas} replicas",
-            PRESETS[name].title,
+            PRESETS[name].heading,
             stated(steps / tree) == "trend",
             steps / tree,
             f"“Bandwidth-efficient but incur high latency”: {steps:,} of a ring, {tree} of recursive doubling.",
@@ -88,14 +89,14 @@ def _rows(settings: Settings) -> Iterator[Row]:
         )
     whole, split = (
         simulate(
-            iteration, Rail(nic_gbps=preset.nic_gbps, nic_ports=ports, static_split=fixed)
+            iteration, Rail(nic_gbps=preset.machine.nic_gbps, nic_ports=ports, static_split=fixed)
         ).iteration_ms
         for fixed in (False, True)
     )
     yield unprinted(
         "cost",
         "fixed split",
-        preset.title,
+        preset.heading,
         100 * (split / whole - 1),
         f"{split:,.1f} ms with ports dealt for good, {whole:,.1f} ms with circuits that change at once.",
         unit="%",
@@ -111,7 +112,7 @@ def _degrees(ports: int) -> Iterator[Row]:
     yield printed(
         "degree",
         "3D parallel",
-        PRESETS[JOB].title,
+        PRESETS[JOB].heading,
         PRINTED_DEGREE,
         every,
         f"{rail} on the rail (a ring, and the stages before and after), two on the ring inside the server.",
@@ -120,7 +121,7 @@ def _degrees(ports: int) -> Iterator[Row]:
     yield unprinted(
         "degree",
         "the paper's own job",
-        PRESETS[OWN].title,
+        PRESETS[OWN].heading,
         known[OWN][1],
         "Rings of two have one neighbour.",
         unit="neighbours",
@@ -134,7 +135,7 @@ def _degrees(ports: int) -> Iterator[Row]:
     yield directed(
         "c2",
         "context parallelism",
-        f"{PRESETS[WITH_CP].title}, {ports} ports",
+        f"{PRESETS[WITH_CP].heading}, {ports} ports",
         refused,
         with_cp,
         f"“Adding CP would be infeasible without additional NICs”: {with_cp} neighbours at once on the rail, {rail} without.",

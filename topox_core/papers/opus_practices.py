@@ -11,7 +11,7 @@ from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed
 from topox_core.rails.advice import LARGE, TABLE_1
 from topox_core.rails.byte_classes import byte_classes
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS
 from topox_core.strategy.plans import jobs
 from topox_core.training.exchanges import layer_exchanges
 from topox_core.training.iteration import iteration
@@ -98,7 +98,7 @@ def _words(used: frozenset[str]) -> str:
 def _calls() -> Iterator[Row]:
     """Yield how often each parallelism communicates, per layer, operator or micro-batch as table 2 counts."""
     paper = PRESETS["llama3-8b-perlmutter"]
-    copies = paper.changed(fsdp=False)
+    copies = paper.changed(plan__zero=0)
     context = PRESETS["llama3.1-405b-16384-cp"]
     yield _per_layer("DP", copies, "dp", "all_reduce", "bwd AR per layer")
     yield _per_layer("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer")
@@ -113,7 +113,7 @@ def _calls() -> Iterator[Row]:
         "PP",
         f"fwd bwd Send/Recv per microbatch; {paper.name}",
         1,
-        messages / (2 * paper.microbatches),
+        messages / (2 * paper.plan.microbatches),
         "Messages of the first stage, forward and backward, over its micro-batches.",
         unit="calls",
     )
@@ -133,7 +133,7 @@ def _calls() -> Iterator[Row]:
         )
 
 
-def _per_layer(item: str, preset: Preset, parallelism: str, operation: str, said: str) -> Row:
+def _per_layer(item: str, preset: Job, parallelism: str, operation: str, said: str) -> Row:
     layers = len(dealt(preset.shape.layers, preset.chunks)[0])
     calls = max(
         one.calls

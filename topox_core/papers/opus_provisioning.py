@@ -42,9 +42,9 @@ CHOICES = (
 
 def _rows(settings: Settings) -> Iterator[Row]:
     preset = PRESETS["llama3-8b-perlmutter"].changed(
-        reduce=str(settings["reduce"]), regather=bool(settings["regather"])
+        schedule__reduce=str(settings["reduce"]), schedule__regather=bool(settings["regather"])
     )
-    iteration, rail = build(preset), Rail(nic_gbps=preset.nic_gbps)
+    iteration, rail = build(preset), Rail(nic_gbps=preset.machine.nic_gbps)
     simulation = Simulation(iteration, rail)
     base = simulation.undisturbed_ms
     for delay in DELAYS_MS:
@@ -67,13 +67,14 @@ def _rows(settings: Settings) -> Iterator[Row]:
                 yield unprinted(series, item, about, longer, unit="%", data=data)
     runs = [
         Simulation(
-            iteration, Rail(nic_gbps=preset.nic_gbps, reconfiguration_ms=AT_MS, provisioned=ahead)
+            iteration,
+            Rail(nic_gbps=preset.machine.nic_gbps, reconfiguration_ms=AT_MS, provisioned=ahead),
         ).run()
         for ahead in (False, True)
     ]
     for rank, item, kind, what in (
         (0, "rank 0", SEND, "first activation sent"),
-        (preset.data, "rank 4", ALL_GATHER, "weights gathered once it is there"),
+        (preset.plan.data, "rank 4", ALL_GATHER, "weights gathered once it is there"),
     ):
         late, early = (_first_ms(run, rank, kind) for run in runs)
         yield directed(

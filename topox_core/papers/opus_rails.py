@@ -117,12 +117,12 @@ CHOICES = (
 def _rows(settings: Settings) -> Iterator[Row]:
     preset = PRESETS["llama3-8b-perlmutter"]
     iteration = build(preset)
-    rail = Rail(nic_gbps=preset.nic_gbps, reconfiguration_ms=float(settings["delay_ms"]))
+    rail = Rail(nic_gbps=preset.machine.nic_gbps, reconfiguration_ms=float(settings["delay_ms"]))
     alone = simulate(iteration, rail)
     yield from _tenants(iteration, rail, alone.iteration_ms, settings)
     yield from _rails(iteration, rail, settings)
     for microbatches in (2, 4):
-        job = preset.changed(pipeline=3, gpus=24, microbatches=microbatches)
+        job = preset.changed(plan__pipeline=3, plan__microbatches=microbatches)
         yield _beside(simulate(build(job), rail), f"three stages, {microbatches} micro-batches")
     sent = int((iteration.kind != COMPUTE).sum())
     yield directed(

@@ -66,7 +66,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
         unit="GPUs",
     )
     preset = PRESETS["llama3-8b-perlmutter"]
-    simulation = Simulation(build(preset), Rail(nic_gbps=preset.nic_gbps))
+    simulation = Simulation(build(preset), Rail(nic_gbps=preset.machine.nic_gbps))
     for one in TECHNOLOGIES:
         longer = (
             simulation.both_ms(one.reconfiguration_ms)[int(settings["control"])]

@@ -16,8 +16,9 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.jitter import jittered
 from topox_core.rails.measured import WINDOWS
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS
 from topox_core.rails.window_lengths import MIB, cdf, share_above
+from topox_core.training.job import Job
 
 NAME = "opus-window-lengths"
 # Section 3.1 and figure 4: share of windows above 1 ms, mean before a reduce-scatter, MB by class.
@@ -61,18 +62,18 @@ CHOICES = (
 )
 
 
-def _preset(settings: Settings) -> Preset:
+def _preset(settings: Settings) -> Job:
     return PRESETS["llama3-8b-perlmutter"].changed(
-        reduce=str(settings["reduce"]),
-        regather=bool(settings["regather"]),
-        host_ms=float(settings["host_ms"]),
+        schedule__reduce=str(settings["reduce"]),
+        schedule__regather=bool(settings["regather"]),
+        machine__host_ms=float(settings["host_ms"]),
     )
 
 
 def windows_of_ten(settings: Settings) -> list[Window]:
     """Return the windows of ten iterations of the paper's job, all ranks of one rail."""
     preset = _preset(settings)
-    iteration, rail = build(preset), Rail(optical=False, nic_gbps=preset.nic_gbps)
+    iteration, rail = build(preset), Rail(optical=False, nic_gbps=preset.machine.nic_gbps)
     first = int(settings["seed"]) * ITERATIONS
     return [
         window
@@ -147,7 +148,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
         )
 
 
-def _bytes(preset: Preset) -> Iterator[Row]:
+def _bytes(preset: Job) -> Iterator[Row]:
     known = {(one.parallelism, one.operation): one for one in byte_classes(preset, 0)}
     for key, theirs in PRINTED_MB.items():
         one = known[key]

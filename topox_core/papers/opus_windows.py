@@ -13,8 +13,9 @@ from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.counts import windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import SEND, Rail, RailRun
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS
 from topox_core.rails.windows import Phase, strip
+from topox_core.training.job import Job
 
 NAME = "opus-windows"
 # Section 3.1: windows of one Llama 3.1 405B iteration, its length on 1k H100, windows a second.
@@ -62,7 +63,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
             unit="windows",
         )
     job = PRESETS["llama3.1-405b-8192"].changed(
-        gpus=GPUS, data=GPUS // (8 * STAGES), schedule=schedule
+        plan__data=GPUS // (8 * STAGES), schedule__order=schedule
     )
     run = simulate(build(job, fold=True), Rail(optical=False))
     seconds = run.iteration_ms / 1000
@@ -85,18 +86,18 @@ def _rows(settings: Settings) -> Iterator[Row]:
         f"{windows[0]} windows of the first stage in {seconds:.3g} s.",
         unit="a second",
     )
-    yield from _pattern("3a", 2, 16)
-    yield from _pattern("3b", 3, 24)
+    yield from _pattern("3a", 2)
+    yield from _pattern("3b", 3)
 
 
-def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
+def _pattern(series: str, stages: int) -> Iterator[Row]:
     """Yield the windows of each stage of figure 3's job, and what its text says of their order."""
-    preset = PRESETS["llama3-8b-perlmutter"].changed(pipeline=stages, gpus=gpus)
+    preset = PRESETS["llama3-8b-perlmutter"].changed(plan__pipeline=stages)
     iteration = build(preset)
-    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.nic_gbps))
+    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.machine.nic_gbps))
     phases = strip(iteration, run.start_ms, run.end_ms)
     for stage in range(stages):
-        own = [one for one in phases if one.rank == stage * preset.data]
+        own = [one for one in phases if one.rank == stage * preset.plan.data]
         yield unprinted(
             series,
             f"stage {stage}",
@@ -109,7 +110,7 @@ def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
     if series == "3a":
         first, second = (
             next(one for one in phases if one.rank == rank and one.parallelism == word)
-            for rank, word in ((0, "pp"), (preset.data, "fsdp"))
+            for rank, word in ((0, "pp"), (preset.plan.data, "fsdp"))
         )
         yield directed(
             "order",
@@ -133,10 +134,10 @@ def _pattern(series: str, stages: int, gpus: int) -> Iterator[Row]:
         )
 
 
-def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Preset) -> float:
+def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Job) -> float:
     """Return for how long a rank of the last stage is at gathering while the other stages send to each other."""
     iteration = run.iteration
-    last = (preset.pipeline - 1) * preset.data
+    last = (preset.plan.pipeline - 1) * preset.plan.data
     highest = np.array([max(group.ranks) for group in iteration.groups])[iteration.group]
     messages = np.flatnonzero((iteration.kind == SEND) & (highest < last))
     return sum(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from topox_core.io.ranges import check_number, check_whole
 from topox_core.model.durations import transfer_ms
 from topox_core.rails.byte_classes import ByteClass, byte_classes
-from topox_core.rails.presets import Preset
+from topox_core.training.job import Job
 
 LARGE = 10e9  # parameters; Table 1 calls models below small
 # From this share of a collective's time on, the steps of a ring (constraint C1) are said to limit a job.
@@ -104,7 +104,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Communication:
-    """A kind of traffic of a preset: its row of Table 2, its class, its bytes an iteration."""
+    """A kind of traffic of a job: its row of Table 2, its class, its bytes an iteration."""
 
     parallelism: Parallelism
     traffic: ByteClass
@@ -147,7 +147,7 @@ def advise(parameters: float, gpus: int) -> Advice:
     )
 
 
-def communications(preset: Preset, stage: int = 0) -> tuple[Communication, ...]:
+def communications(job: Job, stage: int = 0) -> tuple[Communication, ...]:
     """Return what a rank of a stage sends on its rail, by parallelism (not tensor parallelism).
 
     Raises
@@ -158,24 +158,22 @@ def communications(preset: Preset, stage: int = 0) -> tuple[Communication, ...]:
     rows = {row.key: row for row in TABLE_2}
     return tuple(
         Communication(rows[one.parallelism], one, one.wire_bytes * one.times)
-        for one in byte_classes(preset, stage)
+        for one in byte_classes(job, stage)
     )
 
 
-def rail_parallelisms(preset: Preset) -> dict[str, int]:
+def rail_parallelisms(job: Job) -> dict[str, int]:
     """Return the parallelisms that use the rail, each with the ranks of its largest group."""
     degrees = {
-        "fsdp" if preset.fsdp else "dp": preset.replicas,
-        "pp": preset.pipeline,
-        "cp": preset.context,
-        "ep": preset.expert,
+        "fsdp" if job.plan.fsdp else "dp": job.plan.replicas,
+        "pp": job.plan.pipeline,
+        "cp": job.plan.context,
+        "ep": job.plan.expert,
     }
     return {key: degree for key, degree in degrees.items() if degree > 1}
 
 
-def constraints(
-    preset: Preset, nic_ports: int = 2, latency_us: float = 10.0
-) -> tuple[Constraint, ...]:
+def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple[Constraint, ...]:
     """Return which constraints bind: C1 (rings only), C2 (few parallelisms), C3 (a split NIC).
 
     Parameters
@@ -192,15 +190,15 @@ def constraints(
     """
     check_whole(nic_ports, file="settings", field="nic_ports")
     check_number(latency_us, file="settings", field="latency_us")
-    used = rail_parallelisms(preset)
+    used = rail_parallelisms(job)
     return (
-        _rings_only(preset, used, latency_us),
+        _rings_only(job, used, latency_us),
         _dimensions(used, nic_ports),
         _fragments(used, nic_ports),
     )
 
 
-def _rings_only(preset: Preset, used: dict[str, int], latency_us: float) -> Constraint:
+def _rings_only(job: Job, used: dict[str, int], latency_us: float) -> Constraint:
     title = "only rings: no trees, no recursive doubling, no all-to-all"
     if "ep" in used:
         return Constraint(
@@ -217,7 +215,7 @@ def _rings_only(preset: Preset, used: dict[str, int], latency_us: float) -> Cons
     # decides; scalars apart.
     calls = [
         one
-        for one in byte_classes(preset)
+        for one in byte_classes(job)
         if one.parallelism in rings and one.operation != "send" and one.size_bytes > 1e3
     ]
     tightest = min(
@@ -225,7 +223,7 @@ def _rings_only(preset: Preset, used: dict[str, int], latency_us: float) -> Cons
     )
     n = rings[tightest.parallelism]
     wait_ms, tree_ms = (n - 1) * latency_us / 1e3, math.ceil(math.log2(n)) * latency_us / 1e3
-    move_ms = transfer_ms(tightest.wire_bytes / tightest.calls, preset.nic_gbps)
+    move_ms = transfer_ms(tightest.wire_bytes / tightest.calls, job.machine.nic_gbps)
     share = (wait_ms - tree_ms) / (move_ms + wait_ms)
     return Constraint(
         "C1",

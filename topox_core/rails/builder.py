@@ -29,10 +29,10 @@ from topox_core.rails.iteration import (
     Spread,
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
-from topox_core.rails.presets import Preset
 from topox_core.rails.timing import durations_ms
 from topox_core.training.exchanges import gathered_ms
 from topox_core.training.iteration import scale_to
+from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
 from topox_core.training.weights import WEIGHT_BYTES, tied_tables
@@ -40,10 +40,10 @@ from topox_core.training.weights import WEIGHT_BYTES, tied_tables
 CLOSE = 1e-9
 
 
-def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset) -> RailIteration:
-    """Return the iteration with its passes scaled so that it lasts ``preset.iteration_ms``.
+def calibrated(folded: RailIteration, scales: NDArray[np.bool_], job: Job) -> RailIteration:
+    """Return the iteration with its passes scaled so that it lasts ``job.schedule.iteration_ms``.
 
-    The rail is the electrical one of the preset's NIC, as where iterations were measured. The
+    The rail is the electrical one of the job's NIC, as where iterations were measured. The
     iteration's length is a convex, piecewise linear function of the scale.
 
     Raises
@@ -51,8 +51,8 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
     InputError
         If the communications alone last longer.
     """
-    wanted = preset.iteration_ms or 0.0
-    rail = Rail(nic_gbps=preset.nic_gbps, optical=False)
+    wanted = job.schedule.iteration_ms or 0.0
+    rail = Rail(nic_gbps=job.machine.nic_gbps, optical=False)
     lasting = durations_ms(folded, rail)
 
     def length_ms(factor: float) -> float:
@@ -63,7 +63,7 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
         raise InputError(
             f"must be more than the {least:,.6g} ms that everything but the passes' computing lasts "
             f"(got {wanted:g})",
-            file=f"preset {preset.name}",
+            file=f"job {job.name}",
             field="iteration_ms",
         )
     high = wanted / float(lasting[scales].max())
@@ -81,7 +81,7 @@ SCALAR_BYTES = 4.0
 LOSSES = ("mean loss", "highest loss")
 
 
-def build(preset: Preset, fold: bool = False, by_layer: bool = True) -> RailIteration:
+def build(job: Job, fold: bool = False, by_layer: bool = True) -> RailIteration:
     """Return an iteration of a job on one rail; docs/rails.md has every rule.
 
     Parameters
@@ -96,11 +96,11 @@ def build(preset: Preset, fold: bool = False, by_layer: bool = True) -> RailIter
     InputError
         If the iteration would be larger than a limit, or ``iteration_ms`` cannot be reached.
     """
-    builder = _Builder(preset, by_layer)
+    builder = _Builder(job, by_layer)
     folded = builder.folded()
-    if preset.iteration_ms is not None:
-        folded = calibrated(folded, np.array([node.scales for node in builder.nodes]), preset)
-    return folded if fold else unfold(folded, preset)
+    if job.schedule.iteration_ms is not None:
+        folded = calibrated(folded, np.array([node.scales for node in builder.nodes]), job)
+    return folded if fold else unfold(folded, job)
 
 
 class _Node(NamedTuple):
@@ -121,65 +121,65 @@ class _Node(NamedTuple):
 class _Builder:
     """Builds the folded iteration: rank ``stage`` stands for all replicas of its stage."""
 
-    def __init__(self, preset: Preset, by_layer: bool) -> None:
-        self.preset = preset
+    def __init__(self, job: Job, by_layer: bool) -> None:
+        self.job = job
         self.units = [
-            chunk_units(preset, chunk, layers, by_layer)
-            for chunk, layers in enumerate(dealt(preset.shape.layers, preset.chunks))
+            chunk_units(job, chunk, layers, by_layer)
+            for chunk, layers in enumerate(dealt(job.shape.layers, job.chunks))
         ]
         self._check_size()
         self.nodes: list[_Node] = []
         self.waits: list[list[int]] = []
         self.groups: dict[str, int] = {}
         self.members: list[RailGroup] = []
-        stages = range(preset.pipeline)
+        stages = range(job.plan.pipeline)
         self.issued: list[list[int]] = [[] for _ in stages]
         # Of each stage: what ends its last pass, and what it has sent since.
         self.passed: list[list[int]] = [[] for _ in stages]
         self.sending: list[list[int]] = [[] for _ in stages]
         self.arrived: dict[Pass, int] = {}
         self.result: dict[Pass, list[int]] = {}
-        self.gathered = [False] * preset.chunks
-        self.backwards_left = [preset.microbatches] * preset.chunks
+        self.gathered = [False] * job.chunks
+        self.backwards_left = [job.plan.microbatches] * job.chunks
 
     def _check_size(self) -> None:
         steps = (
             sum(len(unit.forward) + len(unit.backward) for units in self.units for unit in units)
-            * self.preset.microbatches
+            * self.job.plan.microbatches
         )
         if steps > MAX_STEPS:
             raise InputError(
                 f"would have {steps:,} steps of computing and exchange, more than the limit of {MAX_STEPS:,} for "
                 "one rank a stage: use fewer microbatches, or merge the layers",
-                file=f"preset {self.preset.name}",
+                file=f"job {self.job.name}",
             )
 
     def folded(self) -> RailIteration:
         """Return the iteration of one representative a stage."""
-        preset = self.preset
+        job = self.job
         lengths = [
             [sum(unit.forward_ms for unit in units) for units in self.units],
             [sum(unit.backward_ms for unit in units) for units in self.units],
         ]
-        for event in events(preset, *lengths):
+        for event in events(job, *lengths):
             if event.sender < 0:
                 self._pass(event.stage, event.result)
             else:
                 self._send(event)
-        summed = [self._summed(stage) for stage in range(preset.pipeline)]
+        summed = [self._summed(stage) for stage in range(job.plan.pipeline)]
         self._tied(summed)
-        for stage in range(preset.pipeline):
+        for stage in range(job.plan.pipeline):
             self._step(stage, summed[stage])
         kind, label, work, rank, ms, group, size, microbatch, layer, _ = zip(
             *self.nodes, strict=True
         )
         pred_ptr, pred_idx = flattened(self.waits, np.int32)
         issue_ptr, issue_idx = flattened(self.issued, np.int32)
-        stages = np.arange(preset.pipeline, dtype=np.int32)
+        stages = np.arange(job.plan.pipeline, dtype=np.int32)
         return RailIteration(
-            name=preset.title,
-            ranks=preset.pipeline,
-            stands_for=np.full(preset.pipeline, preset.replicas, np.int32),
+            name=job.heading,
+            ranks=job.plan.pipeline,
+            stands_for=np.full(job.plan.pipeline, job.plan.replicas, np.int32),
             stage=stages,
             replica=np.zeros_like(stages),
             kind=np.array(kind, np.int32),
@@ -203,15 +203,15 @@ class _Builder:
         name = f"{kind}.s" + "-".join(map(str, stages))
         if name not in self.groups:
             self.groups[name] = len(self.members)
-            preset = self.preset
-            weights = "fsdp" if preset.fsdp else "dp"
+            job = self.job
+            weights = "fsdp" if job.plan.fsdp else "dp"
             spread, parallelism, size = {
                 "pp": (Spread.REPLICA, "pp", 2),
-                "cp": (Spread.CONTEXT, "cp", preset.context),
-                "ep": (Spread.EXCHANGE, "ep", preset.expert),
-                "experts": (Spread.EXPERTS, weights, preset.replicas // preset.expert),
-                "sync": (Spread.WEIGHTS, "dp", preset.replicas),
-            }.get(kind, (Spread.WEIGHTS, weights, preset.replicas))
+                "cp": (Spread.CONTEXT, "cp", job.plan.context),
+                "ep": (Spread.EXCHANGE, "ep", job.plan.expert),
+                "experts": (Spread.EXPERTS, weights, job.plan.replicas // job.plan.expert),
+                "sync": (Spread.WEIGHTS, "dp", job.plan.replicas),
+            }.get(kind, (Spread.WEIGHTS, weights, job.plan.replicas))
             self.members.append(RailGroup(name, parallelism, stages, size, spread))
         return self.groups[name]
 
@@ -232,14 +232,14 @@ class _Builder:
 
     def _shards(self, unit: Unit) -> list[tuple[str, float]]:
         """Return the unit's weights that the rail moves: (group kind, parameters)."""
-        preset = self.preset
-        size = {"weights": preset.replicas, "experts": preset.replicas // preset.expert}
-        kind = {"weights": "fsdp" if preset.fsdp else "dp", "experts": "experts"}
+        job = self.job
+        size = {"weights": job.plan.replicas, "experts": job.plan.replicas // job.plan.expert}
+        kind = {"weights": "fsdp" if job.plan.fsdp else "dp", "experts": "experts"}
         return [(kind[spread], count) for spread, count in unit.weights if size[spread] > 1]
 
     def _collective(self, kind: int, unit: Unit, group: int, parameters: float, m: int) -> _Node:
         """Return the collective that moves a unit's weights or gradients in a group."""
-        gradient_bytes = self.preset.job.plan.gradient_bytes
+        gradient_bytes = self.job.plan.gradient_bytes
         word, each = {
             ALL_GATHER: ("gather", WEIGHT_BYTES),
             REDUCE_SCATTER: ("scatter", gradient_bytes),
@@ -289,25 +289,25 @@ class _Builder:
         """Return what a pass waits for: the one before, what that sent, what has come, the host."""
         waits = self.passed[stage] + self.sending[stage]
         self.sending[stage] = []
-        came = one is not None and needed(one, self.preset) is not None
+        came = one is not None and needed(one, self.job) is not None
         if one is not None and came:
             waits.append(self.arrived.pop(one))
         work = UPDATE if one is None else _work(one)
         m = -1 if one is None else one.microbatch
-        if came and (whole_ms := gathered_ms(self.preset.job)):
+        if came and (whole_ms := gathered_ms(self.job)):
             words = label.replace("launch", "message made whole")
             waits = self._compute(stage, waits, work, words, whole_ms, microbatch=m)
-        if self.preset.host_ms:
-            waits = self._compute(stage, waits, work, label, self.preset.host_ms, microbatch=m)
+        if self.job.machine.host_ms:
+            waits = self._compute(stage, waits, work, label, self.job.machine.host_ms, microbatch=m)
         return waits
 
     def _pass(self, stage: int, one: Pass) -> None:
-        preset, m, work = self.preset, one.microbatch, _work(one)
+        job, m, work = self.job, one.microbatch, _work(one)
         forward = work == FORWARD
         units = self.units[one.chunk] if forward else self.units[one.chunk][::-1]
         begin = self._begun(stage, one, f"{WORK[work]} {m} launch")
-        must_gather = preset.fsdp and self._gathers(one)
-        scatters = preset.fsdp and not forward
+        must_gather = job.plan.fsdp and self._gathers(one)
+        scatters = job.plan.fsdp and not forward
         last: list[int] = []
         scattered: list[int] = []
         # The gather of the next unit may run while this one computes, not earlier: two units are
@@ -319,23 +319,25 @@ class _Builder:
                 before = last or ready or begin
                 coming = self._collectives(stage, units[k + 1], ALL_GATHER, before, m)
             last = self._unit(stage, unit, work, m, last or begin, ready)
-            if scatters and preset.reduce == "layer":
+            if scatters and job.schedule.reduce == "layer":
                 scattered += self._collectives(stage, unit, REDUCE_SCATTER, last, m)
         self.backwards_left[one.chunk] -= not forward
         if scatters and (
-            preset.reduce == "pass"
-            or (preset.reduce == "last" and not self.backwards_left[one.chunk])
+            job.schedule.reduce == "pass"
+            or (job.schedule.reduce == "last" and not self.backwards_left[one.chunk])
         ):
             scattered = self._burst(stage, units, REDUCE_SCATTER, last, m)
         self.result[one] = self.passed[stage] = [*last, *self._last_of_groups(scattered)]
 
     def _gathers(self, one: Pass) -> bool:
         """Whether a pass gathers its weights; what it leaves gathered is noted."""
-        preset, forward = self.preset, one.way == "f"
-        if preset.reshard and not preset.regather:
+        job, forward = self.job, one.way == "f"
+        if job.schedule.reshard and not job.schedule.regather:
             return forward
         gathers = not self.gathered[one.chunk]
-        self.gathered[one.chunk] = not preset.reshard or (preset.reduce == "last" and not forward)
+        self.gathered[one.chunk] = not job.schedule.reshard or (
+            job.schedule.reduce == "last" and not forward
+        )
         return gathers
 
     def _unit(
@@ -357,7 +359,7 @@ class _Builder:
         return waits
 
     def _send(self, event: Event) -> None:
-        preset, one, meet = self.preset, event.result, self.preset.schedule != "interleaved"
+        job, one, meet = self.job, event.result, self.job.schedule.order != "interleaved"
         waits = self.result.pop(one) + (self.passed[event.stage] if meet else [])
         pair = (min(event.sender, event.stage), max(event.sender, event.stage))
         what = "activation" if _work(one) == FORWARD else "gradient"
@@ -365,12 +367,12 @@ class _Builder:
             SEND,
             f"send {what} {one.microbatch} to stage {event.stage}",
             group=self._group("pp", pair),
-            size_bytes=message_bytes(preset),
+            size_bytes=message_bytes(job),
             microbatch=one.microbatch,
         )
         node = self._add(event.sender, waits, message)
         self.issued[event.stage].append(node)
-        after = needing(one, preset)
+        after = needing(one, job)
         assert after is not None
         self.arrived[after] = node
         if meet:
@@ -378,28 +380,28 @@ class _Builder:
 
     def _units_of(self, stage: int) -> list[Unit]:
         """Return a stage's units in the order of their gradients."""
-        chunks = range(stage, self.preset.chunks, self.preset.pipeline)
+        chunks = range(stage, self.job.chunks, self.job.plan.pipeline)
         return [unit for chunk in reversed(chunks) for unit in reversed(self.units[chunk])]
 
     def _summed(self, stage: int) -> list[int]:
         """Add the launch of the optimizer and, unless FSDP shared them out, the gradients' sum; return the last."""
         waits = self._begun(stage, None, "optimizer launch")
-        if self.preset.fsdp:
+        if self.job.plan.fsdp:
             return waits
-        kind = REDUCE_SCATTER if self.preset.job.plan.zero > 0 else ALL_REDUCE
+        kind = REDUCE_SCATTER if self.job.plan.zero > 0 else ALL_REDUCE
         burst = self._burst(stage, self._units_of(stage), kind, waits, -1)
         return self._last_of_groups(burst) or waits
 
     def _tied(self, summed: list[list[int]]) -> None:
         """Add the sum of a tied table's gradients over the stages that hold it, first and last; they go on after it."""
-        preset, last = self.preset, self.preset.pipeline - 1
-        tables = tied_tables(preset.job)
+        job, last = self.job, self.job.plan.pipeline - 1
+        tables = tied_tables(job)
         if not tables:
             return
         ends = (0, last)
-        if preset.host_ms:
+        if job.machine.host_ms:
             for stage in ends:
-                words = ("tied table launch", preset.host_ms)
+                words = ("tied table launch", job.machine.host_ms)
                 summed[stage] = self._compute(stage, summed[stage], UPDATE, *words)
         group, size = self._group("pp", ends), sum(one.size_bytes for one in tables)
         table = _Node(ALL_REDUCE, "reduce tied table", group=group, size_bytes=size)
@@ -409,20 +411,20 @@ class _Builder:
 
     def _step(self, stage: int, waits: list[int]) -> None:
         """Add the optimizer's step: the update, and FSDP's scalars or what ZeRO gathers after it."""
-        preset = self.preset
+        job = self.job
         units = self._units_of(stage)
         held = {
             spread: sum(count for unit in units for kind, count in unit.weights if kind == spread)
             for spread in ("weights", "experts")
         }
-        sharers = {"weights": preset.replicas, "experts": preset.replicas // preset.expert}
-        shared_out = preset.job.plan.zero > 0
+        sharers = {"weights": job.plan.replicas, "experts": job.plan.replicas // job.plan.expert}
+        shared_out = job.plan.zero > 0
         count = sum(held[spread] / (sharers[spread] if shared_out else 1) for spread in held)
-        norm_ms = preset.job.machine.moved_ms(count * preset.job.plan.gradient_bytes)
-        step_ms = update_ms(preset.job, count)
-        if not preset.fsdp or preset.replicas == 1:
+        norm_ms = job.machine.moved_ms(count * job.plan.gradient_bytes)
+        step_ms = update_ms(job, count)
+        if not job.plan.fsdp or job.plan.replicas == 1:
             waits = self._compute(stage, waits, UPDATE, "update", step_ms)
-            if shared_out and not preset.fsdp:  # each updated a part (ZeRO 1 and 2)
+            if shared_out and not job.plan.fsdp:  # each updated a part (ZeRO 1 and 2)
                 self._burst(stage, units, ALL_GATHER, waits, -1)
             return
         waits = self._compute(stage, waits, UPDATE, "norm", norm_ms)

@@ -1,4 +1,4 @@
-"""What a rank moves over its rail: by formula from the preset, and counted in a built iteration."""
+"""What a rank moves over its rail: by formula from the job, and counted in a built iteration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from topox_core.rails.iteration import (
     SEND,
 )
 from topox_core.rails.passes import program
-from topox_core.rails.presets import Preset
 from topox_core.training.exchanges import HALF
+from topox_core.training.job import Job
 from topox_core.training.order import dealt
 from topox_core.training.weights import WEIGHT_BYTES, tied_tables
 
@@ -54,7 +54,7 @@ class ByteClass:
     times: int
 
 
-def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
+def byte_classes(job: Job, stage: int = 0) -> tuple[ByteClass, ...]:
     """Return the classes of a rank of one stage by formula, chunk by chunk with virtual stages.
 
     The paper's preset has 3,829 MiB of reduce-scatter, 957 MiB of all-gather and messages of 64 MiB
@@ -65,22 +65,22 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
     InputError
         If there is no such stage.
     """
-    if not 0 <= stage < preset.pipeline:
-        problem = f"must be from 0 to {preset.pipeline - 1} (got {stage})"
-        raise InputError(problem, file=f"preset {preset.name}", field="stage")
-    layers = dealt(preset.shape.layers, preset.chunks)
+    if not 0 <= stage < job.plan.pipeline:
+        problem = f"must be from 0 to {job.plan.pipeline - 1} (got {stage})"
+        raise InputError(problem, file=f"job {job.name}", field="stage")
+    layers = dealt(job.shape.layers, job.chunks)
     classes: list[ByteClass] = []
-    for chunk in range(stage, preset.chunks, preset.pipeline):
-        units = chunk_units(preset, chunk, layers[chunk], by_layer=True)
-        classes += _weights(preset, stage, chunk, units)
-        classes += _exchanges(preset, len(layers[chunk]))
-        classes += _messages(preset, chunk)
-    if stage in (0, preset.pipeline - 1):
-        for table in tied_tables(preset.job):
+    for chunk in range(stage, job.chunks, job.plan.pipeline):
+        units = chunk_units(job, chunk, layers[chunk], by_layer=True)
+        classes += _weights(job, stage, chunk, units)
+        classes += _exchanges(job, len(layers[chunk]))
+        classes += _messages(job, chunk)
+    if stage in (0, job.plan.pipeline - 1):
+        for table in tied_tables(job):
             when = "after the gradients"
             classes.append(_class("pp", ALL_REDUCE, when, 1, table.size_bytes, 2, 1))
-    if preset.fsdp and preset.replicas > 1:
-        classes.append(_class("dp", ALL_REDUCE, "optimizer", 3, 3 * 4.0, preset.replicas, 1))
+    if job.plan.fsdp and job.plan.replicas > 1:
+        classes.append(_class("dp", ALL_REDUCE, "optimizer", 3, 3 * 4.0, job.plan.replicas, 1))
     return tuple(classes)
 
 
@@ -100,72 +100,75 @@ def _class(
     )
 
 
-def gathering_passes(preset: Preset, stage: int, chunk: int) -> int:
+def gathering_passes(job: Job, stage: int, chunk: int) -> int:
     """Return how many passes of a chunk begin with its weights not gathered.
 
     Dropped after every pass, all 2 M, without ``regather`` the M forward ones; never dropped, the
     first; dropped after forward passes only (``reduce`` is ``last``), those that do not follow a
     backward pass of the chunk.
     """
-    if not preset.reshard:
+    if not job.schedule.reshard:
         return 1
-    if not preset.regather:
-        return preset.microbatches
-    if preset.reduce != "last":
-        return 2 * preset.microbatches
-    ways = [one.way for one in program(preset, stage) if one.chunk == chunk]
+    if not job.schedule.regather:
+        return job.plan.microbatches
+    if job.schedule.reduce != "last":
+        return 2 * job.plan.microbatches
+    ways = [one.way for one in program(job, stage) if one.chunk == chunk]
     return sum(before != "b" for before in ["", *ways[:-1]])
 
 
-def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[ByteClass]:
+def _weights(job: Job, stage: int, chunk: int, units: list[Unit]) -> list[ByteClass]:
     classes = []
-    for spread, n in (("weights", preset.replicas), ("experts", preset.replicas // preset.expert)):
+    for spread, n in (
+        ("weights", job.plan.replicas),
+        ("experts", job.plan.replicas // job.plan.expert),
+    ):
         counts = [count for unit in units for kind, count in unit.weights if kind == spread]
         if n == 1 or not counts:
             continue
         held, calls = sum(counts), len(counts)
-        once = preset.reduce == "last" or not preset.fsdp
+        once = job.schedule.reduce == "last" or not job.plan.fsdp
         when = "after the last backward pass" if once else "backward passes"
-        size, times = preset.job.plan.gradient_bytes * held, 1 if once else preset.microbatches
-        if not preset.fsdp and not preset.job.plan.zero:
+        size, times = job.plan.gradient_bytes * held, 1 if once else job.plan.microbatches
+        if not job.plan.fsdp and not job.plan.zero:
             classes.append(_class("dp", ALL_REDUCE, when, calls, size, n, times))
             continue
-        if not preset.fsdp:  # each replica updates a part (ZeRO 1 and 2)
+        if not job.plan.fsdp:  # each replica updates a part (ZeRO 1 and 2)
             whole = WEIGHT_BYTES * held
             classes.append(_class("dp", REDUCE_SCATTER, when, calls, size, n, times))
             classes.append(_class("dp", ALL_GATHER, "after the update", calls, whole, n, 1))
             continue
-        both = preset.reshard and preset.regather
+        both = job.schedule.reshard and job.schedule.regather
         passes = "forward and backward passes" if both else "forward passes"
-        gathers, gathered = gathering_passes(preset, stage, chunk), WEIGHT_BYTES * held
+        gathers, gathered = gathering_passes(job, stage, chunk), WEIGHT_BYTES * held
         classes.append(_class("fsdp", ALL_GATHER, passes, calls, gathered, n, gathers))
         classes.append(_class("fsdp", REDUCE_SCATTER, when, calls, size, n, times))
     return classes
 
 
-def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
+def _exchanges(job: Job, layers: int) -> list[ByteClass]:
     """Return the exchanges of context (gathered forward, reduced backward) and of experts."""
     classes = []
-    shape, microbatches = preset.shape, preset.microbatches
-    forwards = microbatches * (2 if preset.recompute else 1)
-    if preset.context > 1:
-        size = layers * 2.0 * HALF * preset.tokens * preset.context * preset.job.key_width
+    shape, microbatches = job.shape, job.plan.microbatches
+    forwards = microbatches * (2 if job.schedule.recompute == "full" else 1)
+    if job.plan.context > 1:
+        size = layers * 2.0 * HALF * job.tokens * job.plan.context * job.key_width
         for kind, when, times in (
             (ALL_GATHER, "forward passes", forwards),
             (REDUCE_SCATTER, "backward passes", microbatches),
         ):
-            classes.append(_class("cp", kind, when, layers, size, preset.context, times))
-    if preset.expert > 1:
-        size = 2 * layers * HALF * preset.tokens * shape.top_k * shape.hidden / preset.tensor
+            classes.append(_class("cp", kind, when, layers, size, job.plan.context, times))
+    if job.plan.expert > 1:
+        size = 2 * layers * HALF * job.tokens * shape.top_k * shape.hidden / job.plan.tensor
         when, times = "forward and backward passes", forwards + microbatches
-        classes.append(_class("ep", ALL_TO_ALL, when, 2 * layers, size, preset.expert, times))
+        classes.append(_class("ep", ALL_TO_ALL, when, 2 * layers, size, job.plan.expert, times))
     return classes
 
 
-def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
+def _messages(job: Job, chunk: int) -> list[ByteClass]:
     """Return activations and gradients: one each way, microbatch and neighbouring chunk."""
-    neighbours = (chunk > 0) + (chunk < preset.chunks - 1)
-    if preset.pipeline == 1 or not neighbours:
+    neighbours = (chunk > 0) + (chunk < job.chunks - 1)
+    if job.plan.pipeline == 1 or not neighbours:
         return []
-    times = 2 * neighbours * preset.microbatches
-    return [_class("pp", SEND, "between passes", 1, message_bytes(preset), 2, times)]
+    times = 2 * neighbours * job.plan.microbatches
+    return [_class("pp", SEND, "between passes", 1, message_bytes(job), 2, times)]

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import groupby
 
 from topox_core.rails.iteration import ALL_GATHER, ALL_TO_ALL, COMPUTE, REDUCE_SCATTER
-from topox_core.rails.presets import Preset
 from topox_core.training.exchanges import layer_exchanges, message, single_exchange
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
@@ -59,21 +58,20 @@ class Unit:
         return sum(step.ms for step in self.backward)
 
 
-def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> list[Unit]:
-    """Return a chunk's units in forward order; their computing is that of the preset's job.
+def chunk_units(job: Job, chunk: int, layers: range, by_layer: bool) -> list[Unit]:
+    """Return a chunk's units in forward order; their computing is that of the job, not stretched.
 
     The input table belongs to the first layer, output table and last norm to the head, a unit of its
     own. Norms, which tensor parallelism copies, are counted as split. Exchanges inside the server are
     part of computing: one follows the lookup, one the head's backward pass.
     """
-    job = preset.job
-    passes, weights = _passes(job), _weights(preset)
+    passes, weights = _passes(job), _weights(job)
     units = [Unit(f"layer {layer}", layer, weights, *passes) for layer in layers]
     single_ms = single_exchange(job).ms(job)
     if chunk == 0:
         table = ("weights", input_weights(job))
         units[0] = replace(units[0], weights=(table, *weights))
-    if chunk == preset.chunks - 1:
+    if chunk == job.chunks - 1:
         head_ms = head_forward_ms(job)
         steps = (ChunkStep(COMPUTE, head_ms),), (ChunkStep(COMPUTE, 2 * head_ms + single_ms),)
         units.append(Unit("head", -1, (("weights", head_weights(job)),), *steps))
@@ -85,9 +83,9 @@ def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> li
     return units
 
 
-def message_bytes(preset: Preset) -> float:
+def message_bytes(job: Job) -> float:
     """Return the bytes of a microbatch's activations, or gradients, between stages, of one rank."""
-    return message(preset.job).size_bytes
+    return message(job).size_bytes
 
 
 def _passes(job: Job) -> tuple[tuple[ChunkStep, ...], tuple[ChunkStep, ...]]:
@@ -122,10 +120,10 @@ def _passes(job: Job) -> tuple[tuple[ChunkStep, ...], tuple[ChunkStep, ...]]:
     return _joined(forward), _joined([*again, *backward])
 
 
-def _weights(preset: Preset) -> tuple[tuple[str, float], ...]:
+def _weights(job: Job) -> tuple[tuple[str, float], ...]:
     """Return a layer's parameters of one tensor-parallel rank, by who shares them."""
-    weights = layer_weights(preset.job)
-    if preset.expert == 1:
+    weights = layer_weights(job)
+    if job.plan.expert == 1:
         return (("weights", weights.held),)
     return (("weights", weights.shared), ("experts", weights.experts))
 

@@ -11,7 +11,7 @@ from topox_core.errors import InputError
 from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
 from topox_core.model.transfer_graph import IntArray
 from topox_core.rails.iteration import RailGroup, RailIteration, Spread
-from topox_core.rails.presets import Preset
+from topox_core.training.job import Job
 
 Ints = NDArray[np.int64]
 # Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.
@@ -19,15 +19,15 @@ MAX_NODES = 4_000_000
 MAX_DEPENDENCIES = 40_000_000
 
 
-def equal_groups(preset: Preset) -> list[IntArray]:
+def equal_groups(job: Job) -> list[IntArray]:
     """Return by spread the equal group of each replica of a stage (context first, then data)."""
-    data, context = np.divmod(np.arange(preset.replicas, dtype=np.int32), preset.context)
+    data, context = np.divmod(np.arange(job.plan.replicas, dtype=np.int32), job.plan.context)
     instance = {
-        Spread.REPLICA: data * preset.context + context,
+        Spread.REPLICA: data * job.plan.context + context,
         Spread.WEIGHTS: 0 * data,
         Spread.CONTEXT: data,
-        Spread.EXCHANGE: data // preset.expert * preset.context + context,
-        Spread.EXPERTS: data % preset.expert,
+        Spread.EXCHANGE: data // job.plan.expert * job.plan.context + context,
+        Spread.EXPERTS: data % job.plan.expert,
     }
     return [np.asarray(instance[spread], np.int32) for spread in Spread]
 
@@ -39,7 +39,7 @@ def _copies(folded: RailIteration, instances: list[IntArray]) -> tuple[IntArray,
     return of_node, np.array([int(one.max()) + 1 for one in instances], np.int64)[of_node]
 
 
-def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
+def unfold(folded: RailIteration, job: Job) -> RailIteration:
     """Return the iteration with every rank of the job in it.
 
     A computation or a pipeline's transfer is there once a replica, a collective once a group; who
@@ -50,17 +50,17 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
     InputError
         If it would have more than ``MAX_NODES`` nodes or ``MAX_DEPENDENCIES`` dependencies.
     """
-    instances = equal_groups(preset)
+    instances = equal_groups(job)
     spread, copies = _copies(folded, instances)
     first = row_pointer(copies, np.int64)
-    _check_size(preset, int(first[-1]), folded, instances, spread)
+    _check_size(job, int(first[-1]), folded, instances, spread)
     ptr, idx = _predecessors(folded, instances, spread, first)
-    groups, group = _groups(folded, preset, instances, copies)
-    issue_ptr, issue_idx = _issues(folded, preset, instances, spread, first)
+    groups, group = _groups(folded, job, instances, copies)
+    issue_ptr, issue_idx = _issues(folded, job, instances, spread, first)
     own = np.repeat(folded.rank.astype(np.int64), copies)
     number = ranges(np.zeros_like(copies), copies)
     labels = np.array(folded.label, dtype=object)
-    stages = preset.replicas
+    stages = job.plan.replicas
     return replace(
         folded,
         ranks=folded.ranks * stages,
@@ -84,9 +84,9 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
     )
 
 
-def unfolded_size(folded: RailIteration, preset: Preset) -> tuple[int, int]:
+def unfolded_size(folded: RailIteration, job: Job) -> tuple[int, int]:
     """Return nodes and dependencies of the unfolded iteration, without building it."""
-    instances = equal_groups(preset)
+    instances = equal_groups(job)
     spread, copies = _copies(folded, instances)
     return int(copies.sum()), _edges(folded, instances, spread)
 
@@ -101,7 +101,7 @@ def _edges(folded: RailIteration, instances: list[IntArray], spread: IntArray) -
 
 
 def _check_size(
-    preset: Preset, nodes: int, folded: RailIteration, instances: list[IntArray], spread: IntArray
+    job: Job, nodes: int, folded: RailIteration, instances: list[IntArray], spread: IntArray
 ) -> None:
     edges = _edges(folded, instances, spread)
     for count, most, what in (
@@ -110,9 +110,9 @@ def _check_size(
     ):
         if count > most:
             raise InputError(
-                f"would have {count:,} {what} on {preset.ranks:,} ranks, more than the limit of {most:,}: fold its "
+                f"would have {count:,} {what} on {job.servers:,} ranks, more than the limit of {most:,}: fold its "
                 "replicas, or merge the layers",
-                file=f"preset {preset.name}",
+                file=f"job {job.name}",
             )
 
 
@@ -144,7 +144,7 @@ def _predecessors(
 
 
 def _groups(
-    folded: RailIteration, preset: Preset, instances: list[IntArray], copies: Ints
+    folded: RailIteration, job: Job, instances: list[IntArray], copies: Ints
 ) -> tuple[tuple[RailGroup, ...], IntArray]:
     groups: list[RailGroup] = []
     first: list[int] = []
@@ -155,7 +155,7 @@ def _groups(
         for instance in range(count):
             replicas = np.flatnonzero(own == instance)
             ranks = tuple(
-                int(stage * preset.replicas + replica)
+                int(stage * job.plan.replicas + replica)
                 for stage in group.ranks
                 for replica in replicas
             )
@@ -167,12 +167,12 @@ def _groups(
 
 
 def _issues(
-    folded: RailIteration, preset: Preset, instances: list[IntArray], spread: IntArray, first: Ints
+    folded: RailIteration, job: Job, instances: list[IntArray], spread: IntArray, first: Ints
 ) -> tuple[IntArray, IntArray]:
     table = np.stack(instances)
     ptr, pieces = [0], []
     for stage in range(folded.ranks):
         nodes = folded.issue_idx[folded.issue_ptr[stage] : folded.issue_ptr[stage + 1]]
         pieces.append((first[nodes][None, :] + table[spread[nodes]].T).ravel())
-        ptr += [ptr[-1] + len(nodes) * (k + 1) for k in range(preset.replicas)]
+        ptr += [ptr[-1] + len(nodes) * (k + 1) for k in range(job.plan.replicas)]
     return np.array(ptr, np.int32), np.concatenate(pieces).astype(np.int32)

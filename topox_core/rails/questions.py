@@ -10,8 +10,8 @@ from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration, RailRun
-from topox_core.rails.presets import Preset
 from topox_core.rails.recorded import recorded
+from topox_core.training.job import Job
 
 UNDISTURBED, RUN, BOTH = "undisturbed", "run", "both"
 
@@ -30,13 +30,13 @@ class Recorded:
         return isinstance(other, Recorded) and other.key == self.key
 
 
-Job = Preset | Recorded
+Running = Job | Recorded
 Answer = RailRun | tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Question:
-    """One simulation of a job; a preset's replicas are folded.
+    """One simulation of a job; a job's replicas are folded.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Question:
     """
 
     what: str
-    job: Job
+    job: Running
     rail: Rail
     dark_ms: float = 0.0
 
@@ -60,7 +60,7 @@ class Question:
 
 
 @lru_cache(maxsize=4)
-def iteration_of(job: Job) -> tuple[RailIteration, FloatArray | None]:
+def iteration_of(job: Running) -> tuple[RailIteration, FloatArray | None]:
     """Return a job's iteration, and its nodes' durations where the rail does not give them.
 
     Raises
@@ -68,13 +68,13 @@ def iteration_of(job: Job) -> tuple[RailIteration, FloatArray | None]:
     InputError
         As :func:`topox_core.rails.builder.build`, and if an execution has no transfer.
     """
-    if isinstance(job, Preset):
+    if isinstance(job, Job):
         return build(job, fold=True), None
     return recorded(job.execution)
 
 
 @lru_cache(maxsize=2)
-def simulation(job: Job, rail: Rail) -> Simulation:
+def simulation(job: Running, rail: Rail) -> Simulation:
     """Return a job prepared for a rail; the last two are kept.
 
     Raises

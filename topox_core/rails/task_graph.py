@@ -10,22 +10,22 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build
 from topox_core.rails.folding import unfolded_size
 from topox_core.rails.iteration import COMPUTE, KINDS, SEND, WORK, RailIteration, senders
-from topox_core.rails.presets import Preset
+from topox_core.training.job import Job
 
 
 def as_task_graph(
-    source: Preset | RailIteration, *, by_layer: bool = False
+    source: Job | RailIteration, *, by_layer: bool = False
 ) -> tuple[TaskGraph, Cluster]:
     """Return an iteration as a task graph on the servers of one rail, and a cluster that suits it.
 
     A server is a rank. The order of a rank's computing and of a group's communications becomes
     dependencies. The cluster has two switches and two ports a server, half the NIC's speed each
-    (the preset's, or 400 Gbit/s for an iteration), for the two neighbours in a ring.
+    (the job's, or 400 Gbit/s for an iteration), for the two neighbours in a ring.
 
     Parameters
     ----------
     by_layer
-        Of a preset: a collective for each layer, else one for all layers of a pass.
+        Of a job: a collective for each layer, else one for all layers of a pass.
 
     Raises
     ------
@@ -33,10 +33,10 @@ def as_task_graph(
         If the iteration is folded or larger than a task graph may be.
     """
     speed = 400.0
-    if isinstance(source, Preset):
-        speed = source.nic_gbps
+    if isinstance(source, Job):
+        speed = source.machine.nic_gbps
         folded = build(source, fold=True, by_layer=by_layer)
-        _check_counts(source.title, *unfolded_size(folded, source), _members(folded))
+        _check_counts(source.heading, *unfolded_size(folded, source), _members(folded))
         source = build(source, by_layer=by_layer)
     elif any(group.size > len(group.ranks) for group in source.groups):
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
@@ -16,19 +16,24 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
-from topox_core.rails.presets import Preset
+from topox_core.rails.presets import KEYS as RAIL_SETTINGS
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings
 from topox_core.schema.fields import Field, fields_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.text.sentences import words_of
+from topox_core.training.job import MAX_GPUS
+from topox_core.training.machine import Machine
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shape import Shape
 from topox_core.workloads.parameter import Parameter
 
 Value = str | int | float | bool
 EFFORTS = ("first", "search", "prove")
 RAIL_CONTROLS = ("provisioned", "on_demand")
 FAT_TREES = ("cost", "full")
-MAX_GBPS, MAX_SEED, MAX_LABEL = 1e6, 2**31 - 1, 120
+MAX_SEED, MAX_LABEL = 2**31 - 1, 120
 SEED, LABEL = "seed", "label"
 
 
@@ -189,32 +194,28 @@ _ON_CLUSTER = (
         for kind, names in COLLECTIVE_ALGORITHMS.items()
     ),
 )
-_RAIL_WORDS = {
-    "gpus": "GPUs",
-    "tensor": "Tensor parallel",
-    "context": "Context parallel",
-    "pipeline": "Pipeline stages",
-    "data": "Data parallel",
-    "expert": "Expert parallel",
-    "microbatches": "Microbatches",
-    "microbatch_size": "Sequences a microbatch",
-    "sequence": "Sequence",
-    "virtual_stages": "Stages a rank",
-    "gpus_per_server": "GPUs a server",
-}
+_JOB = {"shape": Shape, "plan": Plan, "schedule": Schedule, "machine": Machine}
+_NOT_ON_RAILS = ("reshard", "regather", "reduce", "split_sends", "iteration_ms")
+
+
+def _on_rails() -> Iterable[Key]:
+    """Yield the settings of a job on rails that have keys, by the fields that hold them."""
+    for key, place in RAIL_SETTINGS.items():
+        part, _, field = place.rpartition("__")
+        if part and key not in (*_NOT_ON_RAILS, "fsdp", "recompute"):
+            yield _key(f"rails.{key}", fields_of(_JOB[part])[field])
+
+
 _ON_RAILS = (
     Key("rails.reconfiguration_ms", "Switching delay", "ms", most=MAX_DELAY_MS),
     _choice("rails.control", "Control", RAIL_CONTROLS),
     Key("rails.link_up_ms", "Time until a NIC sees light", "ms", most=MAX_DELAY_MS),
     Key("rails.latency_us", "Latency of a step", "us", most=1e9),
-    Key("rails.nic_gbps", "NIC", "Gbit/s", most=MAX_GBPS, above=True),
-    Key("rails.host_ms", "Launch of a pass", "ms", most=1e9),
     _truth("rails.fsdp", "Sharded weights (FSDP)"),
     _truth("rails.recompute", "Recomputing"),
-    _choice("rails.schedule", "Order of passes", ("1f1b", "afab", "interleaved")),
-    *(_whole(f"rails.{name}", words, 1, 100_000_000) for name, words in _RAIL_WORDS.items()),
+    _whole("rails.gpus", "GPUs", 1, MAX_GPUS),
+    *_on_rails(),
 )
-assert set(_RAIL_WORDS) <= {field.name for field in fields(Preset)}
 # A network of pods is built as it is set up; what a study draws with is its seed.
 _SET_UP = tuple(
     name for name in fields_of(SetUp) if name not in ("tor_gbps", "seed", "literal_eq8", "mix")

@@ -21,7 +21,7 @@ from topox_core.library.record import FAILED, RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail
-from topox_core.rails.presets import Preset
+from topox_core.rails.presets import changed
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.runs.identity import code_version
 from topox_core.runs.stopping import AfterSeconds, Stop, never
@@ -40,18 +40,17 @@ from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.solve import solve
 from topox_core.tdm.study import BASELINE, shorter_by
+from topox_core.training.job import Job
 
 _RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")
 
 
 def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     """Return the measures of a job on one rail, replicas folded as in every delay study; raises InputError."""
-    assert resolved.preset is not None
+    assert resolved.job is not None
     given = _of("rails", values)
     changes = {name: value for name, value in given.items() if name not in _RAIL}
-    simulation = _simulation(
-        resolved.preset.changed(**changes), float(given.get("latency_us", 0.0))
-    )
+    simulation = _simulation(changed(resolved.job, changes), float(given.get("latency_us", 0.0)))
     provisioned = given.get("control", "provisioned") == "provisioned"
     dark_ms = float(given.get("reconfiguration_ms", 0.0)) + float(given.get("link_up_ms", 0.0))
     run = simulation.at(dark_ms, provisioned)
@@ -71,8 +70,8 @@ def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
 
 
 @lru_cache(maxsize=2)
-def _simulation(job: Preset, latency_us: float) -> Simulation:
-    rail = Rail(nic_gbps=job.nic_gbps, latency_us=latency_us)
+def _simulation(job: Job, latency_us: float) -> Simulation:
+    rail = Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us)
     return Simulation(build(job, fold=True), rail)
 
 

@@ -18,7 +18,7 @@ from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_grap
 from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.presets import Preset, preset
+from topox_core.rails.presets import preset
 from topox_core.studies.keys import (
     GRAPH_KEYS,
     NETWORK_KEYS,
@@ -133,7 +133,7 @@ class Resolved:
         SHA-256 of what it is, wherever it was read from.
     graph, cluster
         Of task graphs; those of a generator are its own before any key changes a parameter.
-    preset
+    job
         Of rails.
     files
         What it was read from, to be kept with its runs.
@@ -144,7 +144,7 @@ class Resolved:
     digest: str
     graph: TaskGraph | None = None
     cluster: Cluster | None = None
-    preset: Preset | None = None
+    job: Job | None = None
     files: tuple[KeptInput, ...] = ()
 
     @property
@@ -273,7 +273,7 @@ def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _:
         return _recorded(subject, folder)
     if subject.kind == "rails":
         job = preset(subject.values["preset"])
-        return Resolved(subject, job.title, subject.digest, preset=job)
+        return Resolved(subject, job.heading, subject.digest, job=job)
     if subject.kind == "tdm":
         return Resolved(subject, "Jobs that share a fabric", subject.digest)
     mine = subject.values.get("network", MINE)

@@ -11,13 +11,14 @@ from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.record import digest_of
-from topox_core.rails.presets import Preset
+from topox_core.rails.presets import settings_of
 from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import FABRIC_FIELDS, LABEL, SEED, Key, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL
 from topox_core.studies.subject import Resolved
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
+from topox_core.training.job import Job
 
 Values = Mapping[str, Value]
 DEFAULT_FABRIC = "scheduled"
@@ -45,8 +46,8 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
     if runs == FABRIC:
         return _of_graph(resolved)
     if runs == RAIL:
-        assert resolved.preset is not None
-        return _of_preset(resolved.preset)
+        assert resolved.job is not None
+        return _of_rails(resolved.job)
     if runs == BILL:
         counting = {f"network.{k}": v for k, v in asdict(Counting()).items() if v is not None}
         return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
@@ -88,10 +89,9 @@ def _algorithm_keys(keys: Mapping[str, Key]) -> list[str]:
     return [n for n in keys if n.startswith("lowering.") and keys[n].kind == "choice"]
 
 
-def _of_preset(job: Preset) -> dict[str, Value]:
-    keys = {f"rails.{k}": v for k, v in vars(job).items() if isinstance(v, int | float | str)}
-    for name in ("name", "title", "source", "machine", "reduce", "iteration_ms"):
-        keys.pop(f"rails.{name}", None)
+def _of_rails(job: Job) -> dict[str, Value]:
+    keys = {f"rails.{key}": value for key, value in settings_of(job).items()}
+    del keys["rails.reduce"], keys["rails.iteration_ms"]
     return {
         "rails.reconfiguration_ms": 0.0,
         "rails.control": "provisioned",

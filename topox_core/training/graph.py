@@ -81,7 +81,7 @@ def task_graph(job: Job, most_tasks: int = MAX_TASKS) -> TaskGraph:
         if count > most_tasks:
             problem = f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs"
             raise InputError(problem, item="plan", field="microbatches")
-    return validated(job.title or job.words, list(tasks(built)), f"job {job.name}")
+    return validated(job.heading, list(tasks(built)), f"job {job.name}")
 
 
 def count_tasks(built: Program) -> int:

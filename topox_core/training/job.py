@@ -108,6 +108,11 @@ class Job:
             f"{self.schedule.words}"
         )
 
+    @property
+    def heading(self) -> str:
+        """Its title, or else the job in one line."""
+        return self.title or self.words
+
     def changed(self, **changes: Any) -> Job:
         """Return a copy with fields replaced, checked again: ``changed(plan__tensor=4, name="mine")``.
 

@@ -10,6 +10,7 @@ from topox_core.training.checks import check_part, degree, divides, obey
 
 MAX_MICROBATCHES = 65_536
 MAX_SKEW = 3
+FSDP = 3  # the stage of ZeRO that shares out the weights too
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,11 @@ class Plan:
         return self.tensor * self.context * self.data * self.pipeline
 
     @property
+    def fsdp(self) -> bool:
+        """Whether replicas share out the weights too, and gather them layer by layer."""
+        return self.zero == FSDP
+
+    @property
     def replicas(self) -> int:
         """Tensor-parallel groups that hold the same weights, experts aside."""
         return self.data * self.context
@@ -145,5 +151,5 @@ class Plan:
         )
         parts = [f"{word} {degree}" for word, degree in degrees if degree > 1]
         parts += ["SP"] if self.sequence_parallel else []
-        parts.append(f"{'FSDP' if self.zero == 3 else 'DP'} {self.data}")
+        parts.append(f"{'FSDP' if self.fsdp else 'DP'} {self.data}")
         return f"{', '.join(parts)}, {self.microbatches} microbatches of {self.microbatch_size}"

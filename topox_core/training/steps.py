@@ -306,7 +306,7 @@ class _Builder:
         self, word: str, stage: int, m: int, unit: Unit, found: list[Shared], waits: Names
     ) -> Names:
         """Add what replicas share of a unit's weights, one after the other; return the last of them."""
-        parallelism = "fsdp" if self.job.plan.zero == 3 else "dp"
+        parallelism = "fsdp" if self.job.plan.fsdp else "dp"
         for one, spread in shared_steps(found):
             name = f"{word}.experts" if one.experts else word
             step = Step(name, unit.place, one.kind, stage, waits, 0.0, one.size_bytes)
@@ -355,7 +355,7 @@ class _Builder:
         if ms := inside_sums_ms(self.one, stage):
             step = Step("sum.inside", f".s{stage}", "backward", stage, self.before[stage], ms)
             self.before[stage] = self._add(step)
-        if not self.sums[stage] and self.job.plan.zero != 3:
+        if not self.sums[stage] and not self.job.plan.fsdp:
             unit = Unit(f".s{stage}", 0.0, stage_weights(self.job, stage))
             found = gradients_of(self.job, unit.weights)
             self.sums[stage] = self._shared("sum", stage, -1, unit, found, self.before[stage])

@@ -35,7 +35,7 @@ class Unit:
 
 def sharded(job: Job) -> bool:
     """Return whether FSDP's gathers and scatters cross servers, so that they are steps of their own."""
-    return job.plan.zero == 3 and Groups.of(job).weights.crosses
+    return job.plan.fsdp and Groups.of(job).weights.crosses
 
 
 def inside_ms(job: Job, one: PassTime) -> float:

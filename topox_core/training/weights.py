@@ -119,7 +119,7 @@ def gathers_of(job: Job, weights: Weights) -> list[Shared]:
 
 def stage_gradients(job: Job, stage: int) -> list[Shared]:
     """Return what a stage's GPUs add up after the last backward pass; FSDP adds up layer by layer instead."""
-    return [] if job.plan.zero == 3 else gradients_of(job, stage_weights(job, stage))
+    return [] if job.plan.fsdp else gradients_of(job, stage_weights(job, stage))
 
 
 def stage_gathers(job: Job, stage: int) -> list[Shared]:
@@ -129,12 +129,12 @@ def stage_gathers(job: Job, stage: int) -> list[Shared]:
 
 def layer_gathers(job: Job) -> list[Shared]:
     """Return what FSDP gathers before a layer runs."""
-    return gathers_of(job, layer_weights(job)) if job.plan.zero == 3 else []
+    return gathers_of(job, layer_weights(job)) if job.plan.fsdp else []
 
 
 def layer_scatters(job: Job) -> list[Shared]:
     """Return what FSDP adds up and shares out after a layer's backward pass."""
-    return gradients_of(job, layer_weights(job)) if job.plan.zero == 3 else []
+    return gradients_of(job, layer_weights(job)) if job.plan.fsdp else []
 
 
 def tied_tables(job: Job) -> list[Shared]:

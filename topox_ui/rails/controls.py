@@ -6,10 +6,11 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS, settings_of
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_file import WindowList, load_windows
 from topox_core.text.numbers import delay_label, time
+from topox_core.training.job import Job
 from topox_ui.rails.state import (
     ANY,
     CONTROLS,
@@ -167,7 +168,7 @@ def controls() -> None:
             )
 
 
-def _base() -> Preset | None:
+def _base() -> Job | None:
     """Return what the degrees begin with; nothing where the loaded job cannot be put on rails."""
     try:
         return preset_of(choices().source)
@@ -200,11 +201,11 @@ def _switch() -> None:
         )
 
 
-def _degrees(base: Preset) -> None:
+def _degrees(base: Job) -> None:
     """Draw the degrees; GPUs follow them until they are set, and then have to be their product."""
     now = choices()
     columns = st.columns(2)
-    schedule = now.schedule or base.schedule
+    schedule = now.schedule or base.schedule.order
     shown = [key for key in DEGREES if key != "virtual_stages" or schedule == "interleaved"]
     for k, name in enumerate(shown):
         value = getattr(now, name)
@@ -235,7 +236,7 @@ def _degrees(base: Preset) -> None:
         RailsState,
         "nic_gbps",
         SPEEDS_GBPS,
-        value=now.nic_gbps or base.nic_gbps,
+        value=now.nic_gbps or base.machine.nic_gbps,
         words=lambda v: f"{v:g}G",
     )
 
@@ -249,9 +250,9 @@ _HELP = {
 }
 
 
-def shown_degree(base: Preset, name: str) -> int:
+def shown_degree(base: Job, name: str) -> int:
     """Return a degree of a preset as the sidebar begins with it."""
-    value = int(getattr(base, name))
+    value = int(settings_of(base)[name])
     if name == "virtual_stages" and choices().schedule == "interleaved":
         return max(2, value)
     return value

@@ -93,7 +93,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
 def authors_job(subject: Subject) -> bool:
     """Return whether the authors' sweeps are of the same job."""
     return (isinstance(subject, Listed) and subject.content == measured_list()) or (
-        isinstance(subject, Simulated) and subject.preset == PRESETS[AUTHORS_PRESET]
+        isinstance(subject, Simulated) and subject.training == PRESETS[AUTHORS_PRESET]
     )
 
 

@@ -187,10 +187,10 @@ def _headline(
     subject: Subject, pattern: Pattern, base: float, on_demand: float, provisioned: float
 ) -> None:
     dark = dark_ms()
-    preset = subject.preset if isinstance(subject, Simulated) else None
+    job = subject.training
     lasts = (
         f"scaled to the published {time(base)}"
-        if preset is not None and preset.iteration_ms
+        if job is not None and job.schedule.iteration_ms
         else time(base)
     )
     kicker = " · ".join(

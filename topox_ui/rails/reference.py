@@ -17,7 +17,6 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.advice import TABLE_1, TABLE_2, advise, communications
 from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.iteration import RailRun
-from topox_core.rails.presets import Preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
 from topox_core.rails.window_lengths import mib
@@ -44,14 +43,14 @@ from topox_ui.state.widgets import number
 KEPT_HERE = "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the file."
 
 
-def bytes_section(preset: Preset) -> None:
+def bytes_section(job: Job) -> None:
     """Draw the byte classes of every stage that differs."""
     stages = (
         [0]
-        if preset.pipeline == 1
-        else [0, preset.pipeline - 1]
-        if preset.pipeline == 2
-        else [0, 1, preset.pipeline - 1]
+        if job.plan.pipeline == 1
+        else [0, job.plan.pipeline - 1]
+        if job.plan.pipeline == 2
+        else [0, 1, job.plan.pipeline - 1]
     )
     rows = []
     for stage in stages:
@@ -68,7 +67,7 @@ def bytes_section(preset: Preset) -> None:
                 "tensors (bytes)": one.size_bytes,
                 "on the wire (bytes)": one.wire_bytes,
             }
-            for one in byte_classes(preset, stage)
+            for one in byte_classes(job, stage)
         ]
     chart_title(
         "What a rank moves on its rail",
@@ -88,13 +87,13 @@ def bytes_section(preset: Preset) -> None:
     )
 
 
-def advice_section(preset: Preset | None) -> None:
+def advice_section(job: Job | None) -> None:
     """Draw Tables 1 and 2 of the paper as an adviser."""
     left, right = st.columns([1, 1.5], gap="medium")
     with left:
         chart_title("Which parallelism for how many GPUs?", "rules of thumb (Table 1 of the paper)")
         billions, gpus = st.columns(2)
-        parameters = preset.shape.parameters / 1e9 if preset else 70.0
+        parameters = job.shape.parameters / 1e9 if job else 70.0
         size = number(
             "Parameters, 10^9",
             RailsState,
@@ -112,7 +111,7 @@ def advice_section(preset: Preset | None) -> None:
             "advice_gpus",
             0,
             10_000_000,
-            value=choices().advice_gpus or (preset.gpus if preset else 1024),
+            value=choices().advice_gpus or (job.plan.gpus if job else 1024),
             at=gpus,
             step=8,
         )
@@ -141,9 +140,9 @@ def advice_section(preset: Preset | None) -> None:
                 "how often": [row.frequency for row in TABLE_2],
             }
         )
-        if preset is not None:
+        if job is not None:
             mine: dict[str, float] = {}
-            for one in communications(preset):
+            for one in communications(job):
                 mine[one.parallelism.title] = (
                     mine.get(one.parallelism.title, 0.0) + one.iteration_bytes
                 )
@@ -153,7 +152,7 @@ def advice_section(preset: Preset | None) -> None:
 
 def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
     """Offer files, the link, and the iteration as the scenario of the other pages."""
-    preset = subject.preset if isinstance(subject, Simulated) else None
+    job = subject.training
     run = known(subject.switched()) if isinstance(subject, Simulated) else None
     windows = pattern.windows
     files: list[File] = [
@@ -168,33 +167,28 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
         files.append(
             ("Run with its control plane (JSON)", ".rail-run.json", partial(_run_json, run))
         )
-    if preset is not None:
+    if job is not None:
         files += [
             (
                 "Task graph (JSON)",
                 ".taskgraph.json",
-                lambda: dump_graph_json(as_task_graph(preset)[0]),
+                lambda: dump_graph_json(as_task_graph(job)[0]),
             ),
-            ("Job (JSON)", ".job.json", lambda: dump_job(_job(preset))),
+            ("Job (JSON)", ".job.json", lambda: dump_job(job)),
         ]
     name = f"rails-{stem(subject.title)[:50]}"
     with st.container(horizontal=True, key="take_away"):
         download_menu(name, [*files, figures_file(name, figures)])
         link_menu(KEPT_HERE if choices().source == UPLOAD else "")
-        if preset is not None:
-            use_job("use_job", _job(preset))
+        if job is not None:
+            use_job("use_job", job)
             offer_task_graph(
                 "use_rail",
-                partial(_on_a_rail, preset),
+                partial(_on_a_rail, job),
                 "Load one rail of this job: the other pages then show this iteration.",
                 " on one rail",
             )
     picture_menu(name, figures)
-
-
-def _job(preset: Preset) -> Job:
-    """Return a preset as the job of the other pages, which lasts as long."""
-    return preset.job.changed(schedule__iteration_ms=preset.iteration_ms)
 
 
 def _run_json(run: RailRun) -> bytes:
@@ -222,6 +216,6 @@ def _run_json(run: RailRun) -> bytes:
     return json.dumps(record, allow_nan=False).encode()
 
 
-def _on_a_rail(preset: Preset) -> tuple[TaskGraph, Cluster]:
-    tasks, cluster = as_task_graph(preset)
+def _on_a_rail(job: Job) -> tuple[TaskGraph, Cluster]:
+    tasks, cluster = as_task_graph(job)
     return tasks, replace(cluster, reconfiguration_ms=choices().delay_ms)

@@ -13,9 +13,10 @@ from topox_core.figures.rails_delay import expert_region
 from topox_core.figures.rails_wirings import wirings
 from topox_core.rails.advice import constraints
 from topox_core.rails.iteration import Rail, RailRun
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question
 from topox_core.text.numbers import delay_label, percent, plural, short, time
+from topox_core.training.job import Job
 from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import RAILS, answered, known, refusal, run_of, simulated, start, times_of
 from topox_ui.rails.state import RailsState, choices
@@ -61,12 +62,12 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             "latency_us",
             LATENCIES_US,
             words=lambda v: f"{v:g} µs",
-            disabled=subject.preset is None,
+            disabled=subject.training is None,
             help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
         )
-        if subject.preset is not None:
+        if subject.training is not None:
             latency = choices().latency_us or 10.0
-            for one in constraints(subject.preset, 2, latency):
+            for one in constraints(subject.training, 2, latency):
                 sign = (
                     f'<b style="color:{theme.bad}">✗</b>'
                     if one.limits
@@ -123,12 +124,12 @@ def _bars(subject: Simulated, theme: Theme) -> None:
         quiet(f"{name}: {escape(why)}")
 
 
-def experts_of(base: Preset) -> dict[int, Preset]:
-    """Return a preset with every degree of expert parallelism that its experts and replicas allow."""
+def experts_of(base: Job) -> dict[int, Job]:
+    """Return a job with every degree of expert parallelism that its experts and replicas allow."""
     jobs = {}
     for degree in EXPERT_DEGREES:
         try:
-            jobs[degree] = base.changed(expert=degree)
+            jobs[degree] = base.changed(plan__expert=degree)
         except InputError:
             continue
     return jobs
@@ -136,13 +137,13 @@ def experts_of(base: Preset) -> dict[int, Preset]:
 
 def experts_section(subject: Simulated | None, theme: Theme) -> None:
     """Draw overhead against the degree of expert parallelism: the region where switching in the job fails."""
-    preset = subject.preset if subject is not None else None
-    base = preset if preset is not None and preset.shape.experts > 1 else PRESETS[EXPERT_PRESET]
+    job = subject.training if subject is not None else None
+    base = job if job is not None and job.shape.experts > 1 else PRESETS[EXPERT_PRESET]
     jobs = experts_of(base)
-    rail = subject.rail if subject is not None and base is preset else None
+    rail = subject.rail if subject is not None and base is job else None
     chart_title(
         "Expert parallelism, where it fails",
-        f"{escape(base.title)}, provisioned: overhead over an electrical rail by "
+        f"{escape(base.heading)}, provisioned: overhead over an electrical rail by "
         f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
     )
     questions = {
@@ -164,7 +165,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         # Degree by degree, so that the child keeps each prepared iteration.
         ordered = sorted(
             left,
-            key=lambda one: (one.job.expert if isinstance(one.job, Preset) else 0, one.dark_ms),
+            key=lambda one: (one.job.plan.expert if isinstance(one.job, Job) else 0, one.dark_ms),
         )
         button(
             f"Simulate {plural(len(left), 'point')}",
@@ -209,8 +210,8 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     )
 
 
-def _question(job: Preset, rail: Rail | None, dark: float) -> Question:
-    return Question(BOTH, job, rail or Rail(nic_gbps=job.nic_gbps), dark)
+def _question(job: Job, rail: Rail | None, dark: float) -> Question:
+    return Question(BOTH, job, rail or Rail(nic_gbps=job.machine.nic_gbps), dark)
 
 
 def _overhead(question: Question, electrical: Question) -> float | None:

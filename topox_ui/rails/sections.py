@@ -13,17 +13,17 @@ from topox_core.figures.rails_pattern import strip
 from topox_core.figures.rails_windows import breakdown, cdf, counts, traffic_words
 from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import RailRun
-from topox_core.rails.presets import Preset
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.text.numbers import count, plural, short, time
+from topox_core.training.job import Job
 from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
 from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, choices
-from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
+from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart, frame, show_error
 from topox_ui.shell.downloads import Figures
@@ -33,9 +33,9 @@ from topox_ui.state.widgets import pick
 MOST_MESSAGES = 500
 
 
-def windows_section(pattern: Pattern, preset: Preset | None, theme: Theme) -> None:
+def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
     """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
-    left, right = st.columns([1.42, 1], gap="medium") if preset else (st.container(), None)
+    left, right = st.columns([1.42, 1], gap="medium") if job else (st.container(), None)
     with left:
         chart_title(
             "Which traffic waits behind which window?",
@@ -67,20 +67,20 @@ def windows_section(pattern: Pattern, preset: Preset | None, theme: Theme) -> No
                     for g in groups
                 ),
             )
-    if preset is not None and right is not None:
+    if job is not None and right is not None:
         with right:
-            _counts(pattern, preset, theme)
+            _counts(pattern, job, theme)
 
 
-def _counts(pattern: Pattern, preset: Preset, theme: Theme) -> None:
+def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
     exact = windows_by_stage(
-        preset.pipeline, preset.microbatches, preset.schedule, preset.virtual_stages
+        job.plan.pipeline, job.plan.microbatches, job.schedule.order, job.schedule.virtual
     )
-    formula = windows_by_formula(preset.microbatches)
+    formula = windows_by_formula(job.plan.microbatches)
     seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
     chart_title(
         "How many windows?",
-        f"{SCHEDULES[preset.schedule]}, {preset.microbatches} microbatches; counted for every stage",
+        f"{SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted for every stage",
     )
     chart(
         counts(exact, formula, theme),
@@ -95,7 +95,7 @@ def _counts(pattern: Pattern, preset: Preset, theme: Theme) -> None:
     )
     more = (
         ""
-        if preset.context == preset.expert == 1
+        if job.plan.context == job.plan.expert == 1
         else (
             " The count knows FSDP and the pipeline alone; context and expert parallelism add windows layer by layer, as simulated "
             "above."
@@ -204,7 +204,7 @@ def sections_of(subject: Subject) -> list[str]:
     """Return the sections that a subject has: a list of windows has no control plane, an execution no model."""
     if not isinstance(subject, Simulated):
         return ["windows", "experts", "advice"]
-    if subject.preset is None:
+    if subject.training is None:
         return ["windows", "control", "experts", "advice"]
     return list(SECTIONS)
 
@@ -219,20 +219,20 @@ def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         {name: SECTIONS[name] for name in have},
         label_visibility="collapsed",
     )
-    preset = subject_preset(subject)
+    job = subject.training
     try:
         if see == "windows":
-            windows_section(pattern, preset, theme)
+            windows_section(pattern, job, theme)
         elif see == "control" and isinstance(subject, Simulated):
             control_section(subject, theme)
         elif see == "rivals" and isinstance(subject, Simulated):
             rivals_section(subject, theme)
         elif see == "experts":
             experts_section(subject if isinstance(subject, Simulated) else None, theme)
-        elif see == "bytes" and preset is not None:
-            bytes_section(preset)
+        elif see == "bytes" and job is not None:
+            bytes_section(job)
         else:
-            advice_section(preset)
+            advice_section(job)
     except InputError as error:
         show_error(error)
 

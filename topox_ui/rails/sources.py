@@ -7,10 +7,10 @@ import streamlit as st
 
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.measured import WINDOWS
-from topox_core.rails.presets import Preset
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.window_lengths import share_above
 from topox_core.text.numbers import percent, time
+from topox_core.training.job import Job
 from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
@@ -33,14 +33,14 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
         if subject.note:
             quiet(f"{escape(_sentence(subject.note))}")
         return
-    if subject.preset is None:
+    if subject.training is None:
         return
     if authors_job(subject):
         _beside(subject, lane)
         return
     known = preset_of(choices().source)
     if known is not None:
-        changed = "" if subject.preset == known else " Its degrees were changed here."
+        changed = "" if subject.training == known else " Its degrees were changed here."
         quiet(f"Job: {escape(known.source)}.{changed}")
 
 
@@ -50,18 +50,18 @@ def _sentence(text: str) -> str:
 
 def chosen_of_the_match(subject: Subject) -> None:
     """Say of the authors' own job that the match was selected, and what other choices would have given."""
-    if not isinstance(subject, Simulated) or subject.preset is None or not authors_job(subject):
+    if not isinstance(subject, Simulated) or subject.training is None or not authors_job(subject):
         return
-    preset, windows = subject.preset, run_of(subject.undisturbed()).windows
+    job, windows = subject.training, run_of(subject.undisturbed()).windows
     longest = max(windows, key=lambda one: one.length_ms)
     quiet(
         "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
         "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
-        f"{preset.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
-        f"measured {time(preset.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
+        f"{job.machine.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
+        f"measured {time(job.schedule.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
         f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published."
     )
-    table_under("orders", lambda: _orders(preset), "What the other orders give")
+    table_under("orders", lambda: _orders(job), "What the other orders give")
 
 
 def _beside(subject: Simulated, lane: Lane) -> None:
@@ -100,14 +100,14 @@ def _beside(subject: Simulated, lane: Lane) -> None:
 
 
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")
-def _orders_of(digest: str, _preset: Preset) -> list[dict[str, object]]:  # noqa: ARG001
-    rail, rows = Rail(nic_gbps=_preset.nic_gbps), []
+def _orders_of(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG001
+    rail, rows = Rail(nic_gbps=_job.machine.nic_gbps), []
     for regather in (False, True):
         for reduce in REDUCTIONS:
-            job = _preset.changed(regather=regather, reduce=reduce)
+            job = _job.changed(schedule__regather=regather, schedule__reduce=reduce)
             base, prompt = (
                 answer(Question(UNDISTURBED, job, rail)),
-                answer(Question(UNDISTURBED, job.changed(host_ms=0.0), rail)),
+                answer(Question(UNDISTURBED, job.changed(machine__host_ms=0.0), rail)),
             )
             both = answer(Question(BOTH, job, rail, AT_MS))
             assert (
@@ -119,7 +119,7 @@ def _orders_of(digest: str, _preset: Preset) -> list[dict[str, object]]:  # noqa
             rows.append(
                 {
                     "gathers again": "yes" if regather else "no",
-                    "scatters": ORDERS[reduce] + (" (here)" if job == _preset else ""),
+                    "scatters": ORDERS[reduce] + (" (here)" if job == _job else ""),
                     "above 1 ms (%)": 100 * share_above(base.windows, 1.0),
                     "host 0 ms (%)": 100 * share_above(prompt.windows, 1.0),
                     "on demand (%)": on_demand,
@@ -129,6 +129,6 @@ def _orders_of(digest: str, _preset: Preset) -> list[dict[str, object]]:  # noqa
     return rows
 
 
-def _orders(preset: Preset) -> pd.DataFrame:
+def _orders(job: Job) -> pd.DataFrame:
     """Return what every order of FSDP's traffic gives: windows above 1 ms, with and without the host, overhead at 100 ms."""
-    return pd.DataFrame(_orders_of(repr(preset), preset)).round(2)
+    return pd.DataFrame(_orders_of(repr(job), job)).round(2)

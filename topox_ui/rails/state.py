@@ -10,8 +10,9 @@ from pydantic import Field
 
 from topox_core.errors import wrong_setting
 from topox_core.fabrics.registry import FABRICS
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_of
 from topox_core.rails.technologies import TECHNOLOGIES, fits
+from topox_core.training.job import Job
 from topox_ui.state.loading import loaded_job
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.store import put, state_of
@@ -96,12 +97,10 @@ class RailsState(PageState):
         base = preset_of(self.source)
         if base is None:
             return 0
-        return math.prod(
-            int(self.degrees.get(name, getattr(base, name)))
-            for name in ("tensor", "context", "pipeline", "data")
-        )
+        own = settings_of(base) | self.degrees
+        return math.prod(int(own[name]) for name in ("tensor", "context", "pipeline", "data"))
 
-    def job(self) -> Preset:
+    def job(self) -> Job:
         """Return the preset with the reader's degrees.
 
         Raises
@@ -123,9 +122,9 @@ class RailsState(PageState):
         if self.nic_gbps:
             changes["nic_gbps"] = self.nic_gbps
         # A given iteration time belongs to the degrees it was measured with.
-        if set(changes) & {*DEGREES, "schedule"} and base.iteration_ms is not None:
+        if set(changes) & {*DEGREES, "schedule"} and base.schedule.iteration_ms is not None:
             changes["iteration_ms"] = None
-        return base.changed(**changes) if changes else base
+        return changed(base, changes) if changes else base
 
     def check(self) -> None:
         """Raise InputError where a job's degrees do not go together, or its rail does not fit the chosen switch.
@@ -136,13 +135,13 @@ class RailsState(PageState):
         if self.source in PRESETS:
             self.check_switch(self.job())
 
-    def check_switch(self, job: Preset) -> None:
+    def check_switch(self, job: Job) -> None:
         """Raise InputError where a job's rail does not fit the chosen switch."""
         one = next((t for t in TECHNOLOGIES if t.key == self.switch), None)
         if one is None:
             return
-        together, most = job.context * job.expert, one.radix // 2
-        if fits(one, job.ranks, split=self.split) > 1 and together > most:
+        together, most = job.plan.context * job.plan.expert, one.radix // 2
+        if fits(one, job.servers, split=self.split) > 1 and together > most:
             raise wrong_setting(
                 "switch",
                 f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
@@ -154,8 +153,8 @@ class RailsState(PageState):
         return ("source", *OF_SOURCE) if self.source == UPLOAD else ()
 
 
-def preset_of(source: str) -> Preset | None:
-    """Return the preset of a source, or what the rails see of the loaded training job; None of other sources.
+def preset_of(source: str) -> Job | None:
+    """Return the preset of a source, or the loaded training job; None of other sources.
 
     Raises
     ------
@@ -165,7 +164,9 @@ def preset_of(source: str) -> Preset | None:
     if source != JOB:
         return PRESETS.get(source)
     job = loaded_job()
-    return None if job is None else Preset.of_job(job)
+    if job is not None:
+        check_on_rail(job)
+    return job
 
 
 def choices() -> RailsState:

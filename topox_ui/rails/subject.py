@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import streamlit as st
 
@@ -13,12 +13,21 @@ from topox_core.errors import wrong_setting
 from topox_core.rails.delay import Source, windows_source
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
-from topox_core.rails.presets import Preset
-from topox_core.rails.questions import BOTH, RUN, UNDISTURBED, Job, Question, Recorded, simulation
+from topox_core.rails.presets import degrees_in_words
+from topox_core.rails.questions import (
+    BOTH,
+    RUN,
+    UNDISTURBED,
+    Question,
+    Recorded,
+    Running,
+    simulation,
+)
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
 from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.text.numbers import plural, short
+from topox_core.training.job import Job
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
@@ -33,7 +42,7 @@ Lane = tuple[int, int]
 class Simulated:
     """A job with the rail it runs on; its numbers come from :mod:`topox_ui.rails.runs`."""
 
-    job: Job
+    job: Running
     rail: Rail
     title: str
     words: str
@@ -56,9 +65,9 @@ class Simulated:
         return Source(self.title, run.undisturbed_ms, run.both_ms)
 
     @property
-    def preset(self) -> Preset | None:
-        """The preset, if it is one."""
-        return self.job if isinstance(self.job, Preset) else None
+    def training(self) -> Job | None:
+        """The training job, if it is one."""
+        return self.job if isinstance(self.job, Job) else None
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ class Listed:
     title: str
     words: str
     note: str = ""
+    training: ClassVar[Job | None] = None
 
     def source(self, lane: Lane) -> Source:
         """Return the windows of one lane, in series, as what a delay study asks."""
@@ -117,10 +127,10 @@ def subject() -> Subject | None:
     """
     now = choices()
     if preset_of(now.source) is not None:
-        preset = now.job()
-        now.check_switch(preset)
-        rail = Rail(nic_gbps=preset.nic_gbps, latency_us=now.latency_us, **_control())
-        return Simulated(preset, rail, preset.title, preset.words)
+        job = now.job()
+        now.check_switch(job)
+        rail = Rail(nic_gbps=job.machine.nic_gbps, latency_us=now.latency_us, **_control())
+        return Simulated(job, rail, job.heading, degrees_in_words(job))
     if now.source in (JOB, SCENARIO):  # a job that is gone leaves the graph that took its place
         return _of_scenario()
     if now.source == MEASURED:
@@ -240,18 +250,13 @@ def lane_words(subject: Subject, run: RailRun | None, lane: Lane, rails: int) ->
     """Return the name of a lane: server 0, stage 0."""
     rank, rail = lane
     words = f"Server {rank}" if isinstance(subject, Simulated) else f"Rank {rank}"
-    if run is not None and subject_preset(subject) is not None:
+    if run is not None and subject.training is not None:
         iteration = run.iteration
         stands = int(iteration.stands_for[rank])
         words = f"Stage {int(iteration.stage[rank])}" + (
             f", {plural(stands, 'server')} alike" if stands > 1 else ""
         )
     return words + (f", rail {rail}" if rails > 1 else "")
-
-
-def subject_preset(subject: Subject) -> Preset | None:
-    """Return the preset of a subject, if it has one."""
-    return subject.preset if isinstance(subject, Simulated) else None
 
 
 def gaps_in_words(windows: Sequence[Window]) -> str:

@@ -149,7 +149,7 @@ def test_a_question_that_differs_only_in_what_does_not_matter_is_the_same():
 
 def test_both_times_are_those_of_the_two_runs():
     job = PRESETS["llama3-8b-perlmutter"]
-    rail = Rail(nic_gbps=job.nic_gbps, reconfiguration_ms=40)
+    rail = Rail(nic_gbps=job.machine.nic_gbps, reconfiguration_ms=40)
     runs = [answer(Question(RUN, job, replace(rail, provisioned=on))) for on in (False, True)]
     times = tuple(run.iteration_ms for run in runs)
     assert answer(Question(BOTH, job, rail, 40)) == pytest.approx(times)

@@ -33,7 +33,7 @@ from topox_core.rails.iteration import (
     RailIteration,
     RailRun,
 )
-from topox_core.rails.presets import PRESETS
+from topox_core.rails.presets import PRESETS, changed
 from topox_core.rails.timing import durations_ms, wire_bytes
 
 DEMAND = Rail(reconfiguration_ms=10.0, provisioned=False)
@@ -239,21 +239,23 @@ def test_a_very_slow_switch_costs_as_many_delays_as_changes_lie_on_the_longest_c
     In 1F1B a gradient leaves right where an activation has come in; at the turning point that saves
     two.
     """
-    job = PRESETS["llama3-70b"].changed(
-        pipeline=stages, data=2, gpus=16 * stages, microbatches=microbatches
+    job = changed(
+        PRESETS["llama3-70b"],
+        {"pipeline": stages, "data": 2, "gpus": 16 * stages, "microbatches": microbatches},
     )
     afab = 4 * (microbatches + stages - 2)
     one_f_one_b = 2 * (microbatches + 1) if stages == 2 else afab - 2
     for schedule, changes in (("afab", afab), ("1f1b", one_f_one_b)):
-        iteration = build(job.changed(schedule=schedule), fold=True, by_layer=False)
+        iteration = build(changed(job, {"schedule": schedule}), fold=True, by_layer=False)
         run = simulate(iteration, replace(DEMAND, reconfiguration_ms=1e6))
         assert run.stall_ms / 1e6 == pytest.approx(changes, abs=0.01)
 
 
 def test_expert_parallelism_costs_about_what_the_authors_simulate() -> None:
     """256 GPUs, PP 4, 4 microbatches, EP 8 on the rail: their iteration of 10,173 ms grows by 30 changes, +2.9 % at 10 ms."""
-    job = PRESETS["mixtral-8x7b"].changed(
-        microbatches=4, schedule="afab", fsdp=False, iteration_ms=10_173.0
+    job = changed(
+        PRESETS["mixtral-8x7b"],
+        {"microbatches": 4, "schedule": "afab", "fsdp": False, "iteration_ms": 10_173.0},
     )
     run = simulate(build(job, fold=True), Rail(reconfiguration_ms=10.0, provisioned=False))
     assert 20 <= run.stall_ms / 10 <= 30
@@ -276,13 +278,15 @@ def windows_shown(run: RailRun) -> Counter[tuple[float, str, str]]:
 @pytest.mark.parametrize("provisioned", [True, False])
 def test_a_folded_iteration_runs_exactly_like_the_whole(name: str, provisioned: bool) -> None:
     preset = PRESETS[name]
-    if preset.gpus > 100:  # the same, with fewer replicas and layers in one
-        data = 2 * preset.expert
-        gpus = preset.gpus // preset.data * data
-        preset = preset.changed(data=data, gpus=gpus, microbatches=min(preset.microbatches, 4))
+    if preset.plan.gpus > 100:  # the same, with fewer replicas and layers in one
+        data = 2 * preset.plan.expert
+        gpus = preset.plan.gpus // preset.plan.data * data
+        preset = changed(
+            preset, {"data": data, "gpus": gpus, "microbatches": min(preset.plan.microbatches, 4)}
+        )
     rail = Rail(reconfiguration_ms=7.0, provisioned=provisioned)
     folded, whole = (
-        simulate(build(preset, fold=fold, by_layer=preset.gpus < 100), rail)
+        simulate(build(preset, fold=fold, by_layer=preset.plan.gpus < 100), rail)
         for fold in (True, False)
     )
     figures = attrgetter("iteration_ms", "undisturbed_ms", "reconfigurations")

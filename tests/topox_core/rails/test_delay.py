@@ -23,14 +23,15 @@ from topox_core.rails.delay import (
     windows_source,
 )
 from topox_core.rails.iteration import Rail
-from topox_core.rails.presets import PRESETS, Preset, preset
+from topox_core.rails.presets import PRESETS, changed, preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
+from topox_core.training.job import Job
 
 lengths = st.lists(st.floats(-1e3, 1e5, allow_nan=False), min_size=1, max_size=30)
 PRESET = PRESETS["llama3-8b-perlmutter"]
-RAIL = Rail(nic_gbps=PRESET.nic_gbps)
+RAIL = Rail(nic_gbps=PRESET.machine.nic_gbps)
 
 
 def test_an_overlap_is_serialised_at_any_delay() -> None:
@@ -57,7 +58,7 @@ def test_the_measured_sweeps_at_100_ms() -> None:
 
 def test_the_simulated_preset_shows_what_the_paper_reports() -> None:
     """Section 3.1 and Fig. 8: windows mostly above 1 ms, the longest before the reduce-scatter, 6.5 and 3.5 % at 100 ms."""
-    run = simulate(build(PRESET), Rail(nic_gbps=PRESET.nic_gbps, optical=False))
+    run = simulate(build(PRESET), Rail(nic_gbps=PRESET.machine.nic_gbps, optical=False))
     assert run.iteration_ms == pytest.approx(10_200)
     assert share_above(run.windows, 1.0) > 0.75
     assert max(by_class(run.windows), key=lambda one: one.mean_ms).name.startswith(
@@ -197,11 +198,11 @@ THREE = PRESETS["llama3.1-405b-16384-cp"]
         (THREE, 6, 1.0, 2, False, ""),
         # The paper's example of the third: DP and PP on four 100 Gbit/s ports.
         (PRESET, 4, 1.0, 3, True, "50% of the NIC"),
-        (PRESET.changed(pipeline=1, data=4), 4, 1.0, 3, False, ""),
+        (changed(PRESET, {"pipeline": 1, "data": 4}), 4, 1.0, 3, False, ""),
     ],
 )
 def test_the_constraints_c1_to_c3_of_the_paper(
-    job: Preset, ports: int, latency_us: float, number: int, limits: bool, why: str
+    job: Job, ports: int, latency_us: float, number: int, limits: bool, why: str
 ) -> None:
     found = constraints(job, ports, latency_us)[number - 1]
     assert found.limits is limits
@@ -211,7 +212,7 @@ def test_the_constraints_c1_to_c3_of_the_paper(
 # -- what cannot be asked, in one line -------------------------------------------------------------
 
 
-PIPELINE = PRESET.changed(pipeline=4, data=4, gpus=64, iteration_ms=None)
+PIPELINE = changed(PRESET, {"pipeline": 4, "data": 4, "gpus": 64, "iteration_ms": None})
 REFUSED: dict[str, Callable[[], object]] = {
     "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -1)": lambda: simulate(
         chain(1.0, 2.0), Rail(reconfiguration_ms=-1.0)
@@ -282,14 +283,19 @@ REFUSED: dict[str, Callable[[], object]] = {
     "did you mean 'llama3-70b'": lambda: preset("llama3-70"),
     # Sizes are named before memory is spent.
     "more than the limit of 4,000,000: fold its replicas": lambda: build(
-        BIG.changed(gpus=999_424, data=7_808, microbatches=16)
+        changed(BIG, {"gpus": 999_424, "data": 7_808, "microbatches": 16})
     ),
     "more than the limit of 1,000,000 for one rank a stage": lambda: build(
-        PRESETS["llama3-70b"].changed(gpus=64, pipeline=2, data=2, microbatches=4096, context=2),
+        changed(
+            PRESETS["llama3-70b"],
+            {"gpus": 64, "pipeline": 2, "data": 2, "microbatches": 4096, "context": 2},
+        ),
         fold=True,
     ),
     "is folded": lambda: as_task_graph(build(PRESET, fold=True)),
-    "field iteration_ms: must be more than the": lambda: build(PRESET.changed(iteration_ms=10.0)),
+    "field iteration_ms: must be more than the": lambda: build(
+        changed(PRESET, {"iteration_ms": 10.0})
+    ),
 }
 
 

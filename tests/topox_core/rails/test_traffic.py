@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -31,21 +30,21 @@ from topox_core.rails.iteration import (
     RailIteration,
     Spread,
 )
-from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.presets import PRESETS, changed
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_lengths import MIB
 from topox_core.schedule.settings import Settings
+from topox_core.training.job import Job
 from topox_core.training.order import dealt
 from topox_core.training.passes import chunk_passes
-from topox_core.training.shapes import SHAPES
 from topox_core.training.weights import stage_update_ms
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
-SMALL = PRESETS["llama3-70b"].changed(gpus=32, pipeline=2, data=2, microbatches=4)
+SMALL = changed(PRESETS["llama3-70b"], {"gpus": 32, "pipeline": 2, "data": 2, "microbatches": 4})
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> Preset:
+def jobs(draw: st.DrawFn) -> Job:
     """Any small job: degrees, schedules and FSDP's choices at random."""
     model = draw(st.sampled_from(["llama3-70b", "mixtral-8x7b"]))
     pipeline, context = draw(st.sampled_from([1, 2, 3, 4])), draw(st.sampled_from([1, 2]))
@@ -53,23 +52,25 @@ def jobs(draw: st.DrawFn) -> Preset:
     schedule = draw(st.sampled_from(["1f1b", "afab", "interleaved"][: 3 if pipeline > 1 else 2]))
     interleaved = schedule == "interleaved"
     experts = [one for one in (1, 2, 4) if data % one == 0 and (one == 1 or model[0] == "m")]
-    return PRESETS[model].changed(
-        shape=replace(SHAPES[model], tied=draw(st.booleans())),
-        gpus=8 * context * pipeline * data,
-        pipeline=pipeline,
-        context=context,
-        data=data,
-        expert=draw(st.sampled_from(experts)),
-        schedule=schedule,
-        virtual_stages=draw(st.sampled_from([2, 3])) if interleaved else 1,
-        microbatches=draw(st.integers(1, 3)) * (pipeline if interleaved else 1),
-        fsdp=draw(st.booleans()),
-        recompute=draw(st.booleans()),
-        reshard=draw(st.booleans()),
-        regather=draw(st.booleans()),
-        reduce=draw(st.sampled_from(["layer", "pass", "last"])),
-        split_sends=draw(st.booleans()),
-        host_ms=draw(st.sampled_from([0.0, 1.0])),
+    return changed(
+        PRESETS[model].changed(shape__tied=draw(st.booleans())),
+        {
+            "gpus": 8 * context * pipeline * data,
+            "pipeline": pipeline,
+            "context": context,
+            "data": data,
+            "expert": draw(st.sampled_from(experts)),
+            "schedule": schedule,
+            "virtual_stages": draw(st.sampled_from([2, 3])) if interleaved else 1,
+            "microbatches": draw(st.integers(1, 3)) * (pipeline if interleaved else 1),
+            "fsdp": draw(st.booleans()),
+            "recompute": draw(st.booleans()),
+            "reshard": draw(st.booleans()),
+            "regather": draw(st.booleans()),
+            "reduce": draw(st.sampled_from(["layer", "pass", "last"])),
+            "split_sends": draw(st.booleans()),
+            "host_ms": draw(st.sampled_from([0.0, 1.0])),
+        },
     )
 
 
@@ -90,7 +91,7 @@ def enumerated(iteration: RailIteration, rank: int) -> Totals:
     )
 
 
-def formula(job: Preset, stage: int) -> Totals:
+def formula(job: Job, stage: int) -> Totals:
     return totals(
         (one.parallelism, one.operation, one.calls * one.times, one.size_bytes * one.times)
         for one in byte_classes(job, stage)
@@ -122,10 +123,10 @@ def test_the_papers_preset_has_the_papers_byte_classes() -> None:
 
 @examples(60)
 @given(jobs())
-def test_the_formula_is_what_a_built_iteration_counts(job: Preset) -> None:
+def test_the_formula_is_what_a_built_iteration_counts(job: Job) -> None:
     iteration = build(job)
-    for stage in range(job.pipeline):
-        counted, expected = enumerated(iteration, stage * job.replicas), formula(job, stage)
+    for stage in range(job.plan.pipeline):
+        counted, expected = enumerated(iteration, stage * job.plan.replicas), formula(job, stage)
         assert counted.keys() == expected.keys()
         for key, found in counted.items():
             assert found == pytest.approx(expected[key], rel=1e-12)
@@ -133,7 +134,7 @@ def test_the_formula_is_what_a_built_iteration_counts(job: Preset) -> None:
 
 @examples(60)
 @given(jobs())
-def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Preset) -> None:
+def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Job) -> None:
     iteration = build(job)
     waiting = np.repeat(np.arange(len(iteration)), np.diff(iteration.pred_ptr))
     assert (iteration.pred_idx < waiting).all()
@@ -153,22 +154,22 @@ def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Pr
 @pytest.mark.parametrize("reduce", ["layer", "pass", "last"])
 def test_weights_on_the_rail_are_the_model(reduce: str) -> None:
     """All stages together gather every parameter once a gathering pass, and reduce every gradient."""
-    job = SMALL.changed(reduce=reduce, regather=False)
+    job = changed(SMALL, {"reduce": reduce, "regather": False})
     iteration = build(job, fold=True)
-    share = job.shape.parameters / job.tensor
+    share = job.shape.parameters / job.plan.tensor
     gathered = iteration.size_bytes[iteration.kind == ALL_GATHER].sum()
     reduced = iteration.size_bytes[iteration.kind == REDUCE_SCATTER].sum()
-    assert gathered == pytest.approx(2 * share * job.microbatches)
-    assert reduced == pytest.approx(4 * share * (1 if reduce == "last" else job.microbatches))
+    assert gathered == pytest.approx(2 * share * job.plan.microbatches)
+    assert reduced == pytest.approx(4 * share * (1 if reduce == "last" else job.plan.microbatches))
 
 
 @examples(30)
 @given(jobs())
-def test_merging_the_layers_keeps_bytes_and_computing(job: Preset) -> None:
+def test_merging_the_layers_keeps_bytes_and_computing(job: Job) -> None:
     apart, merged = build(job, fold=True), build(job, fold=True, by_layer=False)
     assert len(merged) < len(apart)
 
-    for stage in range(job.pipeline):
+    for stage in range(job.plan.pipeline):
         one, other = (
             {key: size for key, (_, size) in enumerated(built, stage).items()}
             for built in (apart, merged)
@@ -178,21 +179,21 @@ def test_merging_the_layers_keeps_bytes_and_computing(job: Preset) -> None:
 
 
 @given(jobs())
-def test_a_rail_computes_what_the_job_s_closed_form_does(job: Preset) -> None:
+def test_a_rail_computes_what_the_job_s_closed_form_does(job: Job) -> None:
     """Passes and updates of every stage, the host's launch and what crosses servers apart."""
-    iteration, closed = build(job, fold=True), chunk_passes(job.job)
+    iteration, closed = build(job, fold=True), chunk_passes(job)
     computing = iteration.kind == COMPUTE
     launch = np.array([label.endswith("launch") for label in iteration.label])
-    for stage in range(job.pipeline):
+    for stage in range(job.plan.pipeline):
         own = computing & (iteration.rank == stage) & ~launch
         for work, way in ((FORWARD, "forward"), (BACKWARD, "backward")):
-            passes = [getattr(one, way) for one in closed[stage :: job.pipeline]]
-            expected = job.microbatches * sum(one.compute_ms + one.tensor_ms for one in passes)
+            passes = [getattr(one, way) for one in closed[stage :: job.plan.pipeline]]
+            expected = job.plan.microbatches * sum(one.compute_ms + one.tensor_ms for one in passes)
             found = iteration.duration_ms[own & (iteration.work == work)].sum()
             assert found == pytest.approx(expected, rel=1e-9)
         updates = np.array([label == "update" for label in iteration.label])
         (found,) = iteration.duration_ms[own & updates]
-        assert found == pytest.approx(stage_update_ms(job.job, stage), rel=1e-9)
+        assert found == pytest.approx(stage_update_ms(job, stage), rel=1e-9)
 
 
 def waited_for(iteration: RailIteration, name: str) -> set[str]:
@@ -216,7 +217,7 @@ def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
 
 
 def test_the_calibrated_iteration_lasts_what_was_measured() -> None:
-    run = simulate(build(PAPER, fold=True), Rail(nic_gbps=PAPER.nic_gbps, optical=False))
+    run = simulate(build(PAPER, fold=True), Rail(nic_gbps=PAPER.machine.nic_gbps, optical=False))
     assert run.iteration_ms == pytest.approx(10_200, rel=1e-6)
 
 
@@ -230,39 +231,39 @@ def test_the_calibrated_iteration_lasts_what_was_measured() -> None:
         ),
         (
             {"pipeline": 64, "gpus": 512},
-            "field pipeline: the pipeline's stages must be at most the number of layers, 32 .got 64.",
+            "field pipeline: must leave every stage a layer: the number of stages may be 32 at most .got 64; 32 would do.",
         ),
         ({"tensor": 2, "data": 4}, "field tensor: must be gpus_per_server, 4 .got 2."),
-        ({"expert": 2}, "field expert: must divide the number of experts of a layer, 1 .got 2."),
+        ({"expert": 2}, "field expert: must divide the experts of a layer, 1 .got 2; 1 would do."),
         (
             {"context": 3, "gpus": 48},
-            "field context: must divide the number of tokens, 8,192 .got 3.",
+            "field context: must divide the tokens of a sequence, 8,192 .got 3; 2 and 4 would do.",
         ),
         (
             {"schedule": "interleaved"},
-            "field virtual_stages: must be at least 2 when the schedule is interleaved",
+            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise .got 1.",
         ),
         (
             {"schedule": "interleaved", "virtual_stages": 2, "microbatches": 3},
-            "must be a multiple of the pipeline's stages, 2",
+            "field microbatches: must be a multiple of pipeline, 2, to interleave .got 3; 2 and 4 would do.",
         ),
         (
             {"virtual_stages": 2},
-            "field virtual_stages: must be 1 unless the schedule is interleaved",
+            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise .got 2.",
         ),
         (
             {"schedule": "gpipe"},
             "field schedule: must be one of 1f1b, afab, interleaved .got 'gpipe'.",
         ),
         ({"reduce": "never"}, "field reduce: must be one of layer, pass, last"),
-        ({"microbatches": 0}, "field microbatches: must be a whole number from 1 to 4,096 .got 0."),
+        ({"microbatches": 0}, "field microbatches: must be from 1 to 65,536 .got 0."),
         ({"microbatches": 2.5}, "field microbatches: must be a whole number"),
-        ({"nic_gbps": -1.0}, "field nic_gbps: must be a number from 0.001 to 1e.09 .got -1."),
-        ({"machine": "tpu"}, "field machine: must be one of a100, h100"),
-        ({"host_ms": -1.0}, "field host_ms: must be a number from 0 to"),
+        ({"nic_gbps": -1.0}, "field nic_gbps: must be from 1e-06 to 1e.12 .got -1."),
+        ({"machine": "tpu"}, "field machine: unknown machine .expected one of a100, h100"),
+        ({"host_ms": -1.0}, "field host_ms: must be at least 0 .got -1."),
         (
             {"iteration_ms": 1e300},
-            "field iteration_ms: must be a number from 0.001 to 1e.09 .got 1e.300.",
+            "field iteration_ms: must be from 1e-06 to 1e.09 .got 1e.300.",
         ),
         ({"fsdp": "yes"}, "field fsdp: must be true or false"),
         ({"dta": 2}, "field dta: unknown key .did you mean 'data'.."),
@@ -272,7 +273,7 @@ def test_a_job_that_does_not_fit_is_refused_in_one_line(
     changes: dict[str, object], line: str
 ) -> None:
     with pytest.raises(InputError, match=line) as error:
-        PAPER.changed(**changes)
+        changed(PAPER, changes)
     assert "\n" not in str(error.value)
 
 
@@ -286,25 +287,33 @@ def test_a_job_that_does_not_fit_is_refused_in_one_line(
 )
 def test_a_burst_goes_over_one_ring_after_the_other(changes: dict[str, object], kind: int) -> None:
     """Weights lie on the ring of all 64 ranks, experts on rings of 8: each is set up once a burst, not once a layer."""
-    job = PRESETS["deepseek-16b"].changed(microbatches=1, **changes)
+    job = changed(PRESETS["deepseek-16b"], {"microbatches": 1, **changes})
     iteration = build(job, fold=True)
     run = simulate(iteration, Rail())
     layers = (iteration.kind == kind) & (iteration.layer >= 0)
     burst = [node for node in np.argsort(run.start_ms, kind="stable") if layers[node]]
     rings = [iteration.groups[iteration.group[node]].name.split(".")[0] for node in burst]
     assert len(rings) == 2 * job.shape.layers + 1  # and the input table
-    assert [ring for ring, _ in groupby(rings)] == ["fsdp" if job.fsdp else "dp", "experts"]
+    assert [ring for ring, _ in groupby(rings)] == ["fsdp" if job.plan.fsdp else "dp", "experts"]
 
 
 def test_every_fabric_can_run_an_iteration() -> None:
-    job = PRESETS["mixtral-8x7b"].changed(
-        gpus=32, pipeline=2, data=2, expert=2, microbatches=1, iteration_ms=None
+    job = changed(
+        PRESETS["mixtral-8x7b"],
+        {
+            "gpus": 32,
+            "pipeline": 2,
+            "data": 2,
+            "expert": 2,
+            "microbatches": 1,
+            "iteration_ms": None,
+        },
     )
     graph, cluster = as_task_graph(job, by_layer=False)
-    assert graph.servers == cluster.servers == job.ranks == 4
+    assert graph.servers == cluster.servers == job.servers == 4
     runs = compare(graph, cluster, Settings.of(engine="list"), FABRICS)
     assert list(runs) == list(FABRICS)
-    electrical = Rail(nic_gbps=job.nic_gbps, optical=False)
+    electrical = Rail(nic_gbps=job.machine.nic_gbps, optical=False)
     undisturbed = simulate(build(job, by_layer=False), electrical).iteration_ms
     # An ideal switch is an electrical rail: what both call the undisturbed iteration is the same.
     assert runs["ideal"].iteration_ms == pytest.approx(undisturbed, rel=0.01)
@@ -315,14 +324,14 @@ def test_every_fabric_can_run_an_iteration() -> None:
 
 @examples(40)
 @given(jobs())
-def test_every_rank_does_what_its_representative_does(job: Preset) -> None:
+def test_every_rank_does_what_its_representative_does(job: Job) -> None:
     folded, whole = build(job, fold=True), build(job)
-    assert folded.ranks == job.pipeline
-    assert whole.ranks == job.ranks == folded.stands_for.sum()
+    assert folded.ranks == job.plan.pipeline
+    assert whole.ranks == job.servers == folded.stands_for.sum()
     assert (whole.stands_for == 1).all()
     for rank in range(whole.ranks):
-        stage = rank // job.replicas
-        assert (whole.stage[rank], whole.replica[rank]) == (stage, rank % job.replicas)
+        stage = rank // job.plan.replicas
+        assert (whole.stage[rank], whole.replica[rank]) == (stage, rank % job.plan.replicas)
         mine, its = issued(whole, rank), issued(folded, stage)
         assert [whole.label[node] for node in mine] == [folded.label[node] for node in its]
         for column in ("kind", "duration_ms", "size_bytes", "microbatch", "layer"):
@@ -340,7 +349,7 @@ def test_every_rank_does_what_its_representative_does(job: Preset) -> None:
 
 @examples(25)
 @given(jobs())
-def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Preset) -> None:
+def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Job) -> None:
     whole = build(job)
     for node in np.flatnonzero((whole.kind != COMPUTE) & (whole.kind != SEND)):
         members = set(whole.groups[whole.group[node]].ranks)
@@ -352,7 +361,9 @@ def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Preset
 
 def test_groups_by_hand() -> None:
     """Two replicas of context, four of data, experts shared by two: ranks are numbered context first."""
-    job = PRESETS["mixtral-8x7b"].changed(gpus=64, pipeline=1, data=4, context=2, expert=2)
+    job = changed(
+        PRESETS["mixtral-8x7b"], {"gpus": 64, "pipeline": 1, "data": 4, "context": 2, "expert": 2}
+    )
     group_of_replica = equal_groups(job)
     assert {spread: group_of_replica[spread].tolist() for spread in Spread} == {
         Spread.REPLICA: [0, 1, 2, 3, 4, 5, 6, 7],

@@ -14,7 +14,7 @@ from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.counts import windows_by_stage
 from topox_core.rails.iteration import Rail
-from topox_core.rails.presets import PRESETS
+from topox_core.rails.presets import PRESETS, changed
 from topox_core.rails.window_lengths import by_class
 from topox_core.rails.windows import (
     strip,
@@ -132,11 +132,19 @@ def test_interleaved_stages_in_the_middle_have_a_window_around_every_pass(
 
 @pytest.mark.parametrize("schedule", ["1f1b", "afab"])
 def test_a_simulated_iteration_shows_as_many_windows_on_every_rank(schedule: str) -> None:
-    preset = PRESETS["llama3-8b-perlmutter"].changed(
-        pipeline=4, data=2, gpus=32, microbatches=6, schedule=schedule, iteration_ms=None
+    preset = changed(
+        PRESETS["llama3-8b-perlmutter"],
+        {
+            "pipeline": 4,
+            "data": 2,
+            "gpus": 32,
+            "microbatches": 6,
+            "schedule": schedule,
+            "iteration_ms": None,
+        },
     )
     iteration = build(preset, by_layer=False)
-    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.nic_gbps))
+    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.machine.nic_gbps))
     expected = windows_by_stage(4, 6, schedule)
     shown = np.bincount([window.rank for window in run.windows], minlength=iteration.ranks)
     assert shown.tolist() == [expected[stage] for stage in iteration.stage]

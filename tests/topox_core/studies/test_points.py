@@ -89,7 +89,9 @@ def test_a_point_does_not_hang_on_those_before_it() -> None:
 
 def test_a_rail_is_the_delay_study_of_its_page() -> None:
     job, delays = preset("llama3-8b-perlmutter"), (0.0, 10.0, 200.0)
-    rows = study(iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps)), delays).rows
+    rows = study(
+        iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)), delays
+    ).rows
     axes = [
         {"key": "rails.reconfiguration_ms", "values": list(delays)},
         {"key": "rails.control", "values": ["on_demand", "provisioned"]},

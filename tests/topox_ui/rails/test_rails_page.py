@@ -33,7 +33,7 @@ def page(visit):
 
 
 def overheads(dark_ms: float) -> tuple[str, str]:
-    rail = Rail(nic_gbps=JOB.nic_gbps)
+    rail = Rail(nic_gbps=JOB.machine.nic_gbps)
     both, base = (answer(Question(BOTH, JOB, rail, dark)) for dark in (dark_ms, 0.0))
     return tuple(percent(value / base[0] - 1).replace("\u00a0", " ") for value in both)
 
@@ -136,6 +136,6 @@ def test_every_section_opens(page, section, says):
 def test_the_iteration_is_what_the_other_pages_show(page):
     at = press(page(), "use_rail")
     loaded = at.session_state["loaded"]
-    assert loaded.cluster.servers == JOB.ranks and loaded.cluster.reconfiguration_ms == 25
+    assert loaded.cluster.servers == JOB.servers and loaded.cluster.reconfiguration_ms == 25
     at.switch_page("pages/1_Schedule.py").run()
     assert not at.exception and not at.error

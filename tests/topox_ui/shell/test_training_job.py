@@ -23,7 +23,7 @@ def test_a_preset_of_rails_is_the_job_of_all_pages(visit):
     at = press(visit(RAILS, **{"rails.source": "mixtral-8x7b"}), "use_job")
     assert not at.error and address(at)["workload"] == "mixtral-8x7b"
     at.switch_page(HOME).run()
-    assert spoken(iteration(PRESETS["mixtral-8x7b"].job).total_ms) in words(at)
+    assert spoken(iteration(PRESETS["mixtral-8x7b"]).total_ms) in words(at)
 
 
 def test_rails_take_the_loaded_job_or_its_graph_and_say_in_a_line_what_they_cannot_hold(visit):
