@@ -15,8 +15,7 @@ import time
 
 import numpy as np
 
-from topox_core.demand.bounds import lower_bound
-from topox_core.demand.planning import plan_demand
+from topox_core.demand.planning import lower_bound, plan_demand
 from topox_core.papers.spectra import KINDS
 
 SWITCHES, DELAYS_MS = (2, 4), (0.001, 0.01, 0.1)

@@ -14,7 +14,7 @@ import time
 
 from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.plans import best_plans, jobs
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import fits
 
 

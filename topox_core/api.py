@@ -66,7 +66,7 @@ def load_graph(path: str | Path) -> TaskGraph:
     InputError
         If the file cannot be used: file, task and field are named in one line.
     """
-    from topox_core.io.files import read
+    from topox_core.io.content import read
     from topox_core.io.task_graph_file import load_graph as graph_of
 
     return graph_of(read(path), Path(path).name)
@@ -81,7 +81,7 @@ def load_cluster(path: str | Path) -> Cluster:
         If the file cannot be used: file and field are named in one line.
     """
     from topox_core.io.cluster_file import load_cluster as cluster_of
-    from topox_core.io.files import read
+    from topox_core.io.content import read
 
     return cluster_of(read(path), Path(path).name)
 
@@ -357,7 +357,7 @@ def share_fabric(
     InputError
         If the file cannot be used, there is no such algorithm, or ports are too few.
     """
-    from topox_core.io.files import read
+    from topox_core.io.content import read
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.model.jobs_file import load_jobs
     from topox_core.tdm.model.round import TdmSettings
@@ -433,7 +433,7 @@ def run_study(
     from contextlib import ExitStack
 
     from topox_core.library.run_library import RunLibrary
-    from topox_core.runs.choose import executor_for
+    from topox_core.runs.executor import executor_for
     from topox_core.runs.run import finish
     from topox_core.studies.ready import study_given
     from topox_core.studies.study_run import StudyRun, plan_of

@@ -9,7 +9,7 @@ from topox_core.cli import options as given
 from topox_core.cli.files import read, read_graph_and_cluster
 from topox_core.cli.options import JSON, Option, add_options
 from topox_core.cli.printing import as_json, note, table
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport

@@ -15,7 +15,7 @@ from topox_core.cli.keep_option import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.fabrics.registry import UNUSUAL, USUAL
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRun

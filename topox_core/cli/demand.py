@@ -12,7 +12,7 @@ from topox_core.cli.options import JSON, Option, add_options, number, positive, 
 from topox_core.cli.printing import as_json, figure, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.demand.configuration import DemandPlan
+    from topox_core.demand.assignment import DemandPlan
     from topox_core.model.transfer_graph import FloatArray
 
 OURS, BASELINES = "best", ("peeled", "shared")
@@ -44,8 +44,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan and print; 1 if the checker disagrees."""
     from topox_core.check.demand import check_demand_plan
-    from topox_core.demand.bounds import lower_bound
     from topox_core.demand.demand_file import plan_file, plan_record, read_demand
+    from topox_core.demand.planning import lower_bound
 
     if options.output:
         if not options.output.removesuffix(".gz").endswith((".json", ".csv")):

@@ -14,7 +14,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, number, wrong_option
 from topox_core.cli.printing import as_json, figure, note, table
 from topox_core.errors import printable
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.fabrics.failures import FailureOutcome

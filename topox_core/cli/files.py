@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from topox_core.cli.printing import note
 from topox_core.errors import InputError, errors_in_file, one_line
-from topox_core.io.files import read, why
+from topox_core.io.content import read, why
 
 __all__ = ["must_be_writable", "read", "read_graph_and_cluster", "why", "write", "write_what_waits"]
 

@@ -10,7 +10,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, add_options, wrong_option
 from topox_core.cli.printing import as_json, figure, note, table
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer, Card, Row
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     The exit code is 1 if rows are missing because it was stopped or a process died.
     """
     from topox_core.papers.catalogue import CARDS, card_named
-    from topox_core.runs.choose import executor_for
+    from topox_core.runs.executor import executor_for
 
     if options.every:
         if options.card is not None or options.switches:
@@ -91,7 +91,7 @@ def _run_all(options: argparse.Namespace) -> int:
     from topox_core.papers.catalogue import CARDS
     from topox_core.papers.every_card import CardStep, run_cards
     from topox_core.papers.kept_answers import keep
-    from topox_core.runs.choose import executor_for
+    from topox_core.runs.executor import executor_for
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with ExitStack() as stack:

@@ -161,7 +161,7 @@ def _changed(job: Job, changes: list[str]) -> Job:
 
 
 def _record(one: Iteration) -> dict[str, Any]:
-    from topox_core.training.machines import status_of
+    from topox_core.training.machine import status_of
     from topox_core.training.memory import memory
     from topox_core.training.pieces import pieces
 
@@ -192,7 +192,7 @@ def _record(one: Iteration) -> dict[str, Any]:
 
 
 def _print(one: Iteration) -> None:
-    from topox_core.training.machines import status_of, trust
+    from topox_core.training.machine import status_of, trust
     from topox_core.training.memory import memory
     from topox_core.training.pieces import pieces
 
@@ -234,7 +234,7 @@ def _print(one: Iteration) -> None:
 
 
 def _machines(options: argparse.Namespace) -> int:
-    from topox_core.training.machines import MACHINES, figures
+    from topox_core.training.machine import MACHINES, figures
 
     shown = [_machine(options.name, "NAME")] if options.name else list(MACHINES.values())
     if options.json:
@@ -256,7 +256,7 @@ def _machines(options: argparse.Namespace) -> int:
 
 def _machine(name: str, field: str) -> Machine:
     """Return a known machine; an option that names none is refused."""
-    from topox_core.training.machines import MACHINES
+    from topox_core.training.machine import MACHINES
 
     if name not in MACHINES:
         raise wrong_option(field, f"must be one of {', '.join(MACHINES)} (got {name[:60]})")

@@ -366,8 +366,7 @@ def run_stats(options: argparse.Namespace) -> int:
 
     from topox_core.labs.folder import answers_in, latest_of_each
     from topox_core.labs.ready_labs import lab_of
-    from topox_core.labs.statistics import lab_statistics
-    from topox_core.labs.statistics_files import statistics_csv, statistics_html
+    from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
     from topox_core.labs.texts_in import texts_in
 
     lab = lab_of(options.lab)

@@ -10,7 +10,7 @@ from topox_core.cli import options as given
 from topox_core.cli import rails_bytes, rails_cost, rails_delay, rails_simulate, rails_windows
 from topox_core.cli.options import JSON, Option, add_options, number, whole
 from topox_core.cli.printing import as_json, figure, table
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -56,7 +56,7 @@ def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _count(options: argparse.Namespace) -> int:
-    from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
+    from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
 
     with given.settings_as_options(options):
         windows = windows_by_stage(

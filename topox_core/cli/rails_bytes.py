@@ -9,7 +9,7 @@ from topox_core.cli import options as given
 from topox_core.cli.options import JSON, Option, whole, wrong_option
 from topox_core.cli.printing import as_json, table
 from topox_core.cli.rails_presets import add_preset, list_presets, preset_of
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 KEYS = "parallelism operation when calls size_bytes counted_bytes wire_bytes times"
 

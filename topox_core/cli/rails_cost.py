@@ -10,7 +10,7 @@ from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
 from topox_core.cli.printing import as_json, percent, table
 from topox_core.errors import InputError
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.economics.comparison import Question, Running

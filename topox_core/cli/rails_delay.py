@@ -13,7 +13,7 @@ from topox_core.cli.printing import as_json, figure, percent, table
 from topox_core.cli.rails_presets import add_changes, preset_of
 from topox_core.cli.rails_windows import add_fabric, executed
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.rails.delay import Source

@@ -13,7 +13,7 @@ from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.cli.rails_presets import add_preset, list_presets, preset_of
 from topox_core.cli.rails_windows import windows_file
 from topox_core.errors import InputError
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.rails.iteration import Rail, RailRun, Window
@@ -158,7 +158,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _record(job: Job, run: RailRun, windows: tuple[Window, ...], switches: int) -> dict[str, Any]:
-    from topox_core.rails.window_lengths import share_above
+    from topox_core.rails.windows import share_above
 
     return {
         "preset": job.name,

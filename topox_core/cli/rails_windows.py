@@ -12,7 +12,7 @@ from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster,
 from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, table
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
@@ -54,7 +54,7 @@ def add_fabric(command: argparse.ArgumentParser) -> None:
 
 
 def _windows(options: argparse.Namespace) -> int:
-    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
+    from topox_core.rails.windows import by_class, lengths_ms, share_above
 
     if len(options.files) > 2:
         raise wrong_option(

@@ -16,7 +16,7 @@ from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
 from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
 from topox_core.errors import InputError, errors_in_file, printable
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
 
 
 def _print_plans(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> None:
-    from topox_core.training.machines import status_of
+    from topox_core.training.machine import status_of
 
     job = ranked[0].job
     table(
@@ -389,7 +389,7 @@ def _machine(options: argparse.Namespace, known: Machine | None = None) -> Machi
     """Return the machine that is named, or the known one, with what the options change of it."""
     from dataclasses import replace
 
-    from topox_core.training.machines import MACHINES
+    from topox_core.training.machine import MACHINES
 
     if options.machine is not None and options.machine not in MACHINES:
         problem = f"must be one of {', '.join(MACHINES)} (got {options.machine[:60]})"

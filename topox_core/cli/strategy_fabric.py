@@ -11,7 +11,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import Option, number, wrong_option
 from topox_core.cli.printing import figure, note, table
 from topox_core.fabrics.registry import FABRICS, USUAL
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.strategy.co_optimisation import CoProgress

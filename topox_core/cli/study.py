@@ -122,7 +122,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _computed(options: argparse.Namespace, library: RunLibrary | None) -> StudyResult:
-    from topox_core.runs.choose import executor_for
+    from topox_core.runs.executor import executor_for
     from topox_core.studies.study_run import StudyRun, known_rows
 
     plan = _plan(options, library)

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.check.round import check_round
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
     from topox_core.tdm.bounds.round_bounds import bounded
-    from topox_core.tdm.model.links import TooFewPortsError
+    from topox_core.tdm.model.traffic import TooFewPortsError
     from topox_core.tdm.solve import solve
 
     if options.listing:
@@ -150,7 +150,7 @@ def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Ro
     """
     from dataclasses import replace
 
-    from topox_core.tdm.model.links import TooFewPortsError
+    from topox_core.tdm.model.traffic import TooFewPortsError
     from topox_core.tdm.solve import solve
 
     try:

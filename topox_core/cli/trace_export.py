@@ -38,7 +38,7 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from topox_core.io.files import read
+    from topox_core.io.content import read
     from topox_core.io.task_graph_file import load_graph
     from topox_core.traces.chakra_out import export_chakra
 

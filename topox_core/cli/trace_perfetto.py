@@ -12,7 +12,7 @@ from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
 from topox_core.cli.options import JSON, Option, add_options, wrong_option
 from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.files import read
+from topox_core.io.content import read
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution

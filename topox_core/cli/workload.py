@@ -11,7 +11,7 @@ from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, add_options, wrong_option
 from topox_core.cli.printing import as_json, table
 from topox_core.errors import InputError
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.demand.configuration import ROUNDING, Configuration, Pair, matching_of
+from topox_core.demand.assignment import ROUNDING, Configuration, Pair, matching_of
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_cover
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import never

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.demand.configuration import DemandPlan
+from topox_core.demand.assignment import DemandPlan
 from topox_core.demand.planning import MAX_MS
 from topox_core.errors import InputError, shown
 from topox_core.io.content import text_pieces

@@ -9,10 +9,9 @@ from typing import Any
 from topox_core.economics.parts import Catalogue, Part, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError, errors_in_file, printable, shown
-from topox_core.io.json import FileFormat, count_of, named, read_object, without_header
+from topox_core.io.json import FileFormat, count_of, named, read_object, record_of, without_header
 from topox_core.io.limits import PARTS as LIMITS
 from topox_core.io.ranges import check_one_of
-from topox_core.io.record import record_of
 from topox_core.schema.records import check_values
 
 FORMAT = "topox-parts"

@@ -2,7 +2,7 @@
 
 Rates change only when a transfer starts or ends, so between two events everything is a straight
 line and nothing is rounded to slots or packets. Who goes first on a device is the order of
-readiness, written down in :mod:`topox_core.fabrics.kernels.order` and shared by all fabrics.
+readiness, written down in :mod:`topox_core.fabrics.kernels.state` and shared by all fabrics.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.events import advance, begin
-from topox_core.fabrics.kernels.resume import resume, unsent
 from topox_core.fabrics.kernels.state import ENDED, NOW, State, TaskTables, fresh
+from topox_core.fabrics.kernels.whole import resume, unsent
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened, pointer_of, row_pointer
 from topox_core.model.durations import latency_ms, work_bytes

@@ -5,16 +5,17 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_with_best_lowering
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed, rounding_ms
-from topox_core.fabrics.refinement import wanted
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.sweep import (
+    Axes,
     Cell,
     CellResult,
     Column,
@@ -25,10 +26,87 @@ from topox_core.fabrics.sweep import (
     Sweep,
     at_point,
 )
-from topox_core.fabrics.winner import MapOutcome
+from topox_core.fabrics.winner import MapOutcome, Winner
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.executor import LocalExecutor
 from topox_core.runs.run import RunProgress
+
+# The coarse grid has at most so many delays, and so many port speeds or degrees besides the focus.
+COARSE_DELAYS, COARSE_VALUES = 5, 3
+
+Place = tuple[float, float]  # value, delay in ms
+_Block = tuple[int, int, int, int]  # first and last value, first and last delay, by position
+
+
+def wanted(axes: Axes, points: Mapping[Place, Point]) -> tuple[Place, ...]:
+    """Return the points to compute next, from long delays to short ones; none once the map is complete."""
+    places = {
+        place
+        for block in _blocks(axes, points)
+        for place in _corners(axes, block)
+        if place not in points
+    }
+    return tuple(sorted(places, key=lambda place: (-place[1], place[0])))
+
+
+def inferred(axes: Axes, points: Mapping[Place, Point]) -> dict[Place, Winner]:
+    """Return the winner of the points that are not computed since all corners of their block agree."""
+    values, delays = sorted(axes.values), sorted(axes.delay_ms)
+    filled: dict[Place, Winner] = {}
+    for block in _blocks(axes, points):
+        corners = [points.get(place) for place in _corners(axes, block)]
+        if not _agree(corners) or corners[0] is None:
+            continue
+        x0, x1, y0, y1 = block
+        for place in product(values[x0 : x1 + 1], delays[y0 : y1 + 1]):
+            if place not in points:
+                filled[place] = Winner(corners[0].winner.fabric, corners[0].winner.equals)
+    return filled
+
+
+def _blocks(axes: Axes, points: Mapping[Place, Point]) -> Iterator[_Block]:
+    """Yield the blocks as far as they are cut by now."""
+    focus = () if axes.focus is None else (sorted(axes.values).index(axes.focus),)
+    columns = _steps(len(axes.values), COARSE_VALUES, focus)
+    rows = _steps(len(axes.delay_ms), COARSE_DELAYS)
+    waiting = [(x0, x1, y0, y1) for (x0, x1), (y0, y1) in product(columns, rows)]
+    while waiting:
+        block = waiting.pop()
+        corners = [points.get(place) for place in _corners(axes, block)]
+        parts = _cut(block)
+        if None in corners or _agree(corners) or len(parts) == 1:
+            yield block
+        else:
+            waiting += parts
+
+
+def _steps(count: int, most: int, besides: tuple[int, ...] = ()) -> list[tuple[int, int]]:
+    """Return the first and last positions of the coarse steps along an axis, ``besides`` among them."""
+    if count == 1:
+        return [(0, 0)]
+    steps = min(most, count) - 1
+    positions = {round(k * (count - 1) / steps) for k in range(steps + 1)}
+    return list(pairwise(sorted(positions.union(besides))))
+
+
+def _corners(axes: Axes, block: _Block) -> set[Place]:
+    values, delays = sorted(axes.values), sorted(axes.delay_ms)
+    x0, x1, y0, y1 = block
+    return {(values[x], delays[y]) for x in (x0, x1) for y in (y0, y1)}
+
+
+def _agree(corners: list[Point | None]) -> bool:
+    return len({point.winner.key for point in corners if point is not None}) == 1
+
+
+def _cut(block: _Block) -> list[_Block]:
+    x0, x1, y0, y1 = block
+    return [(a, b, c, d) for (a, b), (c, d) in product(_halves(x0, x1), _halves(y0, y1))]
+
+
+def _halves(first: int, last: int) -> list[tuple[int, int]]:
+    middle = (first + last) // 2
+    return [(first, middle), (middle, last)] if last - first > 1 else [(first, last)]
 
 
 def run_call(job: MapJob, call: Cell | Column) -> CellResult | ColumnResult:

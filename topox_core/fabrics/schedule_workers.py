@@ -8,28 +8,24 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from functools import partial
 from typing import cast
 
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.batch import REMEMBERED, Shared
 from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 
 IDLE_S = 600.0  # then a worker without work ends and gives its memory back
-GRAPHS = 4  # that a worker remembers
 _GRAPH = "graph"  # stands for the task graph of a result on its way
 
 
 def _nothing() -> None:
     """Load nothing."""
-
-
-class UnknownGraph(LookupError):
-    """A worker was asked for a schedule of a graph that it has not been sent, or has forgotten."""
 
 
 class ScheduleWorkers:
@@ -60,6 +56,7 @@ class ScheduleWorkers:
         self._lock = threading.Lock()
         self._starting: list[Future[object]] = []
         self._answered_s = float("-inf")
+        self._shared: OrderedDict[str, Shared] = OrderedDict()  # graphs ready to be sent
 
     @property
     def ready(self) -> bool:
@@ -83,8 +80,20 @@ class ScheduleWorkers:
         What that raises, the future raises, and :class:`topox_core.runs.executor.WorkerDied` besides.
         It can be cancelled until a worker has taken it.
         """
+        key = f"{graph.digest}|{graph.name}"
+        with self._lock:
+            shared = self._shared.pop(key, None) or Shared.of(graph, key)
+            self._shared[key] = shared
+            while len(self._shared) > REMEMBERED:
+                self._shared.popitem(last=False)
         future: Future[Result] = Future()
-        self._ask(future, graph, cluster, settings, None)
+        try:
+            answer = self._executor.submit(_schedule_in_worker, shared, cluster, settings)
+        except RuntimeError:  # closed meanwhile
+            future.cancel()
+            return future
+        future.add_done_callback(lambda asked: answer.cancel() if asked.cancelled() else None)
+        answer.add_done_callback(partial(self._take, future, graph))
         return future
 
     def close(self) -> None:
@@ -95,68 +104,26 @@ class ScheduleWorkers:
         if not loaded.cancelled() and loaded.exception() is None:
             self._answered_s = time.monotonic()
 
-    def _ask(
-        self,
-        future: Future[Result],
-        graph: TaskGraph,
-        cluster: Cluster,
-        settings: Settings,
-        packed: bytes | None,
-    ) -> None:
-        key = f"{graph.digest}|{graph.name}"
-        try:
-            answer = self._executor.submit(_schedule_in_worker, key, packed, cluster, settings)
-        except RuntimeError:  # closed meanwhile
+    def _take(self, future: Future[Result], graph: TaskGraph, answer: Future[bytes]) -> None:
+        """Pass an answer on; called in a thread of the executor."""
+        if answer.cancelled() or not future.set_running_or_notify_cancel():
             future.cancel()
             return
-        future.add_done_callback(lambda asked: answer.cancel() if asked.cancelled() else None)
-        again = partial(self._ask, future, graph, cluster, settings)
-        answer.add_done_callback(partial(self._take, future, graph, again))
-
-    def _take(
-        self,
-        future: Future[Result],
-        graph: TaskGraph,
-        again: Callable[[bytes], None],
-        answer: Future[bytes],
-    ) -> None:
-        """Pass an answer on, or ask again with the graph; called in a thread of the executor."""
-        try:
-            packed = answer.result()
-        except CancelledError:
-            future.cancel()
-            return
-        except UnknownGraph:
-            if not future.cancelled():
-                again(pickle.dumps(graph, pickle.HIGHEST_PROTOCOL))
-            return
-        except Exception as error:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(error)
+        error = answer.exception()
+        if error is not None:
+            future.set_exception(error)
             return
         self._answered_s = time.monotonic()
-        if future.set_running_or_notify_cancel():
-            future.set_result(_unpacked(packed, graph))
+        future.set_result(_unpacked(answer.result(), graph))
 
 
 # -- in a worker -----------------------------------------------------------------------------------
 
 
-_graphs: OrderedDict[str, TaskGraph] = OrderedDict()
-
-
-def _schedule_in_worker(
-    key: str, packed: bytes | None, cluster: Cluster, settings: Settings
-) -> bytes:
-    """Schedule a graph that this process knows, or is sent; return the result without the graph."""
-    if packed is not None:
-        _graphs[key] = pickle.loads(packed)
-    if key not in _graphs:
-        raise UnknownGraph(key)
-    _graphs.move_to_end(key)
-    while len(_graphs) > GRAPHS:
-        _graphs.popitem(last=False)
-    return _packed(schedule(_graphs[key], cluster, settings), _graphs[key])
+def _schedule_in_worker(shared: Shared, cluster: Cluster, settings: Settings) -> bytes:
+    """Schedule a graph; return the result without it."""
+    graph: TaskGraph = shared.value()
+    return _packed(schedule(graph, cluster, settings), graph)
 
 
 class _Packer(pickle.Pickler):

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from topox_core.figures.marks import ARC_POINTS, arc_points, box, line, note, opaque
 from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
 from topox_core.figures.template import axis, frame, margins
-from topox_core.tdm.model.links import ports_used
 from topox_core.tdm.model.round import PUSH, Round
-from topox_core.tdm.model.traffic import between_pods_gbit
+from topox_core.tdm.model.traffic import between_pods_gbit, ports_used
 from topox_core.text.numbers import short
 
 MOST_CELLS = 24  # pods a side for which cells carry numbers

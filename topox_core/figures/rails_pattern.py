@@ -14,8 +14,7 @@ from topox_core.figures.marks import CLEAR, INSIDE, line, sideways_bars
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import axis, frame, margins, round_step
 from topox_core.rails.iteration import Window
-from topox_core.rails.window_lengths import hides, mib
-from topox_core.rails.windows import Phase
+from topox_core.rails.windows import Phase, hides, mib
 from topox_core.text.numbers import plural, short, time
 
 # Of the strip's width: a window wider than this carries its length.

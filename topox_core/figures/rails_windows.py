@@ -12,8 +12,8 @@ from topox_core.figures.marks import DOTS, box, level, line, note, opaque, uprig
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.rails.iteration import Window
-from topox_core.rails.window_lengths import TrafficClass, mib, share_hiding
-from topox_core.rails.window_lengths import cdf as distribution
+from topox_core.rails.windows import TrafficClass, mib, share_hiding
+from topox_core.rails.windows import cdf as distribution
 from topox_core.text.numbers import count, percent, plural, time
 
 TOO_SHORT = "rgba(213,94,0,0.09)"

@@ -17,7 +17,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.rails_windows import log_length_axis, share_by_length
 from topox_core.figures.template import LANE_LEFT, frame, margins, time_axis
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.rails.window_lengths import cdf
+from topox_core.rails.windows import cdf
 from topox_core.text.numbers import time
 
 BEHIND_PX = 84  # room behind the longest run for its length

@@ -12,7 +12,7 @@ from topox_core.figures.marks import line, opaque
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
 from topox_core.figures.template import frame, margins
-from topox_core.studies.seeds import SeedLine, SeedPoint
+from topox_core.studies.table import SeedLine, SeedPoint
 
 # For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.
 _LOOKS = (

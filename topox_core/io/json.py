@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,17 @@ from typing import Any
 from topox_core.errors import InputError, printable, shown, unknown, visible
 from topox_core.io.content import PIECE, text_pieces
 from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS, Limits
+
+
+def record_of(one: object, names: str) -> dict[str, Any]:
+    """Return the named attributes (separated by spaces) of an object as a JSON record has them."""
+    return {name: getattr(one, name) for name in names.split()}
+
+
+def digest_of(parts: object) -> str:
+    """Return SHA-256 of canonical JSON."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
 
 Pairs = list[tuple[str, Any]]
 _SPACE = re.compile(r"[ \t\n\r]*")

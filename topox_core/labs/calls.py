@@ -16,14 +16,14 @@ from topox_core.errors import InputError, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
+from topox_core.io.json import record_of
 from topox_core.io.ranges import is_number, is_whole
-from topox_core.io.record import record_of
 from topox_core.labs.lab import Call
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.counts import windows_by_stage
 from topox_core.rails.delay import slowest_switch, study, windows_source
+from topox_core.rails.windows import windows_by_stage
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import TdmSettings

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from topox_core.errors import InputError
-from topox_core.io.files import read, why
+from topox_core.io.content import read, why
 from topox_core.io.limits import ANSWERS
 from topox_core.labs.answers import Answers
 from topox_core.labs.answers_file import AnswersFile, dump_answers, load_answers

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from topox_core.errors import InputError, unknown
-from topox_core.io.files import read, why
+from topox_core.io.content import read, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number
 from topox_core.io.tables import as_meant, read_table

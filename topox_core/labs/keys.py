@@ -11,7 +11,7 @@ from typing import Any
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
-from topox_core.io.files import read
+from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
 from topox_core.labs.draws import SEEDS

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.fabrics.scheduled import schedule
-from topox_core.io.files import read, why
+from topox_core.io.content import read, why
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from topox_core.errors import InputError, unknown
-from topox_core.io.files import read
+from topox_core.io.content import read
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import load_lab
 

@@ -4,22 +4,144 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.library.connections import Connections
 from topox_core.library.filters import RunFilter, condition
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.record import RunRecord
 from topox_core.library.rows import StoredRun, decode, deflated, inflated, storable
-from topox_core.library.study_rows import STUDIES, StoredStudy, decode_study
 from topox_core.library.writing import Deleted, chunks, put_back, put_run, take_out
+
+STUDIES = "SELECT studies.*, (SELECT count(*) FROM study_points WHERE study = studies.id) AS kept FROM studies"
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """A study of a library.
+
+    Attributes
+    ----------
+    digest, version
+        What was asked, and which code answers: together they name a study.
+    record
+        The study file.
+    points, kept
+        How many it has, and how many of them are in the library.
+    created
+        Seconds since the epoch.
+    state
+        ``begun`` at first, then what :meth:`RunLibrary.set_study_state` said last.
+    """
+
+    id: int
+    digest: str
+    name: str
+    record: Mapping[str, Any]
+    points: int
+    kept: int
+    created: float
+    version: str
+    state: str
+
+
+def decode_study(row: sqlite3.Row, file: str) -> StoredStudy:
+    """Return a row as a study.
+
+    Raises
+    ------
+    InputError
+        If a cell is not what the library writes.
+    """
+    item = f"study {row['id']}"
+    kinds = {"digest": str, "name": str, "points": int, "version": str, "state": str}
+    for column, kind in {**kinds, "created": float}.items():
+        if not isinstance(row[column], kind):
+            raise InputError("is damaged", file=file, item=item, field=column)
+    try:
+        record = json.loads(inflated(row["record"], file, item))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        record = None
+    if not isinstance(record, dict):
+        raise InputError("must be a JSON object", file=file, item=item, field="record")
+    keys = ("id", *kinds, "kept", "created")
+    return StoredStudy(record=record, **{key: row[key] for key in keys})
+
+
+# Threads of a server come and go with every click; so many connections are kept for the next.
+KEPT = 8
+
+
+class Connections:
+    """What reads and writes go through; any thread may use it."""
+
+    def __init__(self, file: OpenedFile) -> None:
+        self.file = file
+        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(KEPT)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection to one thread.
+
+        Raises
+        ------
+        InputError
+            In place of any error of SQLite's in the block.
+        """
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            connection = self.file.connect()
+        try:
+            with errors_of(self.file.path):
+                yield connection
+        except BaseException:
+            # Whatever state it is in; a transaction is rolled back. The file may have been damaged or
+            # set aside: others begin anew as well.
+            connection.close()
+            self.close()
+            raise
+        try:
+            self._idle.put_nowait(connection)
+        except queue.Full:
+            connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection within a transaction: all that the block writes is kept, or nothing of it.
+
+        The transaction asks to write from its beginning. One that began by reading would fail at
+        once where another process wrote meanwhile, however long it may wait.
+
+        Raises
+        ------
+        InputError
+            If the library can only be read, another program does not let go of it, or in place of
+            any other error of SQLite's.
+        """
+        if self.file.read_only:
+            problem = f"can only be read: {self.file.read_only}"
+            raise InputError(problem, file=str(self.file.path))
+        with self.reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close what nobody uses at the moment."""
+        with suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
+
 
 PAGE = 200  # runs of one page of a list
 ALL = RunFilter()

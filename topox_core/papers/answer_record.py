@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 from topox_core.papers.card import Answer, Card, Row
 
 _ROW = "series item about theirs ours unit bound verdict reason kind kind_reason counts_with"

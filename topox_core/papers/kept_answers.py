@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from topox_core.io.record import digest_of
+from topox_core.io.json import digest_of
 from topox_core.library.record import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.answer_record import of_record, to_record

@@ -16,11 +16,11 @@ from topox_core.strategy.plans import jobs
 from topox_core.training.exchanges import layer_exchanges
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import fits, stage_memory
 from topox_core.training.order import dealt
 from topox_core.training.plan import Plan
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES
 
 NAME = "opus-practices"
 SERIES = {

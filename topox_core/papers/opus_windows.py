@@ -11,10 +11,9 @@ from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
-from topox_core.rails.counts import windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import SEND, Rail, RailRun
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.windows import Phase, strip
+from topox_core.rails.windows import Phase, strip, windows_by_formula, windows_by_stage
 from topox_core.training.job import Job
 
 NAME = "opus-windows"

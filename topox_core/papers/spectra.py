@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from topox_core.demand.bounds import lower_bound
-from topox_core.demand.planning import plan_demand
+from topox_core.demand.planning import lower_bound, plan_demand
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.papers.abstract_only import AbstractOnly
 from topox_core.papers.card import Card, Choice, Row, Settings

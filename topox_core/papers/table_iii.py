@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     TREND,

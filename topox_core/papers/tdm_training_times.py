@@ -10,11 +10,10 @@ from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, printed, row_of, unprinted
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import PodNetwork
-from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
-from topox_core.training.shape import Shape
-from topox_core.training.shapes import SHAPES
+from topox_core.tdm.model.traffic import TooFewPortsError
+from topox_core.training.shape import SHAPES, Shape
 
 NAME = "tdm-training-times"
 # Section IV.A of draft 003: pods, optical switches, ports of each, pods of a group, ports of a pod,

@@ -10,12 +10,11 @@ from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import at_least, direct, printed, row_of, unprinted
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.machine import Machine
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES
 
 NAME = "topox-introduction"
 # Section I: gradients that an iteration transfers, and the share of training that communicates.

@@ -20,7 +20,7 @@ from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration
 from topox_core.rails.recorded import recorded
 from topox_core.rails.timing import MAX_DELAY_MS, check_delay
-from topox_core.rails.window_lengths import lengths_ms
+from topox_core.rails.windows import lengths_ms
 
 DELAYS_MS = tuple(delay for delay in cluster.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
 MAX_DELAYS = 200

@@ -8,11 +8,10 @@ from typing import Any
 
 from topox_core.errors import InputError, errors_in_file, shown, unknown
 from topox_core.training.job import Job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.plan import FSDP, Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shape import Shape
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES, Shape
 
 # What a job on rails may change (``rails simulate --set``, the axes of a study, the page's sidebar),
 # and the field that holds it; ``__`` as :meth:`topox_core.training.job.Job.changed` has it.

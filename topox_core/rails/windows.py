@@ -8,19 +8,278 @@ communications of one parallelism. A negative window is an overlap of the two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, unknown, wrong_setting
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
+from topox_core.text.numbers import short
+from topox_core.training.order import pass_order
+from topox_core.training.schedule import ORDERS
+
+MIB = float(1 << 20)
+MOST_CLASSES = 9  # of traffic, as a chart shows them; the rarest share the last
+_EPS_MS = 1e-9
+
+
+@dataclass(frozen=True)
+class TrafficClass:
+    """Windows in front of traffic of one parallelism, operation and about one size."""
+
+    name: str
+    parallelism: str
+    windows: tuple[Window, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of windows."""
+        return len(self.windows)
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean length; an overlap shortens it."""
+        return float(np.mean([one.length_ms for one in self.windows]))
+
+    @property
+    def mean_idle_ms(self) -> float:
+        """Mean time in which the rail is idle: overlaps count as 0."""
+        return float(np.mean([max(0.0, one.length_ms) for one in self.windows]))
+
+    @property
+    def min_ms(self) -> float:
+        """Shortest length."""
+        return min(one.length_ms for one in self.windows)
+
+    @property
+    def max_ms(self) -> float:
+        """Longest length."""
+        return max(one.length_ms for one in self.windows)
+
+    @property
+    def mean_bytes(self) -> float:
+        """Mean size of the traffic."""
+        return float(np.mean([one.size_bytes for one in self.windows]))
+
+
+def lengths_ms(windows: Iterable[Window | float]) -> FloatArray:
+    """Return window lengths as an array.
+
+    Raises
+    ------
+    InputError
+        If there is no window, or a length is not a number.
+    """
+    lengths = np.array(
+        [one.length_ms if isinstance(one, Window) else float(one) for one in windows],
+        dtype=np.float64,
+    )
+    if not len(lengths):
+        raise wrong_setting("windows", "at least one window is needed (the list is empty)")
+    if not np.isfinite(lengths).all():
+        raise wrong_setting("windows", "must be finite numbers")
+    return lengths
+
+
+def share_above(windows: Iterable[Window | float], ms: float) -> float:
+    """Return the share of windows longer than ``ms``, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If there is no window.
+    """
+    return float((lengths_ms(windows) > ms).mean())
+
+
+def hides(window: Window, dark_ms: float) -> bool:
+    """Return whether a change of ``dark_ms`` fits into a window."""
+    return window.length_ms >= dark_ms - _EPS_MS
+
+
+def share_hiding(windows: Sequence[Window], dark_ms: float) -> float:
+    """Return the share of windows that hide a change of ``dark_ms``; 0 where there is none."""
+    return sum(hides(one, dark_ms) for one in windows) / len(windows) if windows else 0.0
+
+
+def cdf(windows: Iterable[Window | float]) -> tuple[FloatArray, FloatArray]:
+    """Return (lengths ascending, share of windows up to each), the curve of Fig. 4a.
+
+    Raises
+    ------
+    InputError
+        If there is no window.
+    """
+    lengths = np.sort(lengths_ms(windows))
+    return lengths, np.arange(1, len(lengths) + 1) / len(lengths)
+
+
+def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
+    """Return windows by parallelism, operation and MiB of what follows (Fig. 4b), smallest first.
+
+    Raises
+    ------
+    InputError
+        If there is no window.
+    """
+    lengths_ms(windows)
+    members: dict[tuple[str, str, int], list[Window]] = {}
+    for window in windows:
+        size = round(window.size_bytes / MIB) if window.size_bytes >= MIB else 0
+        members.setdefault((window.after, window.operation, size), []).append(window)
+    classes = []
+    for (parallelism, operation, size), same in members.items():
+        words = f"{size:,} MiB" if size else "below 1 MiB"
+        name = f"{parallelism} {operation.replace('_', '-')}, {words}"
+        classes.append(TrafficClass(name, parallelism, tuple(same)))
+    return tuple(sorted(classes, key=lambda one: (one.mean_bytes, one.name)))
+
+
+def by_traffic(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
+    """Return windows by the traffic after them, largest first, the rarest in one class.
+
+    Sizes of the same two leading digits are one class, named by its operation; the name is empty
+    where that is unknown.
+    """
+    members: dict[tuple[str, str, str], list[Window]] = {}
+    for one in windows:
+        members.setdefault((one.after, one.operation, f"{one.size_bytes:.2g}"), []).append(one)
+    if len(members) > MOST_CLASSES:
+        often = Counter({key: len(same) for key, same in members.items()})
+        kept = [key for key, _ in often.most_common(MOST_CLASSES - 1)]
+        rest = [one for key, same in members.items() if key not in kept for one in same]
+        members = {key: members[key] for key in kept} | {(rest[0].after, "other traffic", ""): rest}
+    classes = [
+        TrafficClass(operation.replace("_", " "), parallelism, tuple(same))
+        for (parallelism, operation, _), same in members.items()
+    ]
+    return tuple(sorted(classes, key=lambda one: -one.mean_bytes))
+
+
+def mib(size_bytes: float) -> str:
+    """Return bytes as the paper counts them, in MiB (GiB from ten of them): 64 MiB, < 0.01 MiB."""
+    value = size_bytes / MIB
+    if value >= 1024 * 10:
+        return f"{short(value / 1024)} GiB"
+    if value >= 100:
+        return f"{value:,.0f} MiB"
+    return f"{short(value)} MiB" if value >= 0.01 else "< 0.01 MiB"
+
+
+MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
+FORMULA_NOTE = (
+    "reconstructed: 4M - 1 gives the published 127 at M = 32 micro-batches; the printed equation did not survive. "
+    "It is the first stage's count when all forwards come first (or M <= P)"
+)
+
+
+def windows_by_formula(microbatches: int) -> int:
+    """Return 4M - 1, the reconstructed Eq. 1 of the photonic rails paper (see ``FORMULA_NOTE``).
+
+    Raises
+    ------
+    InputError
+        If there is no micro-batch.
+    """
+    _at_least_one("microbatches", microbatches)
+    return 4 * microbatches - 1
+
+
+def windows_by_stage(
+    stages: int, microbatches: int, schedule: str = "1f1b", chunks: int = 2
+) -> list[int]:
+    """Return the windows of one rank of every stage, counted by walking its communications.
+
+    Each forward and backward pass of a stage gathers (and scatters) parameters between what it
+    receives from and sends to its neighbours; the optimizer's all-reduces end the iteration.
+    Windows lie between neighbouring phases of different parallelism (section 3.1 of the paper).
+
+    Parameters
+    ----------
+    schedule
+        ``1f1b``, ``afab`` (all forwards, then all backwards) or ``interleaved`` (1F1B over
+        ``chunks`` model chunks a stage, as Megatron-LM orders them).
+
+    Raises
+    ------
+    InputError
+        On an unknown schedule, a number below one, or an interleaved schedule whose micro-batches
+        are no multiple of the stages.
+    """
+    _check(stages, microbatches, schedule, chunks)
+    return [
+        len(phases_of_stage(stages, microbatches, schedule, stage, chunks)) - 1
+        for stage in range(stages)
+    ]
+
+
+def phases_of_stage(
+    stages: int, microbatches: int, schedule: str, stage: int, chunks: int = 2
+) -> list[str]:
+    """Return a stage's phases in order: ``fsdp``, ``pp``, last ``sync`` (the optimizer's).
+
+    Raises
+    ------
+    InputError
+        As :func:`windows_by_stage`, and if there is no such stage.
+    """
+    _check(stages, microbatches, schedule, chunks)
+    if not 0 <= stage < stages:
+        raise wrong_setting("stage", f"must be 0 to {stages - 1} (got {stage})")
+    return [
+        word for word, _ in groupby(_communications(stages, microbatches, schedule, stage, chunks))
+    ]
+
+
+def _communications(
+    stages: int, microbatches: int, schedule: str, stage: int, chunks: int
+) -> Iterator[str]:
+    """Yield the parallelism of each communication of a stage, in order."""
+    chunks = chunks if schedule == "interleaved" else 1
+    for way, _, chunk in pass_order(stage, stages, microbatches, schedule, chunks):
+        begins_model = stage == 0 and chunk == 0
+        ends_model = stage == stages - 1 and chunk == chunks - 1
+        before, after = (begins_model, ends_model) if way == "f" else (ends_model, begins_model)
+        # With one stage the chunks follow each other on the same rank: nothing is sent.
+        if stages > 1 and not before:
+            yield "pp"
+        yield "fsdp"
+        if stages > 1 and not after:
+            yield "pp"
+    yield "sync"
+
+
+def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
+    _at_least_one("stages", stages)
+    _at_least_one("microbatches", microbatches)
+    _at_least_one("chunks", chunks)
+    if schedule not in ORDERS:
+        raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, ORDERS, 'schedule')}")
+    if schedule == "interleaved" and microbatches % stages:
+        raise wrong_setting(
+            "microbatches",
+            f"must be a multiple of the {stages} stages when they are interleaved (got {microbatches})",
+        )
+    passes = 2 * stages * microbatches * (chunks if schedule == "interleaved" else 1)
+    if passes > MAX_PASSES:
+        raise InputError(
+            f"{stages:,} stages and {microbatches:,} microbatches make {passes:,} passes, "
+            f"more than the {MAX_PASSES:,} that are walked",
+            file="settings",
+        )
+
+
+def _at_least_one(field: str, value: int) -> None:
+    if value < 1:
+        raise wrong_setting(field, f"must be at least 1 (got {value})")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from topox_core.errors import InputError
 
-REMEMBERED = 2  # values that a worker holds: two runs may share its time
+REMEMBERED = 4  # values that a worker holds: several runs, or pages, may share its time
 
 
 class NotSent(LookupError):

@@ -11,8 +11,7 @@ from topox_core.strategy.convolutional import resnet50, vgg16, vgg16_measured
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import candle, dlrm, ncf
 from topox_core.strategy.transformers import bert, language_model
-from topox_core.training.shape import Shape
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES, Shape
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from topox_core.training.layer import (
     layer_backward_ms,
     layer_time,
 )
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import OPTIMIZER_BYTES
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES
 from topox_core.training.weights import WEIGHT_BYTES
 
 # Sequences of one server of an iteration that is split over all servers.

@@ -20,15 +20,17 @@ from topox_core.studies.buying import (
     buying_study,
     with_slower_plans,
 )
-from topox_core.studies.buying_answer import Verdict, lead, verdict
-from topox_core.studies.buying_break_even import (
+from topox_core.studies.buying_answer import (
     Slowest,
+    Verdict,
     delays_between,
     fewer_ports,
     fewest_of,
     first_delays,
     highest_port_usd,
+    lead,
     slowest_of,
+    verdict,
 )
 from topox_core.studies.buying_tornado import swings, tornado_study, uncertain_figures
 from topox_core.studies.design import Design

@@ -10,8 +10,14 @@ from typing import Any
 
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, Unfit
-from topox_core.studies.buying_answer import Verdict, front_of_rows, lead
-from topox_core.studies.buying_break_even import FASTEST_MS, SLOWEST_MS, Slowest
+from topox_core.studies.buying_answer import (
+    FASTEST_MS,
+    SLOWEST_MS,
+    Slowest,
+    Verdict,
+    front_of_rows,
+    lead,
+)
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.offers import FIGURES, Offer, offer_of
 from topox_core.text.numbers import apart, delay_in_sentence, percent, plural, short, time

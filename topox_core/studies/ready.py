@@ -13,7 +13,7 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.fabrics.registry import MAPPED
 from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS
-from topox_core.io.files import read
+from topox_core.io.content import read
 from topox_core.library.run_library import RunLibrary
 from topox_core.rails import delay as rail_delay
 from topox_core.studies.keys import RAIL_CONTROLS, SEED

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from topox_core.errors import InputError, shown
-from topox_core.io.record import digest_of
+from topox_core.io.json import digest_of
 from topox_core.studies.axes import Axis
 from topox_core.studies.design import MAX_POINTS, Design, Point
 from topox_core.studies.keys import Key, Value

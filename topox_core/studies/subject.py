@@ -12,8 +12,8 @@ from typing import Any
 from topox_core.economics.networks import NETWORKS
 from topox_core.errors import InputError, printable, shown, unknown
 from topox_core.io.cluster_file import dump_cluster, load_cluster
-from topox_core.io.files import read
-from topox_core.io.record import digest_of
+from topox_core.io.content import read
+from topox_core.io.json import digest_of
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
 from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster

@@ -10,7 +10,7 @@ from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.fabrics.options import FabricOptions
-from topox_core.io.record import digest_of
+from topox_core.io.json import digest_of
 from topox_core.rails.presets import settings_of
 from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import FABRIC_FIELDS, LABEL, SEED, Key, Value

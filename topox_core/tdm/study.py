@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 from topox_core.runs.cells import CellsRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp, deploy

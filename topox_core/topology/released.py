@@ -11,7 +11,6 @@ import random
 
 from topox_core.model.layout import Layout
 from topox_core.model.rings import distinct_rings
-from topox_core.topology.coin_change import coin_sequences
 from topox_core.topology.permutations import released_strides
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (
@@ -25,7 +24,7 @@ from topox_core.topology.ring_circuits import (
     route_step,
     walk,
 )
-from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.routing import RoutedNetwork, coin_sequences
 from topox_core.topology.traffic import Demand, Group
 from topox_core.topology.wiring import wired
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from topox_core.model.rings import distinct_rings
-from topox_core.topology.coin_change import coin_sequences
 from topox_core.topology.result import LayoutStep
-from topox_core.topology.routing import Path, RoutedNetwork
+from topox_core.topology.routing import Path, RoutedNetwork, coin_sequences
 from topox_core.topology.traffic import Demand, Group, Pair
 
 Routes = dict[Pair, tuple[Path, ...]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from topox_core.errors import InputError
-from topox_core.io.files import why
+from topox_core.io.content import why
 from topox_core.io.limits import MAX_GZIP_MEMBERS, MB, RECORDING, Limits
 
 

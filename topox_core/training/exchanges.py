@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topox_core.training.collectives import (
+    Group,
+    Groups,
     all_reduce_ms,
     all_to_all_ms,
     gather_ms,
     message_ms,
     scatter_ms,
 )
-from topox_core.training.groups import Group, Groups
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, LayerTime
 

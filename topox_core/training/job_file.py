@@ -12,12 +12,10 @@ from topox_core.io.json import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
 from topox_core.schema.records import from_values
 from topox_core.training.job import PARTS, Job
-from topox_core.training.machine import Machine
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shape import Shape
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES, Shape
 
 FORMAT, VERSION = "topox-job", 1
 _FORM = FileFormat(FORMAT, VERSION, PARTS, TRAINING_JOB)

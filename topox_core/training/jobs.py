@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from topox_core.errors import InputError
 from topox_core.training.job import Job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES
 
 _CHOSEN = "degrees chosen here"
 # One GPU a server, so that every exchange is on the network.

@@ -12,11 +12,11 @@ from topox_core.errors import InputError, printable, shown
 from topox_core.io.limits import MEASURED
 from topox_core.io.tables import read_table
 from topox_core.training.job import Job
-from topox_core.training.machine import Machine
-from topox_core.training.machines import MACHINES
+from topox_core.training.jobs import JOBS
+from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shapes import gpt
+from topox_core.training.shape import gpt
 
 # The columns that vTrain published.
 MODEL, GPUS, BATCH, MICRO = "Parameters (billion)", "# GPUs", "global batch", "micro batch"
@@ -199,4 +199,27 @@ def megatron_rows() -> list[Measured]:
                 name=f"gpt-{name}b",
             )
             found.append(Measured(len(found) + 1, name, job, took_s * 1e3))
+    return found
+
+
+# Llama 3 Herd (arXiv 2407.21783), table 4: BF16 TFLOP/s a GPU. The paper does not say whether
+# attention is counted; here it is not, six operations a parameter and token.
+_HERD_TFLOPS = {"llama3.1-405b-8192": 430.0, "llama3.1-405b-16384": 400.0}
+# As many virtual stages as leave none of the 126 layers' chunks empty.
+_INTERLEAVED = {"schedule__order": "interleaved", "schedule__virtual": 7}
+
+
+def uncalibrated_rows() -> list[Measured]:
+    """Return published iterations where nothing was calibrated; rows of Llama 3.1 once in 1F1B order, once interleaved.
+
+    Times of Llama 3.1 405B are derived from its published speed. The orders are assumed: the papers do
+    not print them.
+    """
+    found: list[Measured] = []
+    for name, tflops in _HERD_TFLOPS.items():
+        job = JOBS[name]
+        operations = 6.0 * job.shape.parameters * job.plan.batch * job.shape.sequence
+        derived_ms = operations / (job.plan.gpus * tflops * 1e9)
+        for changes in ({}, _INTERLEAVED):
+            found.append(Measured(len(found) + 1, "405", job.changed(**changes), derived_ms))
     return found

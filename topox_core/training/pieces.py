@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from topox_core.training.collectives import Group
 from topox_core.training.exchanges import Exchange, layer_exchanges, message, single_exchange
-from topox_core.training.groups import Group
 from topox_core.training.iteration import Iteration
 from topox_core.training.weights import (
     Shared,

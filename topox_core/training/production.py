@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topox_core.training.job import Job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import Measured
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shape import Shape
-from topox_core.training.shapes import SHAPES, gpt
+from topox_core.training.shape import SHAPES, Shape, gpt
 
 # Rows that the factor of production runs was fitted to: those of MT-NLG, the first ones.
 FITTED = 3

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from topox_core.training.collectives import Groups
 from topox_core.training.exchanges import gathered_ms, layer_exchanges, message
-from topox_core.training.groups import Groups
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
 from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
-from topox_core.training.stretches import PassSegment, layered, stretches
-from topox_core.training.units import Unit, inside_ms, inside_sums_ms, layer_units, sharded
+from topox_core.training.units import (
+    PassSegment,
+    Unit,
+    inside_ms,
+    inside_sums_ms,
+    layer_units,
+    layered,
+    sharded,
+    stretches,
+)
 from topox_core.training.weights import (
     Shared,
     Weights,

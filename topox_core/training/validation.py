@@ -10,10 +10,15 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.training.iteration import iteration
-from topox_core.training.measurements import TIME, Measured, calibration_rows, megatron_rows
+from topox_core.training.measurements import (
+    TIME,
+    Measured,
+    calibration_rows,
+    megatron_rows,
+    uncalibrated_rows,
+)
 from topox_core.training.pieces import parts
 from topox_core.training.production import production_rows
-from topox_core.training.uncalibrated import uncalibrated_rows
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.

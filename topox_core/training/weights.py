@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.training.collectives import all_reduce_ms, gather_ms, scatter_ms
-from topox_core.training.groups import Group, Groups, strided
+from topox_core.training.collectives import (
+    Group,
+    Groups,
+    all_reduce_ms,
+    gather_ms,
+    scatter_ms,
+    strided,
+)
 from topox_core.training.job import Job
 from topox_core.training.layer import expert_share, layer_share, update_ms
 

@@ -9,8 +9,7 @@ import streamlit as st
 
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
-from topox_core.runs.asked import FuturesRun
-from topox_core.runs.cells import CellsResult
+from topox_core.runs.cells import CellsResult, FuturesRun
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, time

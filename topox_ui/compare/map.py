@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison_words import FULL, YARDSTICK
-from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
+from topox_core.fabrics.map_run import MapResult, MapRun, inferred, is_complete
 from topox_core.fabrics.map_words import (
     MapPicture,
     map_rows,
@@ -18,7 +18,6 @@ from topox_core.fabrics.map_words import (
     points_won,
     setting_words,
 )
-from topox_core.fabrics.refinement import inferred
 from topox_core.fabrics.sweep import Sweep
 from topox_core.figures.crossover import cut, map_legend, winner_map
 from topox_core.figures.palette import Theme

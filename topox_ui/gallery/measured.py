@@ -12,10 +12,14 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.predicted import MeasuredSet, predicted_against_measured
 from topox_core.papers.card import VERDICTS, judged
 from topox_core.text.numbers import NBSP
-from topox_core.training.machines import trust
-from topox_core.training.measurements import calibration_rows, megatron_rows, read_measured
+from topox_core.training.machine import trust
+from topox_core.training.measurements import (
+    calibration_rows,
+    megatron_rows,
+    read_measured,
+    uncalibrated_rows,
+)
 from topox_core.training.production import FITTED, benchmark_rows, production_rows
-from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.validation import Agreement, Compared, agreement, by_model, predicted
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html

@@ -9,8 +9,8 @@ from typing import Any
 from topox_core.labs.answers import Answers
 from topox_core.labs.folder import Unreadable, answers_from, latest_of_each
 from topox_core.labs.lab import Lab, Question
+from topox_core.labs.presentation import COUNTED, Votes, counted_statistics
 from topox_core.labs.statistics import QuestionStatistics, lab_statistics
-from topox_core.labs.tally import COUNTED, Votes, counted_statistics
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import source
 from topox_ui.state.session import Lasting

@@ -13,8 +13,13 @@ from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.presentation import key_words
-from topox_core.labs.statistics import QuestionStatistics, lab_statistics
-from topox_core.labs.statistics_files import statistics_csv, statistics_html, statistics_rows
+from topox_core.labs.statistics import (
+    QuestionStatistics,
+    lab_statistics,
+    statistics_csv,
+    statistics_html,
+    statistics_rows,
+)
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.answers import MOST_FILES, answers_to, handed

@@ -14,6 +14,7 @@ from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, o
 from topox_core.labs.keys import filled
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.presentation import COUNTED, MOST_VOTES, read_called_out
 from topox_core.labs.statistics import (
     EXPLAIN_BELOW,
     GO_ON_ABOVE,
@@ -21,7 +22,6 @@ from topox_core.labs.statistics import (
     bin_words,
     share_words,
 )
-from topox_core.labs.tally import COUNTED, MOST_VOTES, read_called_out
 from topox_core.labs.texts_in import texts_in
 from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile

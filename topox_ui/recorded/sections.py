@@ -18,7 +18,7 @@ from topox_core.figures.recorded import (
     lanes,
 )
 from topox_core.model.task_graph import PARALLELISMS
-from topox_core.rails.window_lengths import share_hiding
+from topox_core.rails.windows import share_hiding
 from topox_core.text.numbers import count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.recorded_run import spans

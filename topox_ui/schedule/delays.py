@@ -15,8 +15,7 @@ from topox_core.fabrics.delays import DelayPoint
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
-from topox_core.runs.asked import FuturesRun
-from topox_core.runs.cells import CellsResult
+from topox_core.runs.cells import CellsResult, FuturesRun
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, short

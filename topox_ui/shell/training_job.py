@@ -7,7 +7,7 @@ import streamlit as st
 from topox_core.strategy.models import MODELS
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.workloads.training_jobs import as_workload
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import button

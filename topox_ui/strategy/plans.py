@@ -22,8 +22,7 @@ from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
-from topox_core.training.machine import Machine
-from topox_core.training.machines import MACHINES, trust
+from topox_core.training.machine import MACHINES, Machine, trust
 from topox_core.training.shape import Shape
 from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu

@@ -11,7 +11,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import before_and_after, placements, walk
 from topox_core.runs.run import FunctionRun
-from topox_core.strategy.load import computing_ms
+from topox_core.strategy.evaluator import computing_ms
 from topox_core.strategy.models import Model
 from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.on_fabrics import cluster_of

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
 from topox_ui.state.session import Lasting
 

@@ -17,9 +17,8 @@ from topox_core.figures.study_words import axis_label, lower, measure_of_study, 
 from topox_core.figures.tornado import Swinging, tornado
 from topox_core.studies.keys import SEED
 from topox_core.studies.measures import MEASURES
-from topox_core.studies.seeds import SeedLine, seed_lines_of
 from topox_core.studies.slices import FABRIC_KEY, Cell, Slice, cells, chosen_rows, cloud, place
-from topox_core.studies.table import best, measure_of
+from topox_core.studies.table import SeedLine, best, measure_of, seed_lines_of
 from topox_core.text.numbers import count, plural
 from topox_ui.shell.charts import chart, legend_line
 from topox_ui.shell.downloads import Figures

@@ -120,7 +120,10 @@ MISTAKES = [
     ("rails simulate toy --set colour=3", "unknown key"),
     ("rails simulate toy --set data=many", "data must be a whole number"),
     ("rails simulate toy --set shape=gpt", "field shape: unknown model"),
-    ("rails simulate toy --set pipeline=40 --set gpus=160", "the number of stages may be 32 at most"),
+    (
+        "rails simulate toy --set pipeline=40 --set gpus=160",
+        "the number of stages may be 32 at most",
+    ),
     ("rails simulate toy --nic-ports 0", "--nic-ports: must be at least 1"),
     ("rails simulate toy --limit-percent -1", "--limit-percent: must be 0 to"),
     ("rails simulate toy --set iteration_ms=1e300", "iteration_ms: must be from 1e-06"),

@@ -13,9 +13,8 @@ from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.map_run import MapRun, is_complete
+from topox_core.fabrics.map_run import MapRun, Place, inferred, is_complete, wanted
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.refinement import Place, inferred, wanted
 from topox_core.fabrics.sweep import (
     MAX_POINTS,
     Axes,

@@ -98,7 +98,7 @@ from topox_core.labs.texts_in import texts_in
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.papers.card import Row
-from topox_core.rails.window_lengths import by_traffic
+from topox_core.rails.windows import by_traffic
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.story import event_table, events_of
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
@@ -106,13 +106,13 @@ from topox_core.strategy.models import MODELS
 from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
-from topox_core.studies.seeds import seed_lines_of
+from topox_core.studies.table import seed_lines_of
 from topox_core.tdm.model.round import RoundTracePoint
 from topox_core.topology.finder import find_layout, traffic_of
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import calibration_rows
 from topox_core.training.pieces import Piece
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES
 from topox_core.training.validation import predicted as predicted_of
 from topox_core.workloads.samples import load_sample
 

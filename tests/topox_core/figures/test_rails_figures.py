@@ -18,8 +18,14 @@ from topox_core.rails.iteration import (
     RailRun,
     Window,
 )
-from topox_core.rails.window_lengths import MOST_CLASSES, by_traffic, share_hiding
-from topox_core.rails.windows import Phase, strip, traffic_between
+from topox_core.rails.windows import (
+    MOST_CLASSES,
+    Phase,
+    by_traffic,
+    share_hiding,
+    strip,
+    traffic_between,
+)
 
 MIB = 2**20
 

@@ -17,7 +17,7 @@ from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
 from topox_core.figures.study_heat_map import HeatMap, heat_map
 from topox_core.figures.study_lines import seed_lines
 from topox_core.studies.pareto import front_of
-from topox_core.studies.seeds import seed_lines_of
+from topox_core.studies.table import seed_lines_of
 from topox_core.text.numbers import delay_label, short, time
 
 MS = MeasureWords("iteration time", time)

@@ -17,10 +17,16 @@ from topox_core.labs.draws import seed_of
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab_file import load_lab
 from topox_core.labs.paper_figures import answer_grid, given_figure
-from topox_core.labs.presentation import START, planned_until, slides
+from topox_core.labs.presentation import (
+    MOST_VOTES,
+    START,
+    counted_statistics,
+    planned_until,
+    read_called_out,
+    slides,
+)
 from topox_core.labs.statistics import histogram, lab_statistics
 from topox_core.labs.student import begin, lock
-from topox_core.labs.tally import MOST_VOTES, counted_statistics, read_called_out
 from topox_core.labs.validation import validate
 from topox_core.labs.worksheet import check_digits, worksheets
 

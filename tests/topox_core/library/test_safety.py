@@ -21,12 +21,10 @@ from tests.real_inputs import ROOT
 from tests.topox_core.library.records import filled, key, record
 from topox_core.errors import InputError
 from topox_core.library import location, opening
-from topox_core.library.connections import Connections
 from topox_core.library.exports import runs_csv
 from topox_core.library.filters import RunFilter
-from topox_core.library.opening import open_file
-from topox_core.library.run_library import RunLibrary
-from topox_core.library.schema import MIGRATIONS
+from topox_core.library.opening import MIGRATIONS, open_file
+from topox_core.library.run_library import Connections, RunLibrary
 
 WRITER = """
 import sys

@@ -10,7 +10,7 @@ from topox_core.papers.opus_rails import together
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail
-from topox_core.rails.jitter import jittered, pass_factors
+from topox_core.rails.measured import jittered, pass_factors
 from topox_core.rails.presets import PRESETS
 
 

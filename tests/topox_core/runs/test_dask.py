@@ -18,9 +18,8 @@ from topox_core import __version__
 from topox_core.errors import InputError
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun
-from topox_core.runs.choose import SCHEDULER_VARIABLE, executor_for
 from topox_core.runs.dask_executor import SCATTERED_BYTES, DaskExecutor
-from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.executor import SCHEDULER_VARIABLE, LocalExecutor, executor_for
 from topox_core.runs.run import finish
 
 

@@ -20,12 +20,11 @@ from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.training.pieces import parts
 from topox_core.training.plan import Plan
-from topox_core.training.shape import Shape
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES, Shape
 
 LLAMA = SHAPES["llama3-8b"]
 MIXTRAL = SHAPES["mixtral-8x7b"]

@@ -23,8 +23,7 @@ from topox_core.io.task_graph_file import load_graph
 from topox_core.model.layout import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.alternation import Topologies, alternate
-from topox_core.strategy.evaluator import FastEvaluator
-from topox_core.strategy.load import computing_ms
+from topox_core.strategy.evaluator import FastEvaluator, computing_ms
 from topox_core.strategy.models import named
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking

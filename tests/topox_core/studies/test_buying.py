@@ -15,14 +15,17 @@ from topox_core.studies.buying import (
     Row,
     with_slower_plans,
 )
-from topox_core.studies.buying_answer import beats, front_of_rows, lead, verdict
-from topox_core.studies.buying_break_even import (
+from topox_core.studies.buying_answer import (
     Slowest,
     at_price,
+    beats,
     delays_between,
     fewer_ports,
     fewest_of,
+    front_of_rows,
+    lead,
     slowest_of,
+    verdict,
 )
 from topox_core.studies.buying_run import Answer, BuyingRun, Turned, base_lead
 from topox_core.studies.buying_words import finding, network_rows, questions_turned

@@ -33,7 +33,6 @@ from topox_core.tdm.kernels.stage import Fabric, ring_of
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.links import allocated, ports_used
 from topox_core.tdm.model.round import (
     Round,
     RoundForm,
@@ -42,7 +41,13 @@ from topox_core.tdm.model.round import (
 )
 from topox_core.tdm.model.rounds import iterations_per_s, round_s_of
 from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import between_pods_gbit, from_lowest, inside_pods_gbit
+from topox_core.tdm.model.traffic import (
+    allocated,
+    between_pods_gbit,
+    from_lowest,
+    inside_pods_gbit,
+    ports_used,
+)
 from topox_core.tdm.search import Search, floor_of
 from topox_core.tdm.solve import solve
 

@@ -19,7 +19,6 @@ from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task
-from topox_core.topology.coin_change import coin_sequences
 from topox_core.topology.finder import (
     VARIANTS,
     Demand,
@@ -36,7 +35,7 @@ from topox_core.topology.permutations import (
     totient_strides,
 )
 from topox_core.topology.published import matching_rounds
-from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.routing import RoutedNetwork, coin_sequences
 from topox_core.topology.traffic import all_reduce_demand
 
 

@@ -1,10 +1,10 @@
 """The six jobs of the reference on training iterations, and every figure that it states for them."""
 
 from topox_core.training.job import Job
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
-from topox_core.training.shapes import SHAPES
+from topox_core.training.shape import SHAPES
 
 _AFTER = Schedule(overlap_gradients=False)
 

@@ -18,8 +18,8 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
+from topox_core.training.collectives import Groups
 from topox_core.training.graph import count_tasks, suggested_cluster, task_graph, tasks
-from topox_core.training.groups import Groups
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.program import Program

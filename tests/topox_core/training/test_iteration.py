@@ -10,13 +10,18 @@ from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1
 from tests.topox_core.training.reference_walk import reference_walk
 from topox_core.errors import InputError
-from topox_core.training.collectives import all_reduce_ms, all_to_all_ms, gather_ms, scatter_ms
+from topox_core.training.collectives import (
+    all_reduce_ms,
+    all_to_all_ms,
+    gather_ms,
+    scatter_ms,
+    strided,
+)
 from topox_core.training.exchanges import layer_exchanges, message
-from topox_core.training.groups import strided
 from topox_core.training.iteration import iteration, walk
 from topox_core.training.job import Job
 from topox_core.training.layer import layer_share, query_ms
-from topox_core.training.machines import MACHINES
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import layer_activation_bytes
 from topox_core.training.passes import layer_passes
 from topox_core.training.plan import Plan

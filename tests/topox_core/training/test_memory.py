@@ -9,13 +9,17 @@ from tests.topox_core.training.reference_jobs import R1, R4, R5, R6
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.layer import layer_share
-from topox_core.training.machines import MACHINES
-from topox_core.training.measurements import Measured, calibration_rows, megatron_rows
+from topox_core.training.machine import MACHINES
+from topox_core.training.measurements import (
+    Measured,
+    calibration_rows,
+    megatron_rows,
+    uncalibrated_rows,
+)
 from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.plan import Plan
 from topox_core.training.production import production_rows
 from topox_core.training.shape import Shape
-from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.weights import stage_weights
 
 

@@ -16,16 +16,16 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
-from topox_core.training.machines import MACHINES, figures, trust
+from topox_core.training.machine import MACHINES, figures, trust
 from topox_core.training.measurements import (
     CALIBRATION_FILE,
     calibration_rows,
     megatron_rows,
     read_measured,
+    uncalibrated_rows,
 )
 from topox_core.training.pieces import pieces
 from topox_core.training.production import FITTED, benchmark_rows, production_rows
-from topox_core.training.uncalibrated import uncalibrated_rows
 from topox_core.training.validation import agreement, by_model, predicted, rank_correlation
 
 LINES = CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()

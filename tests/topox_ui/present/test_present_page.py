@@ -11,8 +11,7 @@ from tests.topox_core.labs.test_leaderboard import file_of, planned
 from tests.topox_ui.conftest import address, chart, choose, press, unbroken, words
 from topox_core.labs.keys import key_of, written as in_words
 from topox_core.labs.presentation import slides
-from topox_core.labs.statistics import lab_statistics
-from topox_core.labs.statistics_files import statistics_csv
+from topox_core.labs.statistics import lab_statistics, statistics_csv
 from topox_core.labs.student import begin, lock
 
 PRESENT = "pages/17_Present.py"

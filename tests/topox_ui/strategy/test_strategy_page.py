@@ -29,8 +29,8 @@ from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy_file import dump_strategy
 from topox_core.training.graph import task_graph
-from topox_core.training.machines import MACHINES
-from topox_core.training.shapes import SHAPES
+from topox_core.training.machine import MACHINES
+from topox_core.training.shape import SHAPES
 
 STRATEGY = "pages/5_Strategy.py"
 

@@ -13,7 +13,6 @@ from topox_core.fabrics.kernels.max_min import (
     refill,
     unschedule,
 )
-from topox_core.fabrics.kernels.order import TIE
 from topox_core.fabrics.kernels.state import (
     BATCHES,
     CHANGED,
@@ -25,6 +24,7 @@ from topox_core.fabrics.kernels.state import (
     LOST,
     NOW,
     STACK,
+    TIE,
     TOUCHED,
     State,
     TaskTables,

@@ -8,7 +8,7 @@ import numpy as np
 
 from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.circuit_requests import place_on_switch
-from topox_core.fabrics.kernels.order import earlier
+from topox_core.fabrics.kernels.state import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schedule.kernels.known_order import Orders

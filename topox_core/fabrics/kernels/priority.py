@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled, compiled_in_place
-from topox_core.fabrics.kernels.order import earlier
+from topox_core.fabrics.kernels.state import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
 

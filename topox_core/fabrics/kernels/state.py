@@ -14,8 +14,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.compiled import compiled
 from topox_core.model.heap import Heap
 from topox_core.model.transfer_graph import FloatArray, IntArray
+
+TIE = 1e-12
+
+
+@compiled
+def earlier(one: float, other: float) -> bool:
+    """Return whether one time lies before the other by more than rounding."""
+    return one < other - TIE * abs(other)
+
 
 Int64Array = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from topox_core.labs.generators.generator import Generator, GivenTable, attribut
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.topology.coin_change import coin_sequences
+from topox_core.topology.routing import coin_sequences
 
 PORT_GBPS = 100.0
 MS_PER_MB = 8.0 / PORT_GBPS

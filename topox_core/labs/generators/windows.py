@@ -7,9 +7,9 @@ from functools import cached_property
 
 from topox_core.labs.draws import Draws, first_that
 from topox_core.labs.generators.generator import Generator, GivenTable, attributes
-from topox_core.rails.counts import windows_by_stage
 from topox_core.rails.delay import on_demand_ms, provisioned_ms, slowest_switch, windows_source
 from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.rails.windows import windows_by_stage
 
 DELAY_MS = 25.0
 NEAR_MS = (15.0, 25.0, 100.0)

@@ -4,20 +4,213 @@ from __future__ import annotations
 
 import heapq
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.rails.control.controller import Controller
-from topox_core.rails.control.jobs import Jobs, Log, Setup, Standing
+from topox_core.rails.control.jobs import NEVER, Jobs, Log, Setup, Standing
 from topox_core.rails.control.program import Program, ProgramProgress
-from topox_core.rails.control.provisioning import ProvisioningController
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun
-from topox_core.rails.ports import port_use
+from topox_core.rails.ports import SIDES, PortUse, port_use
 from topox_core.rails.timing import durations_ms
 from topox_core.rails.windows import windows_of_run
+
+
+@dataclass
+class Turn:
+    """A group's communications between circuit changes; closed while ``sides_left`` are busy."""
+
+    group: int
+    changed: bool
+    sides_left: int = 0
+    left_of_rank: dict[int, int] = field(default_factory=dict)
+    ready_ms: float = -NEVER
+    start_ms: float | None = None
+    waiting: list[tuple[int, float]] = field(default_factory=list)
+    asking: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Stay:
+    """One side's part in a turn: communications left, and the turn that takes the side next."""
+
+    turn: Turn
+    left: int = 0
+    after: Turn | None = None
+
+
+class ProvisioningController(Jobs):
+    """Replays the order of a profile, asking for circuits ahead of the calls."""
+
+    def __init__(self, setup: Setup, served: list[tuple[int, int]]) -> None:
+        super().__init__(setup, profiled=True)
+        standing = setup.standing
+        self._turn: dict[int, Turn] = {}
+        self._stays: dict[int, list[Stay]] = {}
+        first = self._profile(served, len(standing.groups))
+        for left_ms, side in sorted((standing.left_ms[side], side) for side in first):
+            self._left(left_ms, side, first[side])
+
+    def _profile(self, served: list[tuple[int, int]], standing: int) -> dict[int, Turn]:
+        """Build turns and stays from the order of service; return the first turn of each side."""
+        turn_of_session: dict[int, Turn] = {}
+        stay_of_side: dict[int, Stay] = {}
+        first: dict[int, Turn] = {}
+        for node, session in served:
+            group = self.group[node]
+            sides = self.use.sides[group]
+            turn = turn_of_session.get(session)
+            if not sides or turn is None or turn.group != group:
+                turn = Turn(group, changed=bool(sides) and turn is None and session >= standing)
+                if sides:
+                    turn_of_session[session] = turn
+            self._turn[node] = turn
+            stays = self._stays[node] = []
+            for side in sides:
+                stay = stay_of_side.get(side)
+                if stay is None or stay.turn is not turn:
+                    turn.sides_left += 1
+                    rank = side // SIDES
+                    turn.left_of_rank[rank] = turn.left_of_rank.get(rank, 0) + 1
+                    if stay is None:
+                        first[side] = turn
+                    else:
+                        stay.after = turn
+                    stay = stay_of_side[side] = Stay(turn)
+                stay.left += 1
+                stays.append(stay)
+            if not sides:
+                turn.start_ms = 0.0
+        return first
+
+    def note_request(self, node: int, rank: int) -> None:
+        """Take no request with a call: those of a profiled shim go ahead of it."""
+        raise AssertionError(f"server {rank} asked for circuits with the call of node {node}")
+
+    def complete(self, at_ms: float, node: int) -> None:
+        """Start a communication, or let it wait for its circuits."""
+        turn = self._turn[node]
+        if turn.start_ms is None:
+            turn.waiting.append((node, at_ms))
+        else:
+            self.start(node, max(at_ms, turn.start_ms))
+
+    def ended(self, at_ms: float, node: int) -> None:
+        """Take the end of a communication; after the last of a stay the shim asks for the next."""
+        sides = self.use.sides[self.group[node]]
+        for side, stay in zip(sides, self._stays[node], strict=True):
+            stay.left -= 1
+            if not stay.left and stay.after is not None:
+                self._left(at_ms, side, stay.after)
+
+    def _left(self, at_ms: float, side: int, turn: Turn) -> None:
+        rank, entry = side // SIDES, self.table[turn.group]
+        turn.sides_left -= 1
+        turn.left_of_rank[rank] -= 1
+        turn.ready_ms = max(turn.ready_ms, at_ms)
+        released = not turn.left_of_rank[rank]
+        if (
+            self.shims
+            and released
+            and self.shims[rank].foresee(at_ms, turn.group, entry.name, entry.sides[rank])
+        ):
+            turn.asking.append(rank)
+        if turn.sides_left:
+            return
+        setup_ms = turn.ready_ms
+        turn.start_ms = setup_ms + (self.rail.dark_ms if turn.changed else 0.0)
+        if turn.changed:
+            self.open(turn.group, setup_ms, turn.start_ms, changed=True)
+        for rank in turn.asking:
+            self.answer(rank, turn.group, setup_ms, turn.changed)
+        for node, called_ms in turn.waiting:
+            self.start(node, max(called_ms, turn.start_ms))
+        turn.waiting.clear()
+
+
+class Controller(Jobs):
+    """Serves communications in the order in which their last rank has called them.
+
+    One that waits keeps its ports from all that come later. It starts once none of its ports
+    carries another group's traffic, after the dark time if its circuits are not in place.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup, profiled=False)
+        # (communication, its session), in the order of service
+        self.served: list[tuple[int, int]] = []
+        self._mask = _masks(self.program, self.use)
+        self._busy = 0
+        self._in_flight = [0] * len(self.use.sides)
+        self._fresh: list[int] = []
+        self._waiting: list[int] = []
+        self._asking: dict[int, list[int]] = {}
+
+    def note_request(self, node: int, rank: int) -> None:
+        """Note that a rank asked for circuits together with its call."""
+        self._asking.setdefault(node, []).append(rank)
+
+    def complete(self, at_ms: float, node: int) -> None:
+        """Put a communication into the line."""
+        del at_ms  # the line is kept in the order of these calls
+        self._fresh.append(node)
+
+    def ended(self, at_ms: float, node: int) -> None:
+        """Free the ports of a communication unless another of its group still uses them."""
+        del at_ms
+        group = self.group[node]
+        self._in_flight[group] -= 1
+        if not self._in_flight[group]:
+            self._busy &= ~self._mask[group]
+
+    def serve(self, at_ms: float) -> None:
+        """Start what can start, first come first served; at equal times by order of issue."""
+        if self._fresh:
+            turn = self.program.turn
+            self._waiting += sorted(self._fresh, key=lambda node: (turn[node], node))
+            self._fresh.clear()
+        if not self._waiting:
+            return
+        kept, reserved = [], 0
+        for node in self._waiting:
+            group = self.group[node]
+            mask = self._mask[group]
+            if mask & reserved or (mask & self._busy and not self._in_flight[group]):
+                reserved |= mask
+                kept.append(node)
+            else:
+                self._grant(at_ms, node, group)
+        self._waiting = kept
+
+    def _grant(self, at_ms: float, node: int, group: int) -> None:
+        session = self.current[self.use.wiring[group]]
+        changed = (
+            bool(self._mask[group])
+            and session < 0
+            and self.rail.optical
+            and not self.rail.static_split
+        )
+        if changed:
+            session = self.open(group, at_ms, at_ms + self.rail.dark_ms, changed=True)
+        self._in_flight[group] += 1
+        self._busy |= self._mask[group]
+        for rank in self._asking.pop(node, ()):
+            self.answer(rank, group, at_ms, changed)
+        self.served.append((node, session))
+        # Light may still be coming up for a communication granted before.
+        self.start(node, max(at_ms, self.sessions[session].start_ms) if session >= 0 else at_ms)
+
+
+def _masks(program: Program, use: PortUse) -> list[int]:
+    """Return each group's sides as bits; groups of different planes have ports of their own."""
+    width = SIDES * program.iteration.ranks
+    return [
+        sum(1 << (side + width * plane) for side in sides)
+        for sides, plane in zip(use.sides, use.plane, strict=True)
+    ]
+
 
 MESSAGES = 500
 _END, _CALL = 0, 1

@@ -12,7 +12,7 @@ from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.bounds.unrounded import THRESHOLDS, Bound, Loads, device_loads, lower_bound
 from topox_core.schedule.kernels.chains import Ends, Times, chain_heads, latest_side
-from topox_core.schedule.kernels.largest_load import largest_load
+from topox_core.schedule.kernels.loads import largest_load
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import short
 

@@ -11,7 +11,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
 from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.kernels.largest_load import largest_load
+from topox_core.schedule.kernels.loads import largest_load
 from topox_core.text.numbers import short
 
 THRESHOLDS = 200  # head and tail thresholds tried for each device and link

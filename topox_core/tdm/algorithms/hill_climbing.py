@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.runs.stopping import Stop
-from topox_core.tdm.kernels.subsets import NOBODY_FLIPS
-from topox_core.tdm.model.links import TooFewPortsError
+from topox_core.tdm.kernels.grouping import NOBODY_FLIPS
 from topox_core.tdm.model.round import PULL, PUSH, Round
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.search import Search
 
 Floats = NDArray[np.float64]

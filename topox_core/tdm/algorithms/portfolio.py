@@ -11,8 +11,8 @@ from topox_core.tdm.algorithms.hill_climbing import start_of
 from topox_core.tdm.algorithms.restarts import annealing, multi_start
 from topox_core.tdm.algorithms.ring_search import with_better_rings
 from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
-from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round
+from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.search import Search, shortest
 
 # Columns up to which the exact model is worth its time beside the others.

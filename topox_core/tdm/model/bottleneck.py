@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
 from topox_core.tdm.model.rounds import after_push_s, aggregates
 from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.io.record import record_of
+from topox_core.io.json import record_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import Job
 from topox_core.tdm.model.round import NOBODY, PULL, Cycle, Phase, Round, TdmSettings

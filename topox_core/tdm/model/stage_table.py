@@ -9,11 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.tdm.kernels.grouping import flips
 from topox_core.tdm.kernels.stage import Fabric, GroupLoad, stage_demand, stage_s
-from topox_core.tdm.kernels.subsets import flips
 from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.links import allocated, refuse_few_ports
-from topox_core.tdm.model.traffic import Ring, fabric_of, from_lowest, load_of
+from topox_core.tdm.model.traffic import (
+    Ring,
+    allocated,
+    fabric_of,
+    from_lowest,
+    load_of,
+    refuse_few_ports,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
