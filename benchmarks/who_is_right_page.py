@@ -16,7 +16,7 @@ from benchmarks.document_parts import add_options, deliver
 from topox_core.claims.cells import JOBS, Cell, cells_of
 from topox_core.claims.claims import CLAIMS, argument, tried
 from topox_core.claims.report import crossing_words, measured_words, verdict_words
-from topox_core.claims.rivals_run import RivalsRun
+from topox_core.claims.rivals_run import rivals_run
 from topox_core.runs.run import finish
 
 ALL = "claims"
@@ -24,7 +24,7 @@ ALL = "claims"
 
 def computed(jobs: Sequence[str] = tuple(JOBS), workers: int = 2) -> tuple[Cell, ...]:
     """Return the cells of some jobs, computed afresh."""
-    results = finish(RivalsRun(None, workers, jobs))
+    results = finish(rivals_run(None, workers, jobs))
     assert results is not None
     assert all(one.complete for one in results.values())
     return cells_of(results)

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.cli.study import KEPT, library_of, watch
     from topox_core.runs.executor import LocalExecutor
     from topox_core.studies.buying import buying_study
-    from topox_core.studies.buying_run import BuyingRun
+    from topox_core.studies.buying_run import buying_run
     from topox_core.studies.buying_words import network_rows
     from topox_core.studies.offers_file import dump_offers
     from topox_core.studies.study_file import dump_study
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     executor = LocalExecutor(options.workers)
     try:
         with library_of(options, to_write=True) as library, ctrl_c_stops(KEPT) as stop:
-            one = BuyingRun(question, library, executor)
+            one = buying_run(question, library, executor)
             try:
                 watch(one, stop)
             finally:

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     """Compute what is missing and print the verdicts; 1 if points are missing at the end."""
     from topox_core.claims.cells import JOBS, cells_of
     from topox_core.claims.report import as_record, cell_rows
-    from topox_core.claims.rivals_run import RivalsRun
+    from topox_core.claims.rivals_run import rivals_run
     from topox_core.cli.study import KEPT, library_of, watch
     from topox_core.io.ranges import check_one_of
     from topox_core.runs.executor import LocalExecutor
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     executor = LocalExecutor(options.workers)
     try:
         with library_of(options, to_write=True) as library, ctrl_c_stops(KEPT) as stop:
-            one = RivalsRun(library, executor, jobs)
+            one = rivals_run(library, executor, jobs)
             try:
                 watch(one, stop)
             finally:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
-import threading
-import time
-from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 
 from topox_core.economics.comparison import Swing
 from topox_core.library.run_library import RunLibrary
-from topox_core.runs.run import RunProgress
 from topox_core.studies.buying import (
     DELAY,
     MEASURES,
@@ -33,10 +30,16 @@ from topox_core.studies.buying_answer import (
     verdict,
 )
 from topox_core.studies.buying_tornado import swings, tornado_study, uncertain_figures
-from topox_core.studies.design import Design
 from topox_core.studies.offers import offer_of
 from topox_core.studies.study import Study
-from topox_core.studies.study_run import PointRow, StudyPlan, StudyRun
+from topox_core.studies.study_run import (
+    PointRow,
+    Step,
+    StepsResult,
+    StepsRun,
+    StudyPlan,
+    StudyResult,
+)
 
 NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",
@@ -93,184 +96,60 @@ class Answer:
     complete: bool = False
 
 
-@dataclass(frozen=True)
-class Step:
-    """A study on the way to the answer, with the network that each of its points is."""
+def buying_run(
+    question: Question,
+    library: RunLibrary | None = None,
+    executor: concurrent.futures.Executor | int | None = None,
+    known: MutableMapping[str, PointRow] | None = None,
+) -> StepsRun[Answer]:
+    """Start to answer a question; the arguments are those of :class:`~topox_core.studies.study_run.StudyRun`."""
+    told = [Answer(question)]
 
-    words: str
-    study: Study
-    choices: tuple[Choice, ...]
+    def read(there: StepsResult) -> Answer:
+        answer = told[-1]
+        networks = there.results.get(NETWORKS)
+        if answer.verdict is None and networks is not None:  # they are under way
+            rows = with_slower_plans(_rows(question.choices, networks, there=True))
+            answer = replace(answer, rows=rows, verdict=verdict(question, rows))
+        return replace(answer, lost=there.lost, complete=there.complete)
+
+    return StepsRun(_rounds(question, told.append), read, library, executor, known)
 
 
-def listed(question: Question, words: str, choices: Sequence[Choice]) -> Step:
-    """Return a step of some networks."""
+_Asked = Generator[Step, StudyResult, tuple[Row, ...]]
+
+
+def _computed(question: Question, words: str, study: Study, choices: Sequence[Choice]) -> _Asked:
+    """Yield a study, and return a row of each network that its points are."""
+    # Steps of a search are no studies that somebody would open.
+    result = yield Step(words, StudyPlan(study, question.resolved), listed=words == NETWORKS)
+    return _rows(choices, result)
+
+
+def _networks(question: Question, words: str, choices: Sequence[Choice]) -> _Asked:
     name = "" if words == NETWORKS else f"{words.capitalize()} for {question.resolved.title}"
-    return Step(words, buying_study(question, choices, name[:120]), tuple(choices))
+    study = buying_study(question, choices, name[:120])
+    return (yield from _computed(question, words, study, choices))
 
 
-class BuyingRun:
-    """A run of a question; its contract is that of :class:`~topox_core.runs.run.Run`.
-
-    Parameters
-    ----------
-    library
-        Where every point is kept; None keeps them in ``known`` only.
-    executor
-        As of :class:`~topox_core.studies.study_run.StudyRun`.
-    known
-        Points computed before, by their key, which are not computed again; new ones are added.
-    """
-
-    def __init__(
-        self,
-        question: Question,
-        library: RunLibrary | None = None,
-        executor: concurrent.futures.Executor | int | None = None,
-        known: MutableMapping[str, PointRow] | None = None,
-    ) -> None:
-        self.question = question
-        self._library, self._executor = library, executor
-        self._known: MutableMapping[str, PointRow] = {} if known is None else known
-        self._answer = Answer(question)
-        self._lock = threading.RLock()  # one thread takes it forward, another draws what is there
-        self._lost: list[str] = []
-        self._cancelled = self._closed = False
-        self._began, self._ended_s = time.monotonic(), 0.0
-        self._rounds = _rounds(question, self._tell)
-        self._step: Step | None = None
-        self._run: StudyRun | None = None
-        self._plan: StudyPlan | None = None
-        self._next(None)
-
-    @property
-    def running(self) -> bool:
-        """Whether something is still to come."""
-        return self._step is not None and not self._closed
-
-    @property
-    def progress(self) -> RunProgress:
-        """How far this step is."""
-        elapsed_s = self._ended_s or time.monotonic() - self._began
-        run, step = self._run, self._step
-        if run is None or step is None:
-            return RunProgress(elapsed_s, 1.0)
-        now = run.progress
-        return replace(now, elapsed_s=elapsed_s, words=step.words)
-
-    def poll(self) -> None:
-        """Begin the next step once one has ended."""
-        with self._lock:
-            if self._run is None or self._closed:
-                return
-            self._run.poll()
-            if not self._run.running:
-                self._take()
-
-    def cancel(self) -> None:
-        """Stop; what is there is kept."""
-        with self._lock:
-            self._cancelled = True
-            if self._run is not None:
-                self._run.cancel()
-                self._take_known()
-            self.close()
-
-    def close(self) -> None:
-        """End the run at once."""
-        self._closed = True
-        self._ended_s = self._ended_s or time.monotonic() - self._began
-        if self._run is not None:
-            self._run.close()
-
-    def result(self) -> Answer:
-        """Return the answer as it stands, with the networks of the step under way."""
-        with self._lock:
-            answer = self._answer
-            if self._step is not None and self._step.words == NETWORKS:
-                self._take_known()
-                rows = with_slower_plans(self._rows_there())
-                answer = replace(answer, rows=rows, verdict=verdict(self.question, rows))
-            done = self._step is None and not self._cancelled
-            return replace(answer, lost=tuple(dict.fromkeys(self._lost)), complete=done)
-
-    # -- the steps ---------------------------------------------------------------------------------
-
-    def _tell(self, answer: Answer) -> None:
-        self._answer = answer
-
-    def _next(self, rows: tuple[Row, ...] | None) -> None:
-        """Begin the next step, and pass over those of which everything is known."""
-        while True:
-            try:
-                step = next(self._rounds) if rows is None else self._rounds.send(rows)
-            except StopIteration:
-                self._step = self._run = None
-                self._ended_s = time.monotonic() - self._began
-                return
-            self._step = step
-            self._plan = plan = StudyPlan(step.study, self.question.resolved)
-            missing = [k for k in range(len(step.choices)) if plan.key_of(k) not in self._known]
-            if missing:
-                if len(missing) < len(step.choices):
-                    points = tuple(step.study.points[k] for k in missing)
-                    few = replace(step.study, design=Design("listed", listed=points))
-                    plan = StudyPlan(few, self.question.resolved)
-                # Steps of a search are no studies that somebody would open.
-                shown = step.words == NETWORKS
-                self._run = StudyRun(plan, self._library, self._executor, listed=shown)
-                if self._run.running:
-                    return
-                self._take_known()
-                self._run.close()
-            rows = self._rows()
-
-    def _take(self) -> None:
-        run = self._run
-        assert run is not None
-        self._take_known()
-        self._lost += run.result().lost
-        run.close()
-        self._next(self._rows())
-
-    def _take_known(self) -> None:
-        run = self._run
-        if run is not None:
-            for row in run.result().rows:
-                if row.done:
-                    self._known[run.plan.key_of(row.number)] = row
-
-    def _rows(self) -> tuple[Row, ...]:
-        """Return a row of every network of the step; without a time where its point was lost."""
-        there = {id(row.choice): row for row in self._rows_there()}
-        assert self._step is not None
-        lost = "was not computed"
-        return tuple(
-            there.get(id(one), Row(one, None, None, None, lost)) for one in self._step.choices
-        )
-
-    def _rows_there(self) -> tuple[Row, ...]:
-        step, plan = self._step, self._plan
-        assert step is not None
-        assert plan is not None
-        known = [(one, self._known.get(plan.key_of(k))) for k, one in enumerate(step.choices)]
-        return tuple(
-            _row(one, row.measures, row)
-            for one, row in known
-            if row is not None and row.measures is not None
-        )
-
-
-def _row(choice: Choice, measures: Mapping[str, float | None], row: PointRow) -> Row:
-    time_ms, usd, watts = (measures.get(name) for name in MEASURES)
-    return Row(choice, time_ms, usd, watts, row.message, row.run)
+def _rows(choices: Sequence[Choice], result: StudyResult, there: bool = False) -> tuple[Row, ...]:
+    """Return a row of each network; without a time where its point was lost (``there``: no row)."""
+    rows = []
+    for choice, row in zip(choices, result.rows, strict=True):
+        if row.measures is not None:
+            time_ms, usd, watts = (row.measures.get(name) for name in MEASURES)
+            rows.append(Row(choice, time_ms, usd, watts, row.message, row.run))
+        elif not there:
+            rows.append(Row(choice, None, None, None, "was not computed"))
+    return tuple(rows)
 
 
 def _rounds(
-    question: Question, tell: Callable[[Answer], None]
-) -> Generator[Step, tuple[Row, ...], None]:
-    """Yield the steps one after another, each given the rows of the one before."""
+    question: Question, tell: Callable[[Answer], object]
+) -> Generator[Step, StudyResult, None]:
+    """Yield the studies one after another, each given what came of the one before."""
     answer = Answer(question)
-    raw = yield listed(question, NETWORKS, question.choices)
+    raw = yield from _networks(question, NETWORKS, question.choices)
     searched: tuple[Row, ...] = ()
     rows = with_slower_plans(raw)
     found = verdict(question, rows)
@@ -285,11 +164,8 @@ def _rounds(
         slow: tuple[Row, ...] = ()
         delays = first_delays()
         while delays:
-            new = yield listed(
-                question,
-                SLOWEST,
-                [question.at(offer, choice.degree, "usual", {DELAY: delay}) for delay in delays],
-            )
+            tried = [question.at(offer, choice.degree, "usual", {DELAY: delay}) for delay in delays]
+            new = yield from _networks(question, SLOWEST, tried)
             slow = with_slower_plans((*slow, *new, *raw))[: len(slow) + len(new)]
             slowest = slowest_of(question, slow, rival)
             delays = delays_between(slowest)
@@ -301,15 +177,17 @@ def _rounds(
             for degree in fewer
             if question.unfit(offer, degree) is None
         ]
-        fewer_rows = with_slower_plans((yield listed(question, FEWEST, some)) if some else ())
+        fewer_rows = (yield from _networks(question, FEWEST, some)) if some else ()
+        fewer_rows = with_slower_plans(fewer_rows)
         searched = (*searched, *fewer_rows)
         fewest = fewest_of(question, [*fewer_rows, found.offer], rival)
     turned = Turned(slowest, fewest, highest_port_usd(question, found.offer, rival))
     answer = replace(answer, searched=searched, turned=turned)
     tell(answer)
     figures = uncertain_figures(question, choice, rival.choice)
-    mine = yield Step(HANGS_ON, *tornado_study(question, choice, figures))
-    theirs = yield Step(HANGS_ON, *tornado_study(question, rival.choice, figures))
+    moved = (tornado_study(question, one, figures) for one in (choice, rival.choice))
+    mine = yield from _computed(question, HANGS_ON, *next(moved))
+    theirs = yield from _computed(question, HANGS_ON, *next(moved))
     together = with_slower_plans((*mine, *raw))[: len(mine)]
     tell(replace(answer, swings=swings(question, figures, together, theirs)))
 

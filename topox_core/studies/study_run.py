@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from topox_core.library.record import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
@@ -20,6 +23,7 @@ from topox_core.studies.study import Study, as_record
 from topox_core.studies.subject import Kept, Resolved, resolve
 
 RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,8 @@ class StudyRun:
         Where every point is kept as soon as it is there; None keeps them in memory only.
     executor
         As of :class:`~topox_core.runs.cells.CellsRun`: an executor, or how many processes.
+    known
+        Points computed before, by their key, which are not computed again; new ones are added.
     listed
         Whether the library lists the study; its points are kept in any case.
     """
@@ -224,10 +230,16 @@ class StudyRun:
         plan: StudyPlan,
         library: RunLibrary | None = None,
         executor: concurrent.futures.Executor | int | None = None,
+        known: MutableMapping[str, PointRow] | None = None,
         listed: bool = True,
     ) -> None:
         self.plan, self._library = plan, library
-        self._known = known_rows(plan, library)
+        self._shared: MutableMapping[str, PointRow] = {} if known is None else known
+        self._known = {
+            key: row for key in plan.keys.values() if (row := self._shared.get(key)) is not None
+        }
+        self._known |= known_rows(plan, library)
+        self._shared.update(self._known)
         self._before = len(self._known)
         self._numbers: dict[str, list[int]] = {}
         for number in range(len(plan.cells)):
@@ -297,6 +309,7 @@ class StudyRun:
             runs = dict(zip((record.key for record in kept), self._library.add(kept), strict=True))
             self._known |= {record.key: _row_of(record, runs[record.key]) for record in kept}
             self._link(runs)
+        self._shared.update({record.key: self._known[record.key] for record in records})
 
     def _link(self, runs: Mapping[str, int]) -> None:
         """Say in the library which runs are points of the study, equal ones too."""
@@ -320,3 +333,151 @@ def _enter(plan: StudyPlan, library: RunLibrary, listed: bool) -> int | None:
     )
     library.set_study_state(number, RUNNING)
     return number
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of several studies: its name in words, and whether the library lists it."""
+
+    words: str
+    plan: StudyPlan
+    listed: bool = True
+
+
+@dataclass(frozen=True)
+class StepsResult:
+    """What came of studies one after another.
+
+    Attributes
+    ----------
+    results
+        By the words of its step, the study under way last; of steps with the same words the last.
+    lost
+        In words, why points are missing though nobody asked.
+    complete
+        Whether nothing is still to come.
+    """
+
+    results: Mapping[str, StudyResult]
+    lost: tuple[str, ...]
+    complete: bool
+
+
+class StepsRun(Generic[ResultT]):
+    """Studies one after another, each chosen by what came of those before; a :class:`~topox_core.runs.run.Run`.
+
+    Parameters
+    ----------
+    steps
+        Yields them, and is sent the result of each.
+    read
+        Makes the result of the run of what is there.
+    library, executor, known
+        As of :class:`StudyRun`.
+    total
+        How many different points all steps have, where that is known beforehand.
+    """
+
+    def __init__(
+        self,
+        steps: Generator[Step, StudyResult, None],
+        read: Callable[[StepsResult], ResultT],
+        library: RunLibrary | None = None,
+        executor: concurrent.futures.Executor | int | None = None,
+        known: MutableMapping[str, PointRow] | None = None,
+        total: int | None = None,
+    ) -> None:
+        self._steps, self._read, self._library = steps, read, library
+        self._executor, self._total = executor, total
+        self._known: MutableMapping[str, PointRow] = {} if known is None else known
+        self._lock = threading.RLock()  # one thread takes it forward, another draws what is there
+        self._results: dict[str, StudyResult] = {}
+        self._lost: list[str] = []
+        self._done = 0  # points of the steps that have ended
+        self._cancelled = self._closed = False
+        self._began, self._ended_s = time.monotonic(), 0.0
+        self._step: Step | None = None
+        self._run: StudyRun | None = None
+        self._next(None)
+
+    @property
+    def running(self) -> bool:
+        """Whether something is still to come."""
+        return self._step is not None and not self._closed
+
+    @property
+    def progress(self) -> RunProgress:
+        """How far this step is, or all where it is known how many points there are."""
+        elapsed_s = self._ended_s or time.monotonic() - self._began
+        run, step, total = self._run, self._step, self._total
+        if run is None or step is None:
+            return RunProgress(elapsed_s, 1.0, total and self._done, total)
+        now = replace(run.progress, elapsed_s=elapsed_s, words=step.words)
+        if total is None:
+            return now
+        done = self._done + (now.done or 0)
+        return replace(now, share=done / max(1, total), done=done, total=total)
+
+    def poll(self) -> None:
+        """Begin the next step once one has ended."""
+        with self._lock:
+            if self._run is None or self._closed:
+                return
+            self._run.poll()
+            if not self._run.running:
+                self._next(self._take(self._run))
+
+    def cancel(self) -> None:
+        """Stop; what is there is kept."""
+        with self._lock:
+            self._cancelled = True
+            if self._run is not None:
+                self._run.cancel()
+            self.close()
+
+    def close(self) -> None:
+        """End the run at once."""
+        self._closed = True
+        self._ended_s = self._ended_s or time.monotonic() - self._began
+        if self._run is not None:
+            self._run.close()
+
+    def result(self) -> ResultT:
+        """Return what there is."""
+        with self._lock:
+            step, run = self._step, self._run
+            now = {} if step is None or run is None else {step.words: run.result()}
+            done = self._step is None and not self._cancelled
+            lost = tuple(dict.fromkeys(self._lost))
+            return self._read(StepsResult({**self._results, **now}, lost, done))
+
+    def _next(self, result: StudyResult | None) -> None:
+        """Begin the next step, and pass over those of which everything is known."""
+        while True:
+            try:
+                step = next(self._steps) if result is None else self._steps.send(result)
+            except StopIteration:
+                self._step = self._run = None
+                self._ended_s = self._ended_s or time.monotonic() - self._began
+                return
+            self._step = step
+            rows = step.plan.rows(self._known)
+            if all(row.done for row in rows):
+                result = self._ended(StudyResult(step.plan.study, rows))
+                continue
+            self._run = StudyRun(step.plan, self._library, self._executor, self._known, step.listed)
+            if self._run.running:
+                return
+            result = self._take(self._run)
+
+    def _take(self, run: StudyRun) -> StudyResult:
+        result = run.result()
+        run.close()
+        return self._ended(result)
+
+    def _ended(self, result: StudyResult) -> StudyResult:
+        assert self._step is not None
+        self._lost += result.lost
+        self._done += len(self._step.plan.keys)
+        self._results[self._step.words] = result
+        return result

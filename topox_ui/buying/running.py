@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from topox_core.studies.buying import Question
-from topox_core.studies.buying_run import Answer, BuyingRun
+from topox_core.studies.buying_run import Answer, buying_run
 from topox_core.studies.study_run import PointRow
 from topox_ui.answers.run_library import writable_library
 from topox_ui.buying.question import key_of
@@ -43,7 +43,7 @@ def _start(question: Question) -> None:
         return f"Points are missing. {answer.lost[0]}." if answer.lost else ""
 
     library, known, workers = writable_library(), known_points(), shared_workers()
-    owner.start(BUY, key, lambda _slots: BuyingRun(question, library, workers, known), keep)
+    owner.start(BUY, key, lambda _slots: buying_run(question, library, workers, known), keep)
 
 
 def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from topox_core.claims.rivals_run import RivalsRun, known_results
-from topox_core.studies.study_run import StudyResult
+from topox_core.claims.rivals_run import Results, known_results, rivals_run
 from topox_ui.answers.run_library import existing_library, keeps_runs, writable_library
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.workers import shared_workers
 from topox_ui.shell.page import button
 
-Results = Mapping[str, StudyResult]
 KEY = "who is right"
 ARGUE = RunKind(
     "argue",
@@ -31,7 +29,7 @@ def _start() -> None:
         return f"Cells are missing. {lost[0]}." if lost else ""
 
     library, workers = writable_library(), shared_workers()
-    owner.start(ARGUE, KEY, lambda _slots: RivalsRun(library, workers), keep)
+    owner.start(ARGUE, KEY, lambda _slots: rivals_run(library, workers), keep)
 
 
 def results(draw: Callable[[Results], None]) -> None:

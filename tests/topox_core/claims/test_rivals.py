@@ -13,7 +13,7 @@ from benchmarks.who_is_right_page import job_part
 from topox_core.claims.cells import Cell, cells_of, study_of_job
 from topox_core.claims.claims import CLAIMS, argument, crossings, tried
 from topox_core.claims.report import verdict_words
-from topox_core.claims.rivals_run import RivalsRun, known_results
+from topox_core.claims.rivals_run import known_results, rivals_run
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
@@ -239,7 +239,7 @@ DOCUMENT = (Path(__file__).parents[3] / "docs" / "who-is-right.md").read_text(en
 @pytest.mark.long
 def test_a_cancelled_run_keeps_what_it_has(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
-    run = RivalsRun(library, 1, ("serving", "pipeline"))
+    run = rivals_run(library, 1, ("serving", "pipeline"))
     while run.running and not run.progress.done:
         run.poll()
     run.cancel()
@@ -255,7 +255,7 @@ def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
     path = tmp_path / "runs.sqlite"
     library = RunLibrary.open(path)
     alone = finish(StudyRun(plan_of(study_of_job("serving")), library, 2))
-    together = RivalsRun(library, 2, ("serving",))
+    together = rivals_run(library, 2, ("serving",))
     assert not together.running
     results = together.result()
     assert results["serving"].rows == alone.rows
@@ -269,5 +269,5 @@ def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
 def test_the_document_is_what_a_run_gives() -> None:
     """If it is not: python -m benchmarks.who_is_right_page --document docs/who-is-right.md."""
     with ThreadPoolExecutor(1) as here:
-        cells = cells_of(finish(RivalsRun(None, here, ("pipeline",))))
+        cells = cells_of(finish(rivals_run(None, here, ("pipeline",))))
     assert part_of(DOCUMENT, "pipeline") == job_part(cells, "pipeline")

@@ -16,7 +16,7 @@ from tests.real_inputs import ROOT
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
 from topox_core.studies.buying import Assumptions, Question, moved
-from topox_core.studies.buying_run import BuyingRun
+from topox_core.studies.buying_run import buying_run
 from topox_core.studies.buying_words import as_record
 from topox_core.studies.offers import OFFERS, offer_of
 from topox_core.studies.offers_file import load_offers
@@ -92,7 +92,7 @@ def test_buying_gives_what_the_core_gives_whoever_asks(answered: Any, folder: Pa
     offers = tuple(offer_of(OFFERS, key) for key in ("rotornet", "piezo"))
     assumed = Assumptions(moved(Assumptions().usd_per_gpu_hour, 8.0))
     job = resolve(Subject("sample", {"name": "blackboard"}))
-    answer = finish(BuyingRun(Question(job, offers, assumed=assumed), executor=1))
+    answer = finish(buying_run(Question(job, offers, assumed=assumed), executor=1))
     assert printed == json.loads(json.dumps(as_record(answer)))
     rows = csv.DictReader((folder / "a.csv").read_text().splitlines())
     assert [row["network"] for row in rows] == [row["network"] for row in printed["networks"]]

@@ -27,7 +27,7 @@ from topox_core.studies.buying_answer import (
     slowest_of,
     verdict,
 )
-from topox_core.studies.buying_run import Answer, BuyingRun, Turned, base_lead
+from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
 from topox_core.studies.offers import OFFERS, Figure, offer_of, with_edit
 from topox_core.studies.study_run import PointRow
@@ -59,7 +59,7 @@ def known() -> dict[str, PointRow]:
 def answered(workers: Executor, known: dict[str, PointRow]) -> Answer:
     offers = tuple(offer_of(OFFERS, key) for key in ("plzt", "piezo"))
     question = Question(resolve(Subject("sample", {"name": "blackboard"})), offers)
-    answer = finish(BuyingRun(question, executor=workers, known=known))
+    answer = finish(buying_run(question, executor=workers, known=known))
     assert answer.complete and not answer.lost
     return answer
 
