@@ -9,23 +9,26 @@ import argparse
 import os
 import sys
 import time
+from collections import defaultdict
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from topox_core.runs.executor import LocalExecutor
-from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.studies.ready import rounds_record
+from topox_core.studies.study_file import study_of
+from topox_core.studies.study_run import StudyRun, plan_of
+from topox_core.tdm.algorithms.catalogue import BASELINE, DEFAULT_ALGORITHMS
+from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.solve import solve
-from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCellResult, StudyRow
 
 SMALL = SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=8, degree_max=8, reconfiguration_ms=0.0)
-LARGE = ("hill-climbing", "best-grouping", "all-train")
-LINES = (
-    StudyAxes((32, 64, 128, 256, 512), (8192,)),
-    StudyAxes((256,), tuple(1024 * k for k in (1, 8, 32, 64, 128))),
-)
+LARGE = DEFAULT_ALGORITHMS
+LINES = ((JOBS, (8192,)), ((256,), CONTEXTS))
 
 
 def timed(jobs: Jobs, algorithm: str, **chosen: float) -> tuple[Round, float]:
@@ -106,51 +109,39 @@ def gain(seeds: int) -> None:
 def study(seeds: int, workers: int) -> None:
     """Both studies of the Jobs page at full size, run in worker processes as the page runs them, as rows of Markdown."""
     executor = LocalExecutor(workers)
-    known: dict[str, StudyCellResult] = {}
-    print(
-        "| jobs | context | C/T | no time division | "
-        + " | ".join(LARGE)
-        + " |\n"
-        + "| --- " * (4 + len(LARGE))
-        + "|"
-    )
+    print("| jobs | context | C/T | no time division | " + " | ".join(LARGE) + " |")
+    print("| --- " * (4 + len(LARGE)) + "|")
     try:
-        for axes in LINES:
-            whole = Study(axes, tuple(range(seeds)), LARGE)
-            run = whole.start(known, executor)
+        for jobs, contexts in LINES:
+            record = rounds_record(jobs, contexts, seeds, (BASELINE, *LARGE))
+            plan = plan_of(study_of({"name": "rounds", **record}, "study"))
+            run = StudyRun(plan, None, executor)
             while run.running:
-                print(
-                    f"\r{run.progress.share:4.0%} of {len(whole.cells())} sets of jobs",
-                    end="",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                words = f"\r{run.progress.share:4.0%} of {len(plan.keys)} points"
+                print(words, end="", file=sys.stderr, flush=True)
                 time.sleep(1.0)
-            print("\r" + "; ".join(run.result().lost), file=sys.stderr)
-            rows = {
-                (row.jobs, row.context, row.algorithm): row
-                for row in whole.rows(run.result().results)
-            }
-            for count, context in axes.points():
-                ratios = [
-                    known[whole.key(cell)].ratio or 0.0
-                    for cell in whole.cells()
-                    if (cell.jobs, cell.context) == (count, context) and whole.key(cell) in known
-                ]
-                base = rows[count, context, BASELINE]
+            result = run.result()
+            print("\r" + "; ".join(result.lost), file=sys.stderr)
+            by: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
+            for row in result.rows:
+                if row.measures:
+                    by[row.point[1:]].append(row.measures)
+            for context, count in product(contexts, jobs):
+                base = by[context, count, BASELINE]
+                ratios = [one["communicating_s"] / one["computing_s"] for one in base]
+                cuts = [_reduction(by[context, count, name]) for name in LARGE]
+                mean_s = np.mean([one["round_s"] for one in base])
                 print(
-                    f"| {count} | {context // 1024}k | {np.median(ratios):.2g} | {base.round_s.mean:.0f} s | "
-                    + " | ".join(_reduction(rows[count, context, name]) for name in LARGE)
-                    + " |",
+                    f"| {count} | {context // 1024}k | {np.median(ratios):.2g} | {mean_s:.0f} s | {' | '.join(cuts)} |",
                     flush=True,
                 )
     finally:
         executor.kill()
 
 
-def _reduction(row: StudyRow) -> str:
-    cut = row.reduction
-    return f"{100 * cut.mean:.0f} % ({100 * cut.least:.0f} to {100 * cut.most:.0f})"
+def _reduction(measures: list[Any]) -> str:
+    cut = [100 * one["reduction"] for one in measures]
+    return f"{np.mean(cut):.0f} % ({min(cut):.0f} to {max(cut):.0f})"
 
 
 def main() -> int:

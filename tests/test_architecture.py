@@ -99,7 +99,6 @@ TDM_MAY_USE = {
     "exact": {"model", "search"},
     "algorithms": {"exact", "kernels", "model", "search"},
     "solve": {"algorithms", "model", "search"},
-    "study": {"algorithms", "mixes", "model", "solve"},
 }
 # Of the app: what its pages stand on.
 UI_SHARED = {"answers", "classroom", "runs", "shell", "state"}

@@ -150,11 +150,12 @@ def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Ro
     """
     from dataclasses import replace
 
+    from topox_core.tdm.algorithms.catalogue import BASELINE
     from topox_core.tdm.model.traffic import TooFewPortsError
     from topox_core.tdm.solve import solve
 
     try:
-        return solve(jobs, replace(settings, algorithm="non-tdm"), stop)
+        return solve(jobs, replace(settings, algorithm=BASELINE), stop)
     except TooFewPortsError:
         return None
 

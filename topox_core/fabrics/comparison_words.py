@@ -12,7 +12,7 @@ from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING, RING_KINDS
 from topox_core.schedule.result import gap
 from topox_core.text.numbers import percent, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.sentences import capitalised, enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
@@ -74,7 +74,7 @@ def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) 
     if full is winner or full.iteration_ms > winner.iteration_ms * (1 + EQUAL):
         return words
     level = same_time(full.iteration_ms, winner.iteration_ms)
-    return f"{words} {_capital(spoken[FULL])} is {'as fast' if level else 'faster still'}: {time(full.iteration_ms)}."
+    return f"{words} {capitalised(spoken[FULL])} is {'as fast' if level else 'faster still'}: {time(full.iteration_ms)}."
 
 
 def _without_full(
@@ -88,11 +88,11 @@ def _without_full(
     stays = [name for name in first if not _switches(contenders[name])]
     if stays and changing:
         return (
-            f"Switching does not pay here. {_capital(spoken[stays[0]])} {_verb('need', stays[:1])} "
+            f"Switching does not pay here. {capitalised(spoken[stays[0]])} {_verb('need', stays[:1])} "
             f"{time(winner.iteration_ms)}, {changing}."
         )
     names, reached = (
-        _capital(enumeration([spoken[name] for name in first])),
+        capitalised(enumeration([spoken[name] for name in first])),
         time(winner.iteration_ms),
     )
     others = [run for name, run in contenders.items() if name not in first]
@@ -133,10 +133,6 @@ def _best_that_switches(
 def _verb(plural: str, names: Sequence[str]) -> str:
     """Return a verb in the number of what it is said of."""
     return plural if len(names) > 1 or ENTRIES[names[0]].plural else f"{plural}s"
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _reason(winner: FabricRun, loser: FabricRun) -> str:

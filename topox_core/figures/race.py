@@ -15,7 +15,7 @@ from topox_core.figures.template import axis, frame, margins
 from topox_core.schedule.result import Result, TracePoint, gap
 from topox_core.schedule.story import Event, events_of, last_better, proof_of
 from topox_core.text.numbers import apart, percent, seconds
-from topox_core.text.sentences import STOPPED_BY, enumeration
+from topox_core.text.sentences import STOPPED_BY, capitalised, enumeration
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
@@ -298,7 +298,7 @@ def finding(runners: Sequence[Contestant]) -> str:
         )
         parts.append(f"nobody proves it; the best bound, {word[-1]}, is {whose}")
     text = "; ".join(parts) + "."
-    return text[:1].upper() + text[1:]
+    return capitalised(text)
 
 
 def _proofs(proved: Sequence[Contestant], word: str) -> list[str]:

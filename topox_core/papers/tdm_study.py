@@ -9,14 +9,12 @@ from statistics import fmean, pstdev
 from topox_core.papers.card import LEVEL, Card, Choice, Row, Settings
 from topox_core.papers.claim import Claim, Reading
 from topox_core.papers.direct import direct, directed, row_of, unprinted
-from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
 from topox_core.tdm.model.jobs import Reading as DraftReading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 
 NAME = "tdm-study"
-JOBS = (32, 64, 128, 256, 512)
-CONTEXTS = (1_024, 8_192, 32_768, 65_536, 131_072)
 FIXED_JOBS, FIXED_CONTEXT = 256, 8_192
 ALGORITHMS = {
     "hill-climbing": "Algorithm 1",

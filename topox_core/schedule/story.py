@@ -10,7 +10,7 @@ from typing import Literal
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.source import Family, TraceSource
 from topox_core.text.numbers import about_seconds, apart, percent, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.sentences import capitalised, enumeration
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
@@ -77,7 +77,7 @@ def class_words(one: ClassBound) -> tuple[str, str]:
     else:
         best, bound = apart((one.best_ms, one.bound_ms))
         known = f"{best} found, none shorter than {bound}"
-    return _capital(name), known
+    return capitalised(name), known
 
 
 def lowered_words(result: Result) -> list[tuple[str, str]]:
@@ -187,10 +187,10 @@ def summary_sentence(events: Sequence[Event]) -> str:
     proof = proof_of(events)
     if proof is not None and len(ways) == 1 and not rises:
         return (
-            f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {about_seconds(proof.elapsed_s)}: "
+            f"{capitalised(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {about_seconds(proof.elapsed_s)}: "
             "nothing shorter exists."
         )
-    first = f"{_capital(ways[0].words)} came to {number[ways[0].value_ms]} in {about_seconds(ways[0].elapsed_s)}"
+    first = f"{capitalised(ways[0].words)} came to {number[ways[0].value_ms]} in {about_seconds(ways[0].elapsed_s)}"
     rest = [f"{e.words} to {number[e.value_ms]}" for e in ways[1:]]
     schedules = ", ".join([first, *rest]) + (
         f" after {about_seconds(ways[-1].elapsed_s)}" if rest else ""
@@ -224,10 +224,6 @@ def _words(source: TraceSource) -> str:
     if source.family in ("rules", "search", "neighbourhoods"):
         return FAMILY_WORDS[source.family]
     return CONTROLLER_WORDS.get(source.name, source.name)
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def event_table(events: Sequence[Event]) -> dict[str, list[object]]:

@@ -21,6 +21,7 @@ from topox_core.schedule.settings import AUTO, DEFAULT, Settings
 from topox_core.schema.fields import Field, fields_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.model.jobs import Reading
 from topox_core.text.sentences import words_of
 from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
@@ -223,6 +224,7 @@ _SET_UP = tuple(
 _ON_ROUNDS = (
     _choice("tdm.algorithm", "Algorithm", TDM_ALGORITHMS),
     *_keys("tdm", SetUp, *_SET_UP),
+    *_keys("tdm", Reading, *fields_of(Reading)),
 )
 _ON_NETWORKS = (
     _whole("network.gpus", "GPUs", 1, 10_000_000),

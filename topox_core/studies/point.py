@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from topox_core.rails.presets import changed
 from topox_core.rails.windows import lengths_ms
 from topox_core.runs.identity import code_version
 from topox_core.runs.stopping import AfterSeconds, Stop, never
+from topox_core.schema.fields import fields_of
 from topox_core.studies.fabric_point import (
     Outcome,
     fabric_case,
@@ -36,10 +37,11 @@ from topox_core.studies.keys import LABEL, SEED, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL, ROUND
 from topox_core.studies.subject import AGAINST, MINE, Kept, Resolved, resolve, subject_of
 from topox_core.studies.values import GPUS, PointValues, Values
+from topox_core.tdm.algorithms.catalogue import BASELINE
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.round import Round, TdmSettings
+from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.round import Round, TdmSettings, shorter_by
 from topox_core.tdm.solve import solve
-from topox_core.tdm.study import BASELINE, shorter_by
 from topox_core.training.job import Job
 
 _RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")
@@ -79,11 +81,12 @@ def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     """Return the measures of jobs that share a fabric, beside the round without turns; raises InputError."""
     given, seed = _of("tdm", values), int(values.get(SEED, 0))
     algorithm = str(given.pop("algorithm", TdmSettings.algorithm))
+    reading = Reading(**{name: bool(given.pop(name, False)) for name in fields_of(Reading)})
     set_up = SetUp(**given, seed=seed)  # type: ignore[arg-type]
-    base = _baseline(set_up)
+    base = _baseline(set_up, reading)
     answer = base
     if algorithm != BASELINE:
-        answer = solve(base.jobs, TdmSettings(algorithm=algorithm, seed=seed), stop)
+        answer = solve(base.jobs, TdmSettings(algorithm, reading, seed), stop)
     phases = [phase for cycle in base.cycles for phase in cycle.phases]
     return Outcome(
         {
@@ -104,9 +107,8 @@ def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
 
 
 @lru_cache(maxsize=2)
-def _baseline(set_up: SetUp) -> Round:
-    settings = TdmSettings(algorithm=BASELINE, seed=set_up.seed)
-    return solve(deploy(replace(set_up)), settings)
+def _baseline(set_up: SetUp, reading: Reading) -> Round:
+    return solve(deploy(set_up), TdmSettings(BASELINE, reading, set_up.seed))
 
 
 def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from topox_core.economics.comparison import MOVED_PARTS
@@ -21,7 +22,8 @@ from topox_core.studies.study import FORMAT, VERSION, Study
 from topox_core.studies.study_file import load_study, study_of
 from topox_core.studies.study_run import kept_by
 from topox_core.studies.values import GPUS
-from topox_core.tdm.study import DEFAULT_ALGORITHMS, StudyAxes
+from topox_core.tdm.algorithms.catalogue import DEFAULT_ALGORITHMS
+from topox_core.tdm.mixes.deployment import JOBS
 
 JsonRecord = Mapping[str, Any]
 _SAMPLE: JsonRecord = {"kind": "sample", "name": "race"}
@@ -99,15 +101,21 @@ def _seeds(subject: JsonRecord) -> dict[str, Any]:
     }
 
 
-def _rounds(subject: JsonRecord) -> dict[str, Any]:
-    return {
-        "subject": dict(subject),
-        "axes": [
-            {"key": SEED, "range": {"from": 0, "to": 9}},
-            {"key": "tdm.jobs", "values": list(StudyAxes().jobs)},
-            {"key": "tdm.algorithm", "values": list(DEFAULT_ALGORITHMS)},
-        ],
-    }
+def rounds_record(
+    jobs: Sequence[int] = JOBS,
+    contexts: Sequence[int] = (),
+    seeds: int = 10,
+    algorithms: Sequence[str] = DEFAULT_ALGORITHMS,
+    fixed: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return a study of the rounds of sets of jobs, seed by seed, so that every point has something soon."""
+    axes: list[dict[str, Any]] = [{"key": SEED, "range": {"from": 0, "to": seeds - 1}}]
+    if contexts:
+        axes.append({"key": "tdm.context", "values": list(contexts)})
+    axes.append({"key": "tdm.jobs", "values": list(jobs)})
+    axes.append({"key": "tdm.algorithm", "values": list(algorithms)})
+    record: dict[str, Any] = {"subject": {"kind": "tdm"}, "axes": axes}
+    return record | ({"fixed": dict(fixed)} if fixed else {})
 
 
 def _rail_delay(subject: JsonRecord) -> dict[str, Any]:
@@ -172,7 +180,7 @@ READY: Mapping[str, Ready] = {
         "How much shorter is a round in which jobs take turns on the circuits, over the number of jobs?",
         ("tdm",),
         {"kind": "tdm"},
-        _rounds,
+        lambda _subject: rounds_record(),
     ),
     "rails-delay": Ready(
         "How slow a rail's switch may be",

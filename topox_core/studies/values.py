@@ -17,6 +17,7 @@ from topox_core.studies.keys import FABRIC_FIELDS, LABEL, SEED, Key, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL
 from topox_core.studies.subject import Resolved
 from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.training.job import Job
 
@@ -53,7 +54,8 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
         return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
     set_up = {f"tdm.{k}": v for k, v in asdict(SetUp()).items() if isinstance(v, int | float)}
     del set_up["tdm.seed"], set_up["tdm.literal_eq8"]
-    return {**set_up, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
+    reading = {f"tdm.{k}": v for k, v in Reading().as_record().items()}
+    return {**set_up, **reading, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
 
 
 def _of_graph(resolved: Resolved) -> dict[str, Value]:

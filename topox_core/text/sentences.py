@@ -54,3 +54,8 @@ def is_or_are(count: int) -> str:
 def words_of(name: str) -> str:
     """Return the name of a field as words: ``microbatch_size`` is ``Microbatch size``."""
     return name.replace("_", " ").capitalize()
+
+
+def capitalised(words: str) -> str:
+    """Return words with a capital at the beginning, the rest as it is."""
+    return words[:1].upper() + words[1:]

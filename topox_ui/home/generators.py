@@ -10,6 +10,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.text.numbers import percent, plural, short, time
+from topox_core.text.sentences import capitalised
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
@@ -187,7 +188,7 @@ def _label(parameter: Parameter) -> str:
     for suffix in ("_gbps", "_bytes", "_ms", "_mb", "_gb", "_us", "_gb_per_s"):
         bare = bare.removesuffix(suffix)
     label = LABELS.get(bare, bare).replace("_", " ")
-    return label[:1].upper() + label[1:] + (f" ({parameter.unit})" if parameter.unit else "")
+    return capitalised(label) + (f" ({parameter.unit})" if parameter.unit else "")
 
 
 def _before(workload: Workload) -> None:

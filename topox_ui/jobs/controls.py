@@ -5,10 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
+from topox_core.schema.fields import fields_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.samples import JOB_SAMPLES
-from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.text.numbers import delay_label
+from topox_core.text.sentences import capitalised
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.jobs.loading import take_upload
 from topox_ui.jobs.state import OFFERED, SOURCES, JobsState, choices, reset_what_ifs
@@ -23,20 +25,6 @@ FAMILIES = {
     "baseline": "To compare with.",
     "exact": "Proves its answer.",
     "beyond": "Not in the paper: added here.",
-}
-READING_WORDS = {
-    "eq3_literal": (
-        "Eq. 3 as printed",
-        "A parameter-server job then trains in both stages of the other group, though it has only one iteration a round.",
-    ),
-    "physical_ring": (
-        "Rings carry 2 (N − 1)/N",
-        "What a ring all-reduce over N pods really carries on each arc; the paper counts the volume once.",
-    ),
-    "delay_inside": (
-        "Delay counts as communication",
-        "Section II.C: a stage is the longer of delay with communication and training. Algorithm 1 adds it to the stage.",
-    ),
 }
 
 
@@ -148,8 +136,8 @@ def what_ifs(jobs: Jobs) -> None:
                 "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”, "
                 "is a draft without results. Where it can be read in two ways:"
             )
-            for field, (words, meaning) in READING_WORDS.items():
-                switch(words, JobsState, field, help=meaning)
+            for name, field in fields_of(Reading).items():
+                switch(field.title, JobsState, name, help=f"{capitalised(field.description)}.")
         reset("sidebar")
 
 

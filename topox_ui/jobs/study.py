@@ -1,9 +1,10 @@
-"""What time division gains over many seeds: computed beside the page in worker processes, kept cell by cell."""
+"""What time division gains over many seeds: a study, computed beside the page in worker processes, kept point by point."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,11 +12,12 @@ import streamlit as st
 from topox_core.figures.jobs_gain import GainPoint, gain_map
 from topox_core.figures.jobs_study import gains
 from topox_core.figures.palette import Theme
-from topox_core.runs.cells import CellsResult
-from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.mixes.deployment import SetUp
-from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCell, StudyCellResult, StudyRow
+from topox_core.studies.ready import rounds_record
+from topox_core.studies.study_file import study_of
+from topox_core.studies.study_run import PointRow, StudyPlan, StudyResult, StudyRun
+from topox_core.studies.subject import resolve
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, BASELINE, DEFAULT_ALGORITHMS
+from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS
 from topox_core.text.numbers import in_1024s, percent, plural
 from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.limits import CORES
@@ -26,101 +28,110 @@ from topox_ui.shell.downloads import csv_of, offer
 from topox_ui.shell.page import button, chart_title, quiet
 from topox_ui.state.widgets import menu, pick
 
-JOBS = (32, 64, 128, 256, 512)
-CONTEXTS = (1024, 8192, 32768, 65536, 131072)
 # The quick study has few seeds and leaves out large sets of jobs, which take nearly all of the time.
 QUICK_JOBS, QUICK_SEEDS = 128, 5
 SEEDS = (QUICK_SEEDS, 10, 20, 30)
-MOST_CELLS = 5_000
+MOST_POINTS = 20_000
+WAYS = (BASELINE, *DEFAULT_ALGORITHMS)
 STUDY = RunKind(
     "study",
-    MOST_CELLS,
+    MOST_POINTS,
     CORES,
     cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )
 
 
-def _start(wanted: Study) -> None:
+def _start(plan: StudyPlan) -> None:
     owner = run_owner()
-    cells = owner.results(STUDY)
-    owner.start(STUDY, wanted.digest, lambda slots: wanted.start(cells, slots), _note)
+    known = owner.results(STUDY)
+    owner.start(STUDY, plan.study.digest, lambda slots: StudyRun(plan, None, slots, known), _note)
 
 
-def _note(result: CellsResult[StudyCell, StudyCellResult]) -> str:
-    """Return why cells or algorithms are missing, in words."""
-    refused = [why for one in result.results.values() for why in set(one.failed.values())]
+def _note(result: StudyResult) -> str:
+    """Return why points are missing, in words."""
+    refused = [row.message for row in result.rows if row.failed]
     lines = [
         *result.lost,
         *(
-            f"{why}: {refused.count(why)} of {result.total} calls are missing"
+            f"{why}: {refused.count(why)} of {len(result.rows)} points are missing"
             for why in dict.fromkeys(refused)
         ),
     ]
     return "; ".join(lines[:2])
 
 
-def study_of(now: JobsState, across: str, seeds: int) -> Study:
-    """Return the study along one axis, on the draft's set-up with the network and the reading of the page; quick with few seeds."""
-    changes = {
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _plan(
+    jobs: Sequence[int], contexts: Sequence[int], seeds: int, fixed: Mapping[str, float]
+) -> StudyPlan:
+    record = rounds_record(jobs, contexts, seeds, WAYS, fixed)
+    study = study_of({"name": "What time division gains", **record}, "study")
+    return StudyPlan(study, resolve(study.subject))
+
+
+def _fixed(now: JobsState) -> dict[str, float]:
+    """Return the network and the reading of the page as keys of the study."""
+    network = {
         "ports_per_pod": now.ports,
         "port_gbps": now.port_gbps,
         "reconfiguration_ms": now.reconfiguration_ms,
     }
-    setup = SetUp(**{key: value for key, value in changes.items() if value is not None})  # type: ignore[arg-type]
+    held = {name: value for name, value in network.items() if value is not None}
+    held |= {name: value for name, value in asdict(now.reading).items() if value}
+    return {f"tdm.{name}": value for name, value in held.items()}
+
+
+def plan_of(now: JobsState, across: str, seeds: int) -> StudyPlan:
+    """Return the study along one axis, on the draft's set-up with the network and the reading of the page; quick with few seeds."""
     quick = seeds <= QUICK_SEEDS
+    jobs = [min(now.jobs, QUICK_JOBS) if quick else now.jobs]
+    contexts = CONTEXTS
     if across == "jobs":
-        axes = StudyAxes(tuple(n for n in JOBS if n <= QUICK_JOBS or not quick), (now.context,))
-    else:
-        axes = StudyAxes((min(now.jobs, QUICK_JOBS) if quick else now.jobs,), CONTEXTS)
-    return Study(axes, tuple(range(seeds)), setup=setup, settings=TdmSettings(reading=now.reading))
+        jobs = [n for n in JOBS if n <= QUICK_JOBS or not quick]
+        contexts = (now.context,)
+    return _plan(tuple(jobs), contexts, seeds, _fixed(now))
 
 
-def known(study: Study, cells: Mapping[str, StudyCellResult]) -> dict[StudyCell, StudyCellResult]:
-    """Return the cells of a study that are there."""
-    return {cell: cells[key] for cell in study.cells() if (key := study.key(cell)) in cells}
+def everything(now: JobsState) -> StudyPlan:
+    """Return all points that may have been computed for the network and the reading of the page, along whichever axis."""
+    jobs, contexts = sorted({*JOBS, now.jobs}), sorted({*CONTEXTS, now.context})
+    return _plan(tuple(jobs), tuple(contexts), max(SEEDS), _fixed(now))
 
 
-def everything(
-    now: JobsState, cells: Mapping[str, StudyCellResult]
-) -> dict[StudyCell, StudyCellResult]:
-    """Return all cells that were computed for the network and the reading of the page, along whichever axis."""
-    one = study_of(now, "jobs", max(SEEDS))
-    axes = StudyAxes(tuple(sorted({*JOBS, now.jobs})), tuple(sorted({*CONTEXTS, now.context})))
-    return known(replace(one, axes=axes), cells)
+def points(plan: StudyPlan, known: Mapping[str, PointRow]) -> pd.DataFrame:
+    """Return the points that are there, one a row: seed, context, jobs and algorithm, and what was measured."""
+    names = [axis.key.name.removeprefix("tdm.") for axis in plan.study.axes]
+    there = [row for row in plan.rows(known) if row.measures]
+    table = pd.DataFrame(
+        [{**dict(zip(names, row.point, strict=True)), **row.measures} for row in there]
+    )
+    if not table.empty:
+        table["ratio"] = table.communicating_s / table.computing_s.where(table.computing_s > 0)
+    return table
 
 
-def reductions(
-    study: Study, results: Mapping[StudyCell, StudyCellResult], across: str
-) -> dict[str, dict[float, list[float]]]:
+def reductions(table: pd.DataFrame, across: str) -> dict[str, dict[float, list[float]]]:
     """Return each algorithm's reduction against the baseline, seed by seed, at each place along the axis."""
-    values: dict[str, dict[float, list[float]]] = {
-        name: {} for name in study.algorithms if name != BASELINE
-    }
-    for cell, result in results.items():
-        for name, of in values.items():
-            if (reduction := result.reduction(name)) is not None:
-                of.setdefault(float(getattr(cell, across)), []).append(reduction)
+    values: dict[str, dict[float, list[float]]] = {name: {} for name in DEFAULT_ALGORITHMS}
+    for row in table[table.algorithm != BASELINE].itertuples():
+        values[row.algorithm].setdefault(float(getattr(row, across)), []).append(row.reduction)
     return values
 
 
-def gain_points(
-    results: Mapping[StudyCell, StudyCellResult], algorithms: Sequence[str], across: str
-) -> dict[str, list[GainPoint]]:
+def gain_points(table: pd.DataFrame, across: str) -> dict[str, list[GainPoint]]:
     """Return each algorithm's sets of jobs for the map over C/T, marked by their place along the axis."""
     return {
         name: [
-            GainPoint(ratio, reduction, float(getattr(cell, across)), words_of(cell))
-            for cell, result in results.items()
-            if (ratio := result.ratio) and (reduction := result.reduction(name)) is not None
+            GainPoint(row.ratio, row.reduction, float(getattr(row, across)), words_of(row))
+            for row in table[(table.algorithm == name) & (table.ratio > 0)].itertuples()
         ]
-        for name in algorithms
-        if name != BASELINE
+        for name in DEFAULT_ALGORITHMS
     }
 
 
-def words_of(cell: StudyCell) -> str:
-    """Return which set of jobs a cell is, in words."""
-    return f"{plural(cell.jobs, 'job')}, {_value_words('context', cell.context)}, seed {cell.seed}"
+def words_of(row: Any) -> str:
+    """Return which set of jobs a point is of, in words."""
+    return f"{plural(row.jobs, 'job')}, {_value_words('context', row.context)}, seed {row.seed}"
 
 
 def _value_words(across: str, value: float) -> str:
@@ -135,25 +146,26 @@ def study(now: JobsState, theme: Theme) -> None:
     across = pick("Across", JobsState, "across", ACROSS, at=left, label_visibility="collapsed")
     words = {n: f"{'quick' if n == QUICK_SEEDS else 'full'}, {n} seeds" for n in SEEDS}
     seeds = menu("Seeds", JobsState, "seeds", words, at=right, label_visibility="collapsed")
-    wanted, owner = study_of(now, across, seeds), run_owner()
-    many = plural(wanted.axes.jobs[0], "job")
-    fixed = f"{now.context // 1024}k context" if across == "jobs" else many
+    wanted, owner = plan_of(now, across, seeds), run_owner()
+    many = min(now.jobs, QUICK_JOBS) if seeds <= QUICK_SEEDS else now.jobs
+    fixed = f"{now.context // 1024}k context" if across == "jobs" else plural(many, "job")
     with title:
         chart_title(
             "What time division gains, seed by seed",
             f"the paper’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
             "dots: seeds",
         )
-    if owner.run(STUDY, wanted.digest) is not None:
+    if owner.run(STUDY, wanted.study.digest) is not None:
         run_panel(STUDY, "Computing the study", lambda _run: _live(wanted, now, across, theme))
         return
-    results = known(wanted, owner.results(STUDY))
+    known = owner.results(STUDY)
     run_note(STUDY)
-    left_over = len(wanted.cells()) - len(results)
+    sets = len(wanted.keys) // len(WAYS)
+    left_over = -(-sum(key not in known for key in wanted.keys.values()) // len(WAYS))
     if left_over:
         with st.container(horizontal=True, vertical_alignment="center"):
             button(
-                "Compute the study" if not results else f"Compute the other {left_over}",
+                "Compute the study" if left_over == sets else f"Compute the other {left_over}",
                 "compute_study",
                 "query_stats",
                 _start,
@@ -161,98 +173,92 @@ def study(now: JobsState, theme: Theme) -> None:
                 primary=True,
             )
             quiet(
-                f"{plural(len(wanted.cells()), 'set of jobs', 'sets of jobs')}, "
-                f"{len(wanted.algorithms)} algorithms each, beside this page. The quick study has at most {QUICK_JOBS} jobs "
+                f"{plural(sets, 'set of jobs', 'sets of jobs')}, "
+                f"{len(WAYS)} algorithms each, beside this page. The quick study has at most {QUICK_JOBS} jobs "
                 f"in a set and takes seconds; the full one, in the menu above, up to {max(JOBS)}, and takes minutes."
             )
-    if results:
-        _drawn(wanted, results, now, across, theme, live=False)
+    _drawn(points(wanted, known), now, across, theme, live=False)
 
 
-def _live(wanted: Study, now: JobsState, across: str, theme: Theme) -> None:
-    results = known(wanted, run_owner().results(STUDY))
-    if results:
-        _drawn(wanted, results, now, across, theme, live=True)
+def _live(wanted: StudyPlan, now: JobsState, across: str, theme: Theme) -> None:
+    _drawn(points(wanted, run_owner().results(STUDY)), now, across, theme, live=True)
 
 
-def _drawn(
-    wanted: Study,
-    results: dict[StudyCell, StudyCellResult],
-    now: JobsState,
-    across: str,
-    theme: Theme,
-    live: bool,
-) -> None:
-    values = reductions(wanted, results, across)
+def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live: bool) -> None:
+    if there.empty:
+        return
+    values = reductions(there, across)
     titles = {name: ALGORITHMS[name].title for name in values}
     here = float(getattr(now, across)) if now.source == "generator" else None
     words = "jobs" if across == "jobs" else "context length, tokens"
     figure = gains(values, titles, words, theme, here)
-    rows = wanted.rows(results)
     means = "; ".join(
-        f"{titles[row.algorithm]} at {getattr(row, across):,}: {percent(row.reduction.mean)}"
-        for row in rows
-        if row.algorithm != BASELINE
+        f"{titles[name]} at {place:,.0f}: {percent(sum(of) / len(of))}"
+        for place in sorted({place for of in values.values() for place in of})
+        for name, places in values.items()
+        if (of := places.get(place))
     )
     chart(
         figure,
         "study_live" if live else "study",
         f"Mean reduction of the round. {means}. The table has the spread.",
-        None if live else lambda: table(rows),
+        None if live else lambda: table(there),
         "Every point",
     )
     if not live:
-        _map(wanted, now, across, theme)
+        _map(now, across, theme)
         with st.columns([1, 4])[0]:
-            offer("study", [("Study (CSV)", ".csv", lambda: csv_of(table(rows)))])
+            offer("study", [("Study (CSV)", ".csv", lambda: csv_of(table(there)))])
 
 
-def _map(wanted: Study, now: JobsState, across: str, theme: Theme) -> None:
+def _map(now: JobsState, across: str, theme: Theme) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
-    cells = everything(now, run_owner().results(STUDY))
-    points = gain_points(cells, wanted.algorithms, across)
-    titles = {name: ALGORITHMS[name].title for name in points}
-    words = {
-        value: _value_words(across, value)
-        for value in {float(getattr(cell, across)) for cell in cells}
-    }
+    there = points(everything(now), run_owner().results(STUDY))
+    marks = gain_points(there, across)
+    titles = {name: ALGORITHMS[name].title for name in marks}
+    words = {value: _value_words(across, value) for value in map(float, there[across].unique())}
+    sets = len(there.drop_duplicates(["jobs", "context", "seed"]))
     chart_title(
         "Where the gain is",
-        f"All {plural(len(cells), 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
+        f"All {plural(sets, 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
         "computing behind communicating saves; above it, smaller groups leave more links to each pair",
     )
-    least, most = (
-        f(p.ratio for of in points.values() for p in of) if cells else 0.0 for f in (min, max)
-    )
     chart(
-        gain_map(points, titles, words, theme),
+        gain_map(marks, titles, words, theme),
         "gain_map",
-        f"Reduction over C/T from {least:.2g} to {most:.2g}, an algorithm a panel. The table has every set of jobs.",
-        lambda: gain_table(cells),
+        "Reduction over C/T from "
+        f"{there.ratio.min():.2g} to {there.ratio.max():.2g}, an algorithm a panel. The table has every set of jobs.",
+        lambda: gain_table(there),
         "Every set of jobs",
     )
 
 
-def gain_table(cells: Mapping[StudyCell, StudyCellResult]) -> pd.DataFrame:
+def gain_table(there: pd.DataFrame) -> pd.DataFrame:
     """Return a row a set of jobs: where it is and what each algorithm takes off its round."""
-    return pd.DataFrame(
-        {
-            "jobs": cell.jobs,
-            "context": cell.context,
-            "seed": cell.seed,
-            "communicating (s)": result.communicating_s,
-            "computing (s)": result.computing_s,
-            "C/T": result.ratio,
-            **{
-                f"{ALGORITHMS[name].title}, reduction": result.reduction(name)
-                for name in result.outcomes
-                if name != BASELINE
-            },
-        }
-        for cell, result in cells.items()
-    )
+    place = ["jobs", "context", "seed"]
+    times = {"communicating_s": "communicating (s)", "computing_s": "computing (s)", "ratio": "C/T"}
+    sets = there.groupby(place, sort=False)[list(times)].first().rename(columns=times)
+    for name in DEFAULT_ALGORITHMS:
+        one = there[there.algorithm == name].set_index(place)
+        sets[f"{ALGORITHMS[name].title}, reduction"] = one.reduction
+    return sets.reset_index()
 
 
-def table(rows: list[StudyRow]) -> pd.DataFrame:
-    """Return the rows of a study, flat."""
-    return pd.DataFrame([row.as_record() for row in rows])
+_SPREAD = {
+    "mean": "mean",
+    "least": "min",
+    "lower quartile": lambda one: one.quantile(0.25),
+    "median": "median",
+    "upper quartile": lambda one: one.quantile(0.75),
+    "most": "max",
+}
+
+
+def table(there: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a point and algorithm: how many seeds, and what was measured with its spread over them."""
+    by = there.groupby(["jobs", "context", "algorithm"], sort=False)
+    columns = {"seeds": by.seed.nunique()}
+    for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap"):
+        for words, how in _SPREAD.items():
+            columns[f"{name} {words}".replace("_", " ")] = by[name].agg(how)
+    return pd.DataFrame(columns).reset_index()

@@ -26,6 +26,7 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import PUSH, Round
 from topox_core.tdm.model.round_file import to_json
 from topox_core.text.numbers import plural, short
+from topox_core.text.sentences import capitalised
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds
 from topox_ui.jobs.state import JobsState, choices
@@ -218,7 +219,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     lines = [
         escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
     ]
-    st.html("".join(f'<p class="card">{line[:1].upper()}{line[1:]}.</p>' for line in lines))
+    st.html("".join(f'<p class="card">{capitalised(line)}.</p>' for line in lines))
 
 
 def pod_groups(rounds: Rounds, theme: Theme) -> None:

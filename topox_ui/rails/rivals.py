@@ -16,6 +16,7 @@ from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question
 from topox_core.text.numbers import delay_label, percent, plural, short, time
+from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
 from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import RAILS, answered, known, refusal, run_of, simulated, start, times_of
@@ -74,7 +75,7 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
                     else f'<b style="color:{theme.good}">✓</b>'
                 )
                 verdict = "limits this job" if one.limits else "does not limit this job"
-                why = escape(one.why[:1].upper() + one.why[1:])
+                why = escape(capitalised(one.why))
                 st.html(
                     f'<p class="card">{sign} <b>{one.name} {verdict}</b>: {escape(one.title)}.<span>{why}.</span></p>'
                 )

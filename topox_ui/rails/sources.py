@@ -10,6 +10,7 @@ from topox_core.rails.measured import WINDOWS
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.windows import share_above
 from topox_core.text.numbers import percent, time
+from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
 from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import authors_job, curves_of, measured_curves
@@ -31,7 +32,7 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
     """Say where the job comes from; for the authors' own job, put their figures beside those here."""
     if isinstance(subject, Listed):
         if subject.note:
-            quiet(f"{escape(_sentence(subject.note))}")
+            quiet(f"{escape(capitalised(subject.note))}.")
         return
     if subject.training is None:
         return
@@ -42,10 +43,6 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
     if known is not None:
         changed = "" if subject.training == known else " Its degrees were changed here."
         quiet(f"Job: {escape(known.source)}.{changed}")
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
 
 
 def chosen_of_the_match(subject: Subject) -> None:

@@ -12,7 +12,7 @@ from topox_core.studies.slices import FABRIC_KEY, wins
 from topox_core.studies.study_run import PointRow, StudyResult
 from topox_core.studies.table import best, measure_of
 from topox_core.text.numbers import count, percent, plural, seconds
-from topox_core.text.sentences import and_more
+from topox_core.text.sentences import and_more, capitalised
 from topox_ui.shell.page import escape
 
 # So many points that tie are named.
@@ -29,7 +29,7 @@ def finding(result: StudyResult) -> str:
     begin = "" if result.complete else "So far "
     words = _wins(result) or _best(result)
     worth = _worth(result)
-    sentence = begin + (words if begin else words[:1].upper() + words[1:])
+    sentence = begin + (words if begin else capitalised(words))
     return f"{sentence} {worth}".strip()
 
 

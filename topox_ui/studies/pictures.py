@@ -20,6 +20,7 @@ from topox_core.studies.measures import MEASURES
 from topox_core.studies.slices import FABRIC_KEY, Cell, Slice, cells, chosen_rows, cloud, place
 from topox_core.studies.table import SeedLine, best, measure_of, seed_lines_of
 from topox_core.text.numbers import count, plural
+from topox_core.text.sentences import capitalised
 from topox_ui.shell.charts import chart, legend_line
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.links import go_to
@@ -82,7 +83,7 @@ def map_picture(view: View) -> HeatMap:
 def map_section(view: View, theme: Theme, live: bool = False) -> None:
     """Draw the measure over two axes."""
     picture, of = map_picture(view), view.slice((view.across, view.up))
-    x, y, title = picture.across.title, picture.up.title, _upper(picture.measure.title)
+    x, y, title = picture.across.title, picture.up.title, capitalised(picture.measure.title)
     chart_title(f"{escape(title)} over {escape(x)} and {escape(y)}", escape(at_words(view, of)))
     key = "study_map_dense" if len(picture.across.values) > DENSE else "study_map"
     known, every = picture.known(), len(picture.across.values) * len(picture.up.values)
@@ -274,7 +275,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     chart(
         tornado(swings[:16], base, theme, of),
         f"tornado{'_live' if live else ''}",
-        f"{_upper(words.title)}, now {words.words(base)}: "
+        f"{capitalised(words.title)}, now {words.words(base)}: "
         + "; ".join(
             f"{one.name} "
             + ", ".join(
@@ -328,7 +329,7 @@ def lines_section(view: View, theme: Theme) -> None:
     measure = measure_of_study(of.measure, of.against)
     seeds = len(view.values.get(SEED, ())) > 1
     chart_title(
-        f"{escape(_upper(measure.title))} along {escape(axis.title)}",
+        f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
         escape(at_words(view, of)) + ("; band: from the least seed to the most" if seeds else ""),
     )
     chart(
@@ -366,10 +367,6 @@ def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]
         rows.append((name, positions[place(row, keys, along)], value, row.run))
     fabrics = {FABRICS[one]: one for one in FABRICS} if each == FABRIC_KEY else {}
     return seed_lines_of(rows, fabrics)
-
-
-def _upper(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def figures_of(view: View) -> Figures:

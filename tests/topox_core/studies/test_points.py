@@ -25,13 +25,15 @@ from topox_core.rails.presets import preset
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
 from topox_core.studies.point import StudyJob, fabric_run_of, point_of, run_cell
-from topox_core.studies.ready import READY
+from topox_core.studies.ready import READY, rounds_record
 from topox_core.studies.study import Study
 from topox_core.studies.study_file import dump_study, load_study, study_of
 from topox_core.studies.subject import Subject, resolve, resolved_of, sha256
-from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.algorithms.catalogue import BASELINE
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.study import BASELINE, StudyCell, run_cell as run_tdm_cell
+from topox_core.tdm.solve import solve
 from topox_core.workloads.samples import load_sample
 
 
@@ -102,19 +104,36 @@ def test_a_rail_is_the_delay_study_of_its_page() -> None:
 
 
 def test_jobs_in_turns_are_the_study_of_their_page() -> None:
-    names, cell = ("best-grouping", "all-train"), StudyCell(16, 8192, 3)
-    theirs = run_tdm_cell(SetUp(), TdmSettings(algorithm=BASELINE), (BASELINE, *names), cell)
-    records = run(
-        {
-            "subject": {"kind": "tdm"},
-            "fixed": {"tdm.jobs": 16, "seed": 3},
-            "axes": [{"key": "tdm.algorithm", "values": list(names)}],
-        }
-    )
-    for name, record in zip(names, records, strict=True):
-        found = [record.measures[one] for one in ("round_s", "bound_s", "reduction")]
-        one = theirs.outcomes[name]
-        assert found == [one.round_s, one.bound_s, theirs.reduction(name)]
+    names = (BASELINE, "best-grouping", "all-train")
+    fixed = {"tdm.jobs": 16, "seed": 3, "tdm.physical_ring": True, "tdm.port_gbps": 100.0}
+    axes = [{"key": "tdm.algorithm", "values": list(names)}]
+    records = run({"subject": {"kind": "tdm"}, "fixed": fixed, "axes": axes})
+    jobs = deploy(SetUp(jobs=16, context=8192, seed=3, port_gbps=100.0))
+    rounds = [solve(jobs, TdmSettings(name, Reading(physical_ring=True), 3)) for name in names]
+    for one, record in zip(rounds, records, strict=True):
+        found = [record.measures[name] for name in ("round_s", "bound_s", "reduction")]
+        assert found == [one.round_s, one.bound_s, 1 - one.round_s / rounds[0].round_s]
+
+
+def test_no_algorithm_loses_to_the_round_without_turns_whatever_the_seed() -> None:
+    small = {
+        "tdm.pod_groups": 2,
+        "tdm.pods_per_group": 4,
+        "tdm.ports_per_pod": 8,
+        "tdm.degree_max": 6,
+    }
+    names = (BASELINE, "hill-climbing", "all-train")
+    records = run(rounds_record((4, 8), (8192, 131_072), 3, names, small))
+    assert len(records) == 3 * 4 * 3
+    assert all(one.measures["reduction"] >= -1e-9 for one in records)
+    assert all(0 <= one.measures["gap"] < 1 for one in records)
+    assert {one.measures["reduction"] for one in records[::3]} == {0.0}
+
+
+def test_jobs_that_do_not_fit_their_pods_are_failed_points_with_their_line() -> None:
+    crowded = {"tdm.pod_groups": 1, "tdm.pods_per_group": 4, "tdm.ports_per_pod": 1}
+    (record,) = run(rounds_record((4,), (), 1, ("all-train",), crowded))
+    assert record.status == "failed" and "ports" in record.message
 
 
 def test_values_that_hold_anyway_and_labels_are_the_same_run() -> None:

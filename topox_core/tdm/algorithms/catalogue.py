@@ -23,6 +23,10 @@ from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import DRAFT, Round, RoundForm
 from topox_core.tdm.search import Algorithm, Search
 
+# What the others are measured against, and those that a study of the gain begins with.
+BASELINE = "non-tdm"
+DEFAULT_ALGORITHMS = ("hill-climbing", "best-grouping", "all-train")
+
 
 def non_tdm(search: Search) -> Round:
     """Return the round without time division: all push, all compute, all pull, all compute."""
@@ -88,7 +92,7 @@ class Entry:
 
 ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
     {
-        "non-tdm": Entry(
+        BASELINE: Entry(
             "No time division",
             "All jobs push together, all compute, all pull, all compute. The network idles while jobs compute, and the links "
             "of a stage must serve every job at once. What all other rounds are measured against.",

@@ -74,6 +74,9 @@ class Placement:
         return g, tuple(per_pod), server
 
 
+# Section IV.C: the jobs of a set, and their context lengths in tokens.
+JOBS = (32, 64, 128, 256, 512)
+CONTEXTS = (1_024, 8_192, 32_768, 65_536, 131_072)
 FLOP_PER_TOKEN_PARAMETER = 8
 SYNC_BYTES = 8
 GPU_MEMORY_GB = 80.0

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.fields import PRINTABLE, plain_setting, setting
 
 # Limits are named before memory or hours are spent.
 MAX_PODS = 16_384
@@ -153,9 +153,27 @@ class Reading:
         to the stage (Algorithm 1).
     """
 
-    eq3_literal: bool = False
-    physical_ring: bool = False
-    delay_inside: bool = False
+    eq3_literal: Annotated[
+        bool,
+        plain_setting(
+            "Eq. 3 as printed",
+            "a parameter-server job trains in both stages of the other group, as eq. 3 is printed",
+        ),
+    ] = False
+    physical_ring: Annotated[
+        bool,
+        plain_setting(
+            "Rings carry 2 (N − 1)/N",
+            "a ring carries 2 (N - 1) / N times the volume on each arc, instead of the volume once",
+        ),
+    ] = False
+    delay_inside: Annotated[
+        bool,
+        plain_setting(
+            "Delay counts as communication",
+            "switching is part of the communication (section II.C), not added to the stage (Algorithm 1)",
+        ),
+    ] = False
 
     def as_record(self) -> dict[str, Any]:
         """Return the choices as the result keeps them."""

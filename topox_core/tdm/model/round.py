@@ -225,4 +225,9 @@ class TdmSettings:
         return {**self.__dict__, "reading": self.reading.as_record()}
 
 
+def shorter_by(value: float, base: float) -> float:
+    """Return how much shorter a time is than another one, as a share of that one."""
+    return 1.0 - value / base if base > 0 else 0.0
+
+
 OnRoundTrace = Callable[[RoundTracePoint], None]
