@@ -504,9 +504,12 @@ NETWORK = "topology: [ Switch, Ring ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 450, 5
 
 # An execution trace whose numbers and bytes are odd.
 CHAKRA_NUMBERS = st.integers(0, 6) | st.sampled_from([2**31, 2**63, 2**64 - 1])
-CHAKRA_FACTS = dict.fromkeys(
-    ("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag"), CHAKRA_NUMBERS
-)
+CHAKRA_FACTS = {
+    **dict.fromkeys(("comm_type", "comm_size"), st.sampled_from([0, 1, 6, 2**63 - 1, -(2**63)])),
+    **dict.fromkeys(
+        ("comm_src", "comm_dst", "comm_tag"), st.sampled_from([0, 1, 6, 2**31 - 1, -(2**31)])
+    ),
+}
 CHAKRA_NODES = st.builds(
     node_bytes,
     CHAKRA_NUMBERS,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError
 from topox_core.io.content import gc_paused
@@ -90,7 +91,7 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
             continue  # what the whole file says of itself
         try:
             records.append(node_of(message))
-        except (ValueError, IndexError, TypeError, AttributeError, struct.error):
+        except DecodeError:
             raise InputError("is no Chakra node", file=file, item=f"message {number}") from None
         if records[-1]["id"] in seen:
             item = f"node {records[-1]['id']}"

@@ -1,69 +1,79 @@
-"""Chakra execution traces as bytes: length-prefixed protobuf messages, read and written without generated code.
+"""Chakra execution traces as bytes: protobuf messages, each with its length before it.
 
-Field numbers are those of ``et_def.proto`` (mlcommons/chakra): a file is one GlobalMetadata, then Nodes.
+The messages are those of ``et_def.proto`` (mlcommons/chakra) as far as they are read or written here:
+a file is one GlobalMetadata, then Nodes.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto
 
 from topox_core.errors import InputError
 
 METADATA, MEMORY_LOAD, MEMORY_STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(1, 8)
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_INT32, _INT64, _UINT64, _BOOL, _STRING = 7, 9, 13, 27, 29
 # Of one node; more is no trace.
 MOST_BYTES = 64 << 20
+_PACKAGE = "chakra"
+# Of each message: its fields with number and type; ``*`` before a type repeats it. Text is bytes,
+# since what others write need not be UTF-8.
+_MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
+    "GlobalMetadata": {"version": (1, "bytes")},
+    "Inputs": {"values": (1, "bytes")},
+    "Attribute": {
+        "name": (1, "bytes"),
+        "double_val": (3, "double"),
+        "float_val": (5, "float"),
+        "int32_val": (7, "int32"),
+        "int64_val": (9, "int64"),
+        "uint32_val": (11, "uint32"),
+        "uint64_val": (13, "uint64"),
+        "bool_val": (27, "bool"),
+        "string_val": (29, "bytes"),
+    },
+    "Node": {
+        "id": (1, "uint64"),
+        "name": (2, "bytes"),
+        "type": (3, "int32"),
+        "ctrl_deps": (4, "*uint64"),
+        "data_deps": (5, "*uint64"),
+        "duration_micros": (7, "uint64"),
+        "inputs": (8, "Inputs"),
+        "attr": (10, "*Attribute"),
+    },
+}
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and the position behind it."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
+def _classes() -> dict[str, Any]:
+    """Return the class of each message."""
+    kind = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="et.proto", package=_PACKAGE, syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, (number, of) in fields.items():
+            label = kind.LABEL_REPEATED if of.startswith("*") else kind.LABEL_OPTIONAL
+            one = message.field.add(name=field, number=number, label=label)
+            of = of.removeprefix("*")
+            if of in _MESSAGES:
+                one.type, one.type_name = kind.TYPE_MESSAGE, f".{_PACKAGE}.{of}"
+            else:
+                one.type = getattr(kind, f"TYPE_{of.upper()}")
+            if field.endswith("_val"):
+                one.oneof_index = 0
+        if name == "Attribute":
+            message.oneof_decl.add(name="value")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in _MESSAGES
+    }
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """Yield (number, wire type, value) of a message."""
-    at, end = 0, len(data)
-    while at < end:
-        key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
-        value: Any
-        if wire == _VARINT:
-            value, at = _varint(data, at)
-        elif wire == _BYTES:
-            length, at = _varint(data, at)
-            if at + length > end:
-                raise ValueError("a field that is longer than its message")
-            value, at = data[at : at + length], at + length
-        elif wire == _FIXED64:
-            (value,), at = struct.unpack_from("<d", data, at), at + 8
-        elif wire == _FIXED32:
-            (value,), at = struct.unpack_from("<f", data, at), at + 4
-        else:
-            raise ValueError(f"a field of unknown type {wire}")
-        yield number, wire, value
-
-
-def _numbers(wire: int, value: Any, into: list[int]) -> None:
-    """Take a repeated number, packed or one by one."""
-    if wire == _VARINT:
-        into.append(value)
-        return
-    at = 0
-    while at < len(value):
-        one, at = _varint(value, at)
-        into.append(one)
+_CLASSES = _classes()
 
 
 def messages(data: bytes, file: str) -> Iterator[bytes]:
@@ -91,71 +101,48 @@ def _damaged(file: str, at: int) -> InputError:
     return InputError(f"is no Chakra trace, or is cut, near byte {at:,}", file=file)
 
 
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
 def node_of(message: bytes) -> dict[str, Any]:
     """Return a node's id, name, type, dependencies, duration, inputs and attributes.
 
     Raises
     ------
-    ValueError, IndexError, struct.error
+    google.protobuf.message.DecodeError
         If it is no such message.
     """
-    node: dict[str, Any] = {"id": 0, "name": "", "type": 0, "duration_micros": 0, "inputs": ""}
-    controls: list[int] = []
-    data: list[int] = []
+    node = _CLASSES["Node"].FromString(message)
     attributes: dict[str, Any] = {}
-    for number, wire, value in _fields(message):
-        if number == 5:
-            _numbers(wire, value, data)
-        elif number == 4:
-            _numbers(wire, value, controls)
-        elif number == 10:
-            name, one = _attribute(value)
-            attributes[name] = one
-        elif number in (1, 3, 7):
-            node[("id", "", "type", "", "", "", "duration_micros")[number - 1]] = int(value)
-        elif number == 2:
-            node["name"] = value.decode("utf-8", "replace")
-        elif number == 8:
-            node["inputs"] = _text_of_inputs(value)
-    return node | {"ctrl_deps": controls, "data_deps": data, "attributes": attributes}
-
-
-def _attribute(message: bytes) -> tuple[str, Any]:
-    name, found = "", None
-    for number, wire, value in _fields(message):
-        if number == 1:
-            name = value.decode("utf-8", "replace")
-        elif wire == _BYTES:
-            found = value.decode("utf-8", "replace") if number == _STRING else value
-        elif number == _BOOL:
-            found = bool(value)
-        elif wire == _VARINT:
-            found = value - (1 << 64) if number in (_INT32, _INT64) and value >> 63 else value
-        else:
-            found = value
-    return name, found
-
-
-def _text_of_inputs(message: bytes) -> str:
-    for number, wire, value in _fields(message):
-        if number == 1 and wire == _BYTES:
-            return str(value.decode("utf-8", "replace"))
-    return ""
-
-
-def _number_bytes(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _field(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        return _number_bytes(number << 3 | _VARINT) + _number_bytes(value)
-    return _number_bytes(number << 3 | _BYTES) + _number_bytes(len(value)) + value
+    for one in node.attr:
+        which = one.WhichOneof("value")
+        value = None if which is None else getattr(one, which)
+        attributes[_text(one.name)] = _text(value) if isinstance(value, bytes) else value
+    return {
+        "id": node.id,
+        "name": _text(node.name),
+        "type": node.type,
+        "duration_micros": node.duration_micros,
+        "inputs": _text(node.inputs.values),
+        "ctrl_deps": list(node.ctrl_deps),
+        "data_deps": list(node.data_deps),
+        "attributes": attributes,
+    }
 
 
 def node_bytes(
@@ -167,27 +154,28 @@ def node_bytes(
     attributes: Mapping[str, bool | int | str],
 ) -> bytes:
     """Return a node as a message with its length before it."""
-    parts = [_field(1, number), _field(2, name.encode()), _field(3, kind)]
-    if waits:
-        parts.append(_field(5, b"".join(map(_number_bytes, waits))))
-    if duration_us:
-        parts.append(_field(7, duration_us))
+    node = _CLASSES["Node"](
+        id=number, name=name.encode(), type=kind, data_deps=waits, duration_micros=duration_us
+    )
     for key, value in attributes.items():
+        one = node.attr.add(name=key.encode())
         if isinstance(value, bool):
-            one = _field(_BOOL, int(value))
-        elif isinstance(value, int):
-            one = _field(_INT32 if key in ("comm_src", "comm_dst", "comm_tag") else _INT64, value)
+            one.bool_val = value
+        elif isinstance(value, str):
+            one.string_val = value.encode()
+        elif key in ("comm_src", "comm_dst", "comm_tag"):
+            one.int32_val = value
         else:
-            one = _field(_STRING, value.encode())
-        parts.append(_field(10, _field(1, key.encode()) + one))
-    return with_length(b"".join(parts))
+            one.int64_val = value
+    return _with_length(node)
 
 
-def with_length(message: bytes) -> bytes:
-    """Return a message with its length before it."""
-    return _number_bytes(len(message)) + message
+def _with_length(message: Any) -> bytes:
+    out = BytesIO()
+    proto.serialize_length_prefixed(message, out)
+    return out.getvalue()
 
 
 def global_metadata() -> bytes:
     """Return the message that begins a file: its version."""
-    return with_length(_field(1, b"0.0.4"))
+    return _with_length(_CLASSES["GlobalMetadata"](version=b"0.0.4"))
