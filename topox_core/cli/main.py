@@ -30,6 +30,7 @@ from topox_core.cli import (
     rcpsp,
     runs,
     schedule,
+    schema,
     strategy,
     study,
     tdm,
@@ -64,6 +65,7 @@ COMMANDS = (
     lab,
     workload,
     trace,
+    schema,
     rcpsp,
 )
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130

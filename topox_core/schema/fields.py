@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from types import MappingProxyType, NoneType, UnionType
@@ -171,17 +171,21 @@ def _choices(kind: Any, limits: msgspec.Meta) -> tuple[Any, ...]:
     return tuple((limits.extra or {}).get("choices", ()))
 
 
-def plain(hint: Any) -> Any:
-    """Return a type as msgspec checks it, choices included; records within are taken as they are."""
+def _as_it_is(record: type) -> Any:  # noqa: ARG001
+    return Any
+
+
+def plain(hint: Any, within: Callable[[type], Any] = _as_it_is) -> Any:
+    """Return a type as msgspec checks it, choices included; ``within`` says what stands for a record within."""
     kind, limits = _bare(hint)
     if choices := _choices(kind, limits):
         return Literal[choices] | None if _may_be_null(hint) else Literal[choices]
     if is_record(kind):
-        return Any
+        return within(kind)
     if get_origin(kind) is tuple:
-        return Annotated[tuple[plain(get_args(kind)[0]), ...], limits]  # type: ignore[misc]
+        return Annotated[tuple[plain(get_args(kind)[0], within), ...], limits]  # type: ignore[misc]
     others = _without_null(kind)
-    return Union[tuple(map(plain, others))] if len(others) > 1 else hint  # noqa: UP007
+    return Union[tuple(plain(one, within) for one in others)] if len(others) > 1 else hint  # noqa: UP007
 
 
 def bare(hint: Any) -> Any:
