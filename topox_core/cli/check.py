@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read, read_graph_and_cluster
-from topox_core.cli.options import JSON, Option, add_options
+from topox_core.cli.options import JSON, Option
 from topox_core.cli.printing import as_json, note, table
 from topox_core.io.json import record_of
 
@@ -27,9 +27,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "check a schedule against every constraint",
         "Check a schedule with code that the engines do not share, and list every violated "
         "constraint by name and equation. Choices not given are those of the result.",
-    )
-    add_options(
-        command,
         Option("graph GRAPH", str, "the task graph that was scheduled"),
         Option("cluster CLUSTER", str, "the cluster that it was scheduled on"),
         Option("schedule SCHEDULE", str, "the result: .schedule.json, also .gz"),

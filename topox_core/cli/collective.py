@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options, number, positive, wrong_option
-from topox_core.cli.printing import as_json, figure, table
+from topox_core.cli.options import JSON, Option, number, positive, wrong_option
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, table
 
 if TYPE_CHECKING:
     from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
@@ -25,16 +24,13 @@ WAYS = {
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "collective",
         run,
         "switch inside one collective while other ports send",
         "Time one collective alone when circuits change between its steps: all ports together, one port a step, "
         "and messages split unevenly so that set-ups hide behind other ports; beside rings that never change.",
-    )
-    add_options(
-        command,
         Option("--kind NAME", str, "all_reduce (default), all_to_all, ...", "all_reduce"),
         Option(
             "--algorithm NAME",

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.fabric_options import add_fabric_options, fabric_options
-from topox_core.cli.figure_option import FIGURE, check_figure, write_figure
-from topox_core.cli.files import read_graph_and_cluster
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.keep_option import add_keep, check_keep, keep
+from topox_core.cli.files import FIGURE, check_figure, read_graph_and_cluster, write_figure
+from topox_core.cli.library_options import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
 from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.io.json import record_of
 
@@ -31,13 +29,13 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         run,
         "run a task graph under every fabric and controller",
         "Run one task graph under every fabric and controller; print who wins and why.",
+        given.add_files,
+        Option(
+            "--fabrics LIST",
+            str,
+            f"names separated by commas (default: {','.join(USUAL)}; also {', '.join(UNUSUAL)})",
+        ),
     )
-    given.add_files(command)
-    Option(
-        "--fabrics LIST",
-        str,
-        f"names separated by commas (default: {','.join(USUAL)}; also {', '.join(UNUSUAL)})",
-    ).add_to(command)
     given.add_planner(
         command.add_argument_group("the scheduled fabric"),
         "list|auto|highs|printed",

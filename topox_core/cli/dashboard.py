@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from topox_core.cli import options as given
-from topox_core.cli.options import Option, add_options, positive, wrong_option
+from topox_core.cli.options import Option, positive, wrong_option
 from topox_core.cli.printing import note
 from topox_core.errors import InputError
 
@@ -30,9 +30,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         run,
         "open the workbench in a browser",
         "Serve the pages of the workbench on this machine, to nobody else, and open them in a browser. Ctrl+C ends it.",
-    )
-    add_options(
-        command,
         Option("--port N", positive, f"port (default {USUAL_PORT}, or the next one that is free)"),
     )
     command.add_argument("--no-browser", action="store_true", help="only say the address")

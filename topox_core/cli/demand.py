@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options, number, positive, wrong_option
-from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.options import JSON, Option, number, positive, wrong_option
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, percent, table
 
 if TYPE_CHECKING:
     from topox_core.demand.assignment import DemandPlan
@@ -20,16 +19,13 @@ OURS, BASELINES = "best", ("peeled", "shared")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "demand",
         run,
         "serve one demand matrix with parallel switches",
         "Serve a matrix of demands with parallel optical switches, each one port of every server: "
         "which circuits stand on which switch, and for how long; beside a lower bound and two baselines.",
-    )
-    add_options(
-        command,
         Option(
             "matrix FILE", str, "numbers in rows (.csv): ms on one port from an input to an output"
         ),

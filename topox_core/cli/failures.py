@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.fabric_options import add_fabric_options, fabric_options
 from topox_core.cli.files import read_graph_and_cluster
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, number, wrong_option
-from topox_core.cli.printing import as_json, figure, note, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, table
 from topox_core.errors import printable
 from topox_core.io.json import record_of
 
@@ -38,22 +37,22 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "take out a fibre, port, switch or server: forwarding, repair, a new plan",
         "Say what an iteration takes after a failure: fixed circuits with traffic forwarded and repaired, planned circuits "
         "planned again for the rest of this iteration and for the next ones.",
+        given.add_files,
+        Option(
+            "--fail KIND:WHERE",
+            str,
+            "fibre:A-B, port:SERVER-PORT, switch:N or server:A-B (B takes over); may be repeated",
+            [],
+            dest="failures",
+            repeated=True,
+        ),
+        Option(
+            "--at-percent X",
+            number,
+            "when it fails, as a share of the planned iteration (default 0)",
+            0.0,
+        ),
     )
-    given.add_files(command)
-    Option(
-        "--fail KIND:WHERE",
-        str,
-        "fibre:A-B, port:SERVER-PORT, switch:N or server:A-B (B takes over); may be repeated",
-        [],
-        dest="failures",
-        repeated=True,
-    ).add_to(command)
-    Option(
-        "--at-percent X",
-        number,
-        "when it fails, as a share of the planned iteration (default 0)",
-        0.0,
-    ).add_to(command)
     given.add_planner(command, "list|auto|highs", "who plans (default list)")
     JSON.add_to(command)
     add_fabric_options(command)

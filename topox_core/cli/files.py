@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from topox_core.cli.options import Option
 from topox_core.cli.printing import note
 from topox_core.errors import InputError, errors_in_file, one_line
 from topox_core.io.content import read, why
 
-__all__ = ["must_be_writable", "read", "read_graph_and_cluster", "why", "write", "write_what_waits"]
-
 if TYPE_CHECKING:
     from topox_core.model.cluster import Cluster
     from topox_core.model.task_graph import TaskGraph
+
+
+__all__ = ["must_be_writable", "read", "read_graph_and_cluster", "why", "write", "write_what_waits"]
 
 
 _waiting: list[tuple[str, bytes]] = []
@@ -139,3 +142,41 @@ def _forget(partial: Path) -> None:
         partial.unlink(missing_ok=True)
     except (OSError, ValueError):
         return
+
+
+FIGURE = Option(
+    "--figure FILE",
+    str,
+    "draw the result: .html, or .png, .svg, .pdf where kaleido and a Chrome are installed",
+)
+
+
+def check_figure(options: argparse.Namespace) -> None:
+    """Refuse a file that no figure can be written to before anything is computed for it.
+
+    Raises
+    ------
+    InputError
+        Where it is one.
+    """
+    if options.figure:
+        from topox_core.figures.files import check_figure_file
+
+        must_be_writable(options.figure, (options.graph, options.cluster))
+        check_figure_file(options.figure)
+
+
+def write_figure(options: argparse.Namespace, subject: Any) -> None:
+    """Draw what was found, where a figure was asked for.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or no Chrome that draws a picture.
+    """
+    if options.figure:
+        from topox_core.figures.drawing import figure_of
+        from topox_core.figures.files import figure_file
+
+        title = f"{options.command} {Path(options.graph).name.partition('.')[0]}"
+        write(options.figure, figure_file(figure_of(subject), options.figure, title))

@@ -6,10 +6,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, add_options, wrong_option
-from topox_core.cli.printing import as_json, figure, note, table
+from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, wrong_option
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
@@ -18,15 +17,12 @@ if TYPE_CHECKING:
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "gallery",
         run,
         "run published tables and figures and compare",
         "List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
-    )
-    add_options(
-        command,
         Option("--card NAME", str, "run this card (default: list all)"),
         Option(
             "--all", bool, "run every card, the quickest first, and keep the answers", dest="every"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
-from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.options import JSON, Option, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, table
 
 if TYPE_CHECKING:
@@ -34,15 +34,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_show(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "show",
         _show,
         "what an iteration consists of",
         "Print the pieces of a job's iteration, which add up, with utilisation, tokens a second and memory.",
-    )
-    add_options(
-        command,
         Option("job JOB", str, "a job: .job.json, or the name of a known one", nargs="?"),
         Option(
             "--set PART.FIELD=VALUE",
@@ -60,18 +57,19 @@ def _add_show(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_machines(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "machines",
         _machines,
         "the machines, and where their figures are from",
         "Print the known machines; with a NAME every figure of it, its source and how sure it is.",
+        Option("name NAME", str, "a machine, such as h100", nargs="?"),
+        JSON,
     )
-    add_options(command, Option("name NAME", str, "a machine, such as h100", nargs="?"), JSON)
 
 
 def _add_validate(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "validate",
         _validate,
@@ -79,9 +77,6 @@ def _add_validate(parts: argparse._SubParsersAction[Any]) -> None:
         "Predict every row of a table of measured iterations (vTrain's columns) and say how far predictions are. "
         "vtrain and megatron name the two sets of measurements that come with this program, uncalibrated published "
         "iterations where nothing was fitted, production published runs of weeks on A100.",
-    )
-    add_options(
-        command,
         Option("file FILE", str, "a table (.csv), or vtrain, megatron, uncalibrated or production"),
         Option("--machine NAME", str, "what the rows of a file ran on (default vtrain)"),
         JSON,

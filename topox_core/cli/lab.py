@@ -35,34 +35,41 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "Answers are files; grading computes every key anew. docs/labs.md",
     )
     actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = given.add_command(actions, "list", run_list, "all labs", "List the labs that ship.")
-    JSON.add_to(listing)
-    show = given.add_command(
-        actions, "show", run_show, "questions, without keys", "Show a lab as a student sees it."
+    given.add_command(actions, "list", run_list, "all labs", "List the labs that ship.", JSON)
+    given.add_command(
+        actions,
+        "show",
+        run_show,
+        "questions, without keys",
+        "Show a lab as a student sees it.",
+        LAB,
+        SEED,
+        JSON,
     )
-    add_options(show, LAB, SEED, JSON)
     seed = given.add_command(
         actions, "seed", run_seed, "a student's seed", "Say which seed a student has."
     )
     required = Option("--course NAME", str, "course, as students type it", required=True)
     add_options(seed, required, Option("--student NAME", str, "student id", required=True))
-    key = given.add_command(
+    given.add_command(
         actions,
         "key",
         run_key,
         "keys of a seed or of a class",
         "Compute the keys; never show them before the lock.",
+        LAB,
+        SEED,
+        COURSE,
+        STUDENTS,
+        OUTPUT,
+        JSON,
     )
-    add_options(key, LAB, SEED, COURSE, STUDENTS, OUTPUT, JSON)
-    grading = given.add_command(
+    given.add_command(
         actions,
         "grade",
         run_grade,
         "grade a folder of answers",
         "Grade every *.answers.json of a folder, whatever their lab; points in the files do not count.",
-    )
-    add_options(
-        grading,
         Option("folder FOLDER", str, "folder with answers"),
         Option("--csv FILE", str, "write the table"),
         Option("--lab LAB", str, "the lab of a table for Moodle or Canvas"),
@@ -72,35 +79,38 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         Option("--explanations FILE", str, "points of explanations: student,question,points"),
         JSON,
     )
-    check = given.add_command(
+    given.add_command(
         actions,
         "validate",
         run_validate,
         "try a lab on seeds",
         "Try a lab file: its schema, every key on seeds 0 to 50, feedback that is never told, texts that say an answer, time.",
+        LAB,
+        JSON,
     )
-    add_options(check, LAB, JSON)
-    stats = given.add_command(
+    given.add_command(
         actions,
         "stats",
         run_stats,
         "what a class predicted",
         "Count the predictions of a folder: no names; share right before and after the discussion, frequent mistakes.",
+        Option("folder FOLDER", str, "folder with answers"),
+        Option("--lab LAB", str, "which lab", required=True),
+        JSON,
+        Option("--csv FILE", str, "write the table"),
+        Option("--html FILE", str, "write a page for print"),
     )
-    add_options(stats, Option("folder FOLDER", str, "folder with answers"))
-    add_options(stats, Option("--lab LAB", str, "which lab", required=True), JSON)
-    add_options(stats, Option("--csv FILE", str, "write the table"))
-    add_options(stats, Option("--html FILE", str, "write a page for print"))
-    board = given.add_command(
+    given.add_command(
         actions,
         "board",
         run_board,
         "a leaderboard of entries",
         "Rank the entries (*.entry.json) of a folder: every one is tested anew, a time that a file claims is not looked at.",
+        Option("folder FOLDER", str, "folder with entries"),
+        Option("--lab LAB", str, "six-tasks or time-division", required=True),
+        JSON,
+        Option("--csv FILE", str, "write the table"),
     )
-    add_options(board, Option("folder FOLDER", str, "folder with entries"))
-    add_options(board, Option("--lab LAB", str, "six-tasks or time-division", required=True), JSON)
-    add_options(board, Option("--csv FILE", str, "write the table"))
     sheet = given.add_command(
         actions,
         "worksheet",

@@ -158,10 +158,25 @@ WORKERS = Option("--workers N", positive, "processes on this machine (default: o
 SCHEDULER = Option("--scheduler ADDRESS", str, "a Dask scheduler, such as tcp://host:8786")
 
 
-def add_options(group: argparse._ActionsContainer, *options: Option) -> None:
+def add_options(group: argparse._ActionsContainer, *options: Options) -> None:
     """Add a table of options to a command or to a group of its options."""
     for one in options:
-        one.add_to(group)
+        (one.add_to if isinstance(one, Option) else one)(group)
+
+
+class Group(NamedTuple):
+    """Options of a command under a heading of their own."""
+
+    title: str
+    options: tuple[Option | Callable[[Any], object], ...]
+
+    def __call__(self, command: argparse._ActionsContainer) -> None:
+        """Add them to a command."""
+        add_options(command.add_argument_group(self.title), *self.options)
+
+
+# An option, a group of them, or what adds several.
+Options = Option | Group | Callable[[Any], object]
 
 
 def add_command(
@@ -170,12 +185,14 @@ def add_command(
     run: Callable[[argparse.Namespace], int],
     brief: str,
     description: str,
+    *options: Options,
 ) -> argparse.ArgumentParser:
-    """Add a command with its line in the list of commands, and return it for its options."""
+    """Add a command with its line in the list of commands and its options, and return it."""
     command: argparse.ArgumentParser = commands.add_parser(
         name, allow_abbrev=False, help=brief, description=description
     )
     command.set_defaults(run=run)
+    add_options(command, *options)
     return command
 
 

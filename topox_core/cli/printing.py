@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from topox_core.text.sentences import ENDED
@@ -53,3 +58,28 @@ def figure(value: float | None, unit: str = "") -> str:
 def percent(fraction: float | None) -> str:
     """Return a fraction as a percentage."""
     return "-" if fraction is None else f"{fraction * 100:.3g} %"
+
+
+@contextmanager
+def ctrl_c_stops(
+    kept: str = "the best schedule so far is kept",
+) -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether a stop was asked for; asking again ends the command at once.
+
+    Batch systems ask by SIGTERM, and kill a while later. ``kept`` says what becomes of the work.
+    """
+    asked = threading.Event()
+
+    def on_interrupt(_signal: int, _frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        note(f"stopping; {kept} (Ctrl-C again ends at once)")
+
+    asking = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, on_interrupt) for one in asking]
+    try:
+        yield asked.is_set
+    finally:
+        for one, handler in zip(asking, before, strict=True):
+            signal.signal(one, handler)

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from topox_core.cli import options as given
-from topox_core.cli import rails_bytes, rails_cost, rails_delay, rails_simulate, rails_windows
-from topox_core.cli.options import JSON, Option, add_options, number, whole
+from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
+from topox_core.cli.options import JSON, Option, number, whole
 from topox_core.cli.printing import as_json, figure, table
 from topox_core.io.json import record_of
 
@@ -23,25 +23,22 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parts = command.add_subparsers(dest="part", metavar="PART", required=True)
     _add_count(parts)
-    rails_delay.add(parts)
+    rails_delay.add_delay(parts)
     _add_switches(parts)
     rails_simulate.add(parts)
     rails_windows.add(parts)
-    rails_bytes.add(parts)
+    rails_simulate.add_bytes(parts)
     _add_advise(parts)
     rails_cost.add(parts)
 
 
 def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "count",
         _count,
         "windows of an iteration, by stage and by formula",
         "Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
-    )
-    add_options(
-        command,
         Option("--stages P", whole, "pipeline stages", required=True),
         Option("--microbatches M", whole, "micro-batches of an iteration", required=True),
         Option(
@@ -83,14 +80,14 @@ def _count(options: argparse.Namespace) -> int:
 
 
 def _add_switches(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "switches",
         _switches,
         "optical switches: their delay, ports, and the GPUs they join",
         "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch a rail can join.",
+        JSON,
     )
-    JSON.add_to(command)
 
 
 def _switches(options: argparse.Namespace) -> int:
@@ -125,16 +122,13 @@ def _switches(options: argparse.Namespace) -> int:
 
 
 def _add_advise(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "advise",
         _advise,
         "which parallelisms for a model and its GPUs",
         "Rules of thumb of the paper (Tables 1 and 2): which parallelisms suit a model and its GPUs, and what each "
         "communicates.",
-    )
-    add_options(
-        command,
         Option("--parameters X", number, "of the model, such as 70e9", required=True),
         Option("--gpus N", whole, "GPUs", required=True),
         JSON,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
+from topox_core.cli.options import JSON, Group, Option, number, whole, wrong_option
 from topox_core.cli.printing import as_json, percent, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
@@ -23,16 +23,13 @@ _FLAGS = {"ocs_transceivers_per_gpu": "--transceivers-per-gpu"}
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``rails``."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "cost",
         run,
         "price and power of six networks for a number of GPUs",
         "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
         "optical switches, for a number of GPUs.",
-    )
-    add_options(
-        command,
         Option("--gpus N", whole, "GPUs, in whole servers", required=True),
         Option("--gpus-per-server N", whole, "GPUs of one server (default 8)", 8),
         Option(
@@ -66,15 +63,16 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
             "ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
             "the widest of those that switch within a second)",
         ),
+        Group(
+            "a year (assumed figures)",
+            (
+                Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+                Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+                Option("--years X", number, "written off over (default 4)", 4.0),
+            ),
+        ),
+        JSON,
     )
-    year = command.add_argument_group("a year (assumed figures)")
-    add_options(
-        year,
-        Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-        Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
-        Option("--years X", number, "written off over (default 4)", 4.0),
-    )
-    JSON.add_to(command)
 
 
 def run(options: argparse.Namespace) -> int:

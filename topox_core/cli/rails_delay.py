@@ -10,7 +10,7 @@ from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, table
-from topox_core.cli.rails_presets import add_changes, preset_of
+from topox_core.cli.rails_simulate import add_changes, preset_of
 from topox_core.cli.rails_windows import add_fabric, executed
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FLAGS = {"windows": "--window-ms", "delays_ms": "--delay-ms", "PRESET": "--preset"}
 
 
-def add(parts: argparse._SubParsersAction[Any]) -> None:
+def add_delay(parts: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``rails``."""
     command = given.add_command(
         parts,
@@ -32,16 +32,13 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         "Iteration time at reconfiguration delays, on demand and provisioned. Of a list of windows in series: on demand "
         "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
         "of any fabric carried by one photonic rail, is simulated.",
-    )
-    add_options(
-        command,
         Option("--base-ms T", number, "iteration without switching (default: the file's)"),
         Option("--window-ms A", number, "a window; may be repeated", repeated=True),
         Option("--windows FILE", str, "a list of windows (.json, .csv) instead"),
         Option("--measured", bool, "the authors' measured list instead"),
         Option("--preset NAME", str, "a job instead (rails simulate --list shows them)"),
+        add_changes,
     )
-    add_changes(command)
     command.add_argument(
         "--execution",
         nargs=2,

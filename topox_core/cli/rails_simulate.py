@@ -8,16 +8,103 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option, yes_or_no
+from topox_core.cli.options import (
+    JSON,
+    Group,
+    Option,
+    add_options,
+    key_and_value,
+    number,
+    whole,
+    wrong_option,
+    yes_or_no,
+)
 from topox_core.cli.printing import as_json, figure, note, percent, table
-from topox_core.cli.rails_presets import add_preset, list_presets, preset_of
 from topox_core.cli.rails_windows import windows_file
-from topox_core.errors import InputError
+from topox_core.errors import InputError, printable, unknown
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.rails.iteration import Rail, RailRun, Window
     from topox_core.training.job import Job
+
+
+def add_preset(command: argparse.ArgumentParser) -> None:
+    """Add the preset by its name, ``--list`` and ``--set``."""
+    add_options(
+        command,
+        Option("preset PRESET", str, "a job, such as llama3-8b-perlmutter", nargs="?"),
+        Option("--list", bool, "show the presets", dest="listing"),
+    )
+    add_changes(command)
+
+
+def add_changes(command: argparse.ArgumentParser) -> None:
+    """Add the option that changes keys of a preset."""
+    Option(
+        "--set KEY=VALUE",
+        str,
+        "change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
+        "may be repeated",
+        [],
+        dest="changes",
+        repeated=True,
+    ).add_to(command)
+
+
+def preset_of(options: argparse.Namespace) -> Job:
+    """Return the preset with what ``--set`` changes.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, a key is unknown, or the values do not go together.
+    """
+    from topox_core.rails.presets import KEYS, changed, preset, settings_of
+
+    if options.preset is None:
+        raise wrong_option("PRESET", "is needed (--list shows them)")
+    try:
+        base = preset(options.preset)
+    except InputError as error:
+        raise wrong_option("PRESET", error.problem) from None
+    own = settings_of(base)
+    changes: dict[str, Any] = {}
+    for pair in options.changes:
+        key, text = key_and_value(pair)
+        if key not in KEYS:
+            raise wrong_option("--set", f"{printable(key)}: {unknown(key, KEYS)}")
+        changes[key] = _value(key, text, own.get(key, text))
+    if not changes:
+        return base
+    return changed(base, changes).changed(title=f"{base.heading}, changed")
+
+
+def _value(key: str, text: str, own: Any) -> Any:
+    """Return text as the kind of value that a setting has, ``own`` for example; ``none`` where it may be none."""
+    if isinstance(own, str) or (key == "iteration_ms" and text == "none"):
+        return text if isinstance(own, str) else None
+    expected = {bool: "yes or no", int: "a whole number"}.get(type(own), "a number")
+    try:
+        if isinstance(own, bool):
+            return {"yes": True, "no": False, "true": True, "false": False}[text.lower()]
+        return int(text) if isinstance(own, int) else float(text)
+    except (ValueError, KeyError):
+        raise wrong_option("--set", f"{key} must be {expected} (got {text[:60]!r})") from None
+
+
+def list_presets(as_record: bool) -> int:
+    """Print the presets."""
+    from topox_core.rails.presets import PRESETS, degrees_in_words
+
+    rows = [(one.name, one.title, degrees_in_words(one), one.source) for one in PRESETS.values()]
+    if as_record:
+        names = ("name", "title", "words", "source")
+        as_json({"presets": [dict(zip(names, row, strict=True)) for row in rows]})
+    else:
+        table(("preset", "job", "degrees"), *(row[:3] for row in rows))
+    return 0
+
 
 SHOWN = 12
 # Options of settings that are called otherwise.
@@ -31,39 +118,47 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "simulate",
         _simulate,
         "run a job's iteration on a rail with its control plane",
         "Simulate one iteration of a job on one photonic rail: profiled, then provisioned or on demand. The replicas "
         "of a stage are folded to one unless --fold no.",
-    )
-    add_preset(command)
-    rail = command.add_argument_group("rail")
-    add_options(
-        rail,
-        Option("--delay-ms R", number, "reconfiguration delay (default 0, or the switch's)"),
-        Option("--link-up-ms X", number, "until a NIC sees light (default 0)", 0.0),
-        Option(
-            "--provisioning on|off",
-            _on_off,
-            "ask for circuits ahead of the traffic (default on)",
-            True,
+        add_preset,
+        Group(
+            "rail",
+            (
+                Option(
+                    "--delay-ms R", number, "reconfiguration delay (default 0, or the switch's)"
+                ),
+                Option("--link-up-ms X", number, "until a NIC sees light (default 0)", 0.0),
+                Option(
+                    "--provisioning on|off",
+                    _on_off,
+                    "ask for circuits ahead of the traffic (default on)",
+                    True,
+                ),
+                Option(
+                    "--switch KEY",
+                    str,
+                    "plzt, sip, rotornet, mems, piezo, lc or robotic: its delay and its ports",
+                ),
+                Option(
+                    "--split",
+                    bool,
+                    "allow a rail that is wider than the switch, over several of them",
+                ),
+                Option("--electrical", bool, "a packet-switched rail: nothing is ever switched"),
+                Option(
+                    "--static-split",
+                    bool,
+                    "ports dealt to the parallelisms for good (constraint C3)",
+                ),
+                Option("--nic-ports N", whole, "ports of a NIC (default 2)"),
+                Option("--latency-us X", number, "of one step of a collective (default 0)", 0.0),
+            ),
         ),
-        Option(
-            "--switch KEY",
-            str,
-            "plzt, sip, rotornet, mems, piezo, lc or robotic: its delay and its ports",
-        ),
-        Option("--split", bool, "allow a rail that is wider than the switch, over several of them"),
-        Option("--electrical", bool, "a packet-switched rail: nothing is ever switched"),
-        Option("--static-split", bool, "ports dealt to the parallelisms for good (constraint C3)"),
-        Option("--nic-ports N", whole, "ports of a NIC (default 2)"),
-        Option("--latency-us X", number, "of one step of a collective (default 0)", 0.0),
-    )
-    add_options(
-        command,
         Option("--fold yes|no", yes_or_no, "default yes", True),
         Option(
             "--by-layer yes|no",
@@ -224,16 +319,13 @@ def _print_windows(windows: tuple[Window, ...]) -> None:
 
 
 def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "graph",
         _graph,
         "write a job's iteration on one rail as a task graph",
         "Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
-    )
-    add_preset(command)
-    add_options(
-        command,
+        add_preset,
         Option(
             "--by-layer yes|no",
             yes_or_no,
@@ -273,4 +365,74 @@ def _graph(options: argparse.Namespace) -> int:
         )
     else:
         print(f"{options.output}: {len(graph.tasks):,} tasks; {beside}: {cluster.servers} servers")
+    return 0
+
+
+CLASS_KEYS = "parallelism operation when calls size_bytes counted_bytes wire_bytes times"
+
+
+def add_bytes(parts: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to those of ``rails``."""
+    given.add_command(
+        parts,
+        "bytes",
+        _bytes,
+        "bytes that a rank of each stage moves over its rail, class by class",
+        "Say what a rank of every pipeline stage moves over its rail in an iteration, by parallelism and operation, by formula.",
+        add_preset,
+        Option("--stage N", whole, "only this stage, from 0"),
+        JSON,
+    )
+
+
+def _bytes(options: argparse.Namespace) -> int:
+    from topox_core.rails.byte_classes import byte_classes
+
+    if options.listing:
+        return list_presets(options.json)
+    preset = preset_of(options)
+    if options.stage is not None and not 0 <= options.stage < preset.plan.pipeline:
+        raise wrong_option(
+            "--stage", f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
+        )
+    stages = range(preset.plan.pipeline) if options.stage is None else (options.stage,)
+    classes = {stage: byte_classes(preset, stage) for stage in stages}
+    if options.json:
+        as_json(
+            {
+                "preset": preset.name,
+                "stages": {
+                    str(stage): [record_of(one, CLASS_KEYS) for one in of_stage]
+                    for stage, of_stage in classes.items()
+                },
+            }
+        )
+        return 0
+    rows = [
+        (
+            "stage",
+            "parallelism",
+            "operation",
+            "when",
+            "passes",
+            "calls",
+            "MiB a pass",
+            "MiB sent in all",
+        )
+    ]
+    for stage, of_stage in classes.items():
+        rows += [
+            (
+                str(stage),
+                one.parallelism,
+                one.operation,
+                one.when,
+                f"{one.times:,}",
+                f"{one.calls:,}",
+                f"{one.counted_bytes / 2**20:,.6g}",
+                f"{one.wire_bytes * one.times / 2**20:,.6g}",
+            )
+            for one in of_stage
+        ]
+    table(*rows)
     return 0

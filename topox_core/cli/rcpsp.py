@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options
-from topox_core.cli.printing import as_json, ended, figure, note, percent, table
+from topox_core.cli.options import JSON, Option
+from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import TracePoint
@@ -19,20 +18,17 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "rcpsp",
         run,
         "solve a PSPLIB instance with the same engines",
         "Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
-    )
-    add_options(
-        command,
         Option("file FILE.sm", str, "single-mode PSPLIB instance"),
         Option("--engine", ENGINES, "default auto", "auto"),
         JSON,
+        given.add_limits,
     )
-    given.add_limits(command)
 
 
 def run(options: argparse.Namespace) -> int:

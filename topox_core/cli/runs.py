@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli import runs_files
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.library_options import (
     LIBRARY,
@@ -19,7 +18,7 @@ from topox_core.cli.library_options import (
     run_record,
     shown,
 )
-from topox_core.cli.options import JSON, Option, add_options, positive
+from topox_core.cli.options import JSON, Option, positive
 from topox_core.cli.printing import as_json, figure, percent, table
 from topox_core.errors import InputError
 from topox_core.text.numbers import plural
@@ -27,6 +26,70 @@ from topox_core.text.numbers import plural
 if TYPE_CHECKING:
     from topox_core.library.comparison import ComparedValue
     from topox_core.library.rows import StoredRun
+    from topox_core.library.run_library import RunLibrary
+
+
+_NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
+
+
+def add_files_of_runs(parts: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to those of ``runs``."""
+    given.add_command(
+        parts,
+        "export",
+        _export,
+        "runs as CSV, Parquet or a library of their own",
+        "Write runs as a table (.csv, .csv.gz, .parquet), a row a run, or as a library (.sqlite) that "
+        "`--library` opens.",
+        Option("file FILE", str, "what to write"),
+        LIBRARY,
+        JSON,
+        add_filter,
+    )
+
+
+def _export(options: argparse.Namespace) -> int:
+    from topox_core.library.exports import runs_csv, runs_parquet
+
+    which, path = filter_of(options), Path(options.file)
+    must_be_writable(options.file, (options.library,) if options.library else ())
+    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    with opened(options) as library:
+        count = library.count(which)
+        if ending == "csv":
+            write(options.file, runs_csv(library, which))
+        elif path.suffix.lower() == ".parquet":
+            write(options.file, runs_parquet(library, which))
+        elif path.suffix.lower() == ".sqlite":
+            library.copy_to(path, which)
+        else:
+            raise InputError("must end in .csv, .csv.gz, .parquet or .sqlite", file=options.file)
+    if options.json:
+        as_json({"runs": count, "output": options.file})
+    else:
+        print(f"{plural(count, 'run')} in {options.file}")
+    return 0
+
+
+def write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
+    """Write the input files that a run names by their digest into a folder.
+
+    Raises
+    ------
+    InputError
+        If none was kept, or the folder is not there.
+    """
+    kept = [found for digest in sorted(one.digests) if (found := library.input(digest)) is not None]
+    if not kept:
+        raise InputError(
+            "no input file was kept with it", file=str(library.path), item=f"run {one.id}"
+        )
+    for found in kept:
+        # Not the name that the library has: it may come from anybody.
+        path = str(folder / f"{found.digest[:12]}{_NAMES.get(found.kind, '.input')}")
+        must_be_writable(path)
+        write(path, found.content)
+
 
 _ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
 _HEAD = ("run", "started", "subject", "kind", "status", "iteration", "gap", "name", "settings")
@@ -46,25 +109,22 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     _add_compare(parts)
     _add_name(parts)
     _add_delete(parts)
-    runs_files.add(parts)
+    add_files_of_runs(parts)
 
 
 def _add_list(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "list",
         _list,
         "runs, newest first",
         "List runs, newest first. A star marks another version of the code.",
-    )
-    add_options(
-        command,
         Option("--limit N", positive, "at most so many (default 50)", 50),
         Option("--before RUN", positive, "only those older than this run: the next page"),
         LIBRARY,
         JSON,
+        add_filter,
     )
-    add_filter(command)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -131,11 +191,12 @@ def _date(started: float) -> str:
 
 
 def _add_show(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
-        parts, "show", _show, "one run whole", "Print one run: what it was given, what it came to."
-    )
-    add_options(
-        command,
+    given.add_command(
+        parts,
+        "show",
+        _show,
+        "one run whole",
+        "Print one run: what it was given, what it came to.",
         Option("number RUN", positive, "its number"),
         Option("--output FILE", str, "write its result file"),
         Option("--inputs FOLDER", str, "write the input files that were kept with it"),
@@ -155,7 +216,7 @@ def _show(options: argparse.Namespace) -> int:
                 raise InputError("has no result file", file=str(library.path), item=f"run {one.id}")
             write(options.output, result)
         if options.inputs:
-            runs_files.write_inputs(library, one, Path(options.inputs))
+            write_inputs(library, one, Path(options.inputs))
     record = run_record(one)
     if options.json:
         as_json(record)
@@ -174,15 +235,12 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _add_compare(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "compare",
         _compare,
         "runs side by side",
         "Print in what two or more runs differ: settings, then outcome.",
-    )
-    add_options(
-        command,
         Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs="+"),
         LIBRARY,
         JSON,
@@ -230,11 +288,12 @@ def _with_ratios(row: ComparedValue) -> list[str]:
 
 
 def _add_name(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
-        parts, "name", _name, "name a run", 'Give a run a name; "" takes it away.'
-    )
-    add_options(
-        command,
+    given.add_command(
+        parts,
+        "name",
+        _name,
+        "name a run",
+        'Give a run a name; "" takes it away.',
         Option("number RUN", positive, "its number"),
         Option("name NAME", str),
         LIBRARY,
@@ -251,15 +310,12 @@ def _name(options: argparse.Namespace) -> int:
 
 
 def _add_delete(parts: argparse._SubParsersAction[Any]) -> None:
-    command = given.add_command(
+    given.add_command(
         parts,
         "delete",
         _delete,
         "delete runs",
         "Delete runs for good, with their results; `runs export` keeps a copy of them.",
-    )
-    add_options(
-        command,
         Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs="+"),
         LIBRARY,
         JSON,

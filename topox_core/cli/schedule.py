@@ -8,12 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.figure_option import FIGURE, check_figure, write_figure
-from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.keep_option import add_keep, check_keep, keep
+from topox_core.cli.files import (
+    FIGURE,
+    check_figure,
+    must_be_writable,
+    read_graph_and_cluster,
+    write,
+    write_figure,
+)
+from topox_core.cli.library_options import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option, add_options
-from topox_core.cli.printing import as_json, ended, figure, note, percent, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.library.record import RunRecord
@@ -31,8 +36,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         run,
         "schedule a task graph on a cluster",
         "Schedule a task graph on a cluster; print makespan, bound and verdict.",
+        given.add_files,
     )
-    given.add_files(command)
     given.add_planner(
         command,
         "auto|list|highs|cpsat|printed",

@@ -6,22 +6,19 @@ import argparse
 from typing import Any
 
 from topox_core.cli import options as given
-from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.options import JSON, Option, wrong_option
 from topox_core.cli.printing import as_json, table
 from topox_core.errors import unknown
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "schema",
         run,
         "what a kind of file may hold, as JSON Schema",
         "Print the JSON Schema of a kind of file: every key with its type, range and meaning.",
-    )
-    add_options(
-        command,
         Option("name NAME", str, "a kind of file; without it all kinds are listed", nargs="?"),
         JSON,
     )

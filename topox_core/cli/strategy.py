@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import (
+    JSON,
+    Group,
+    Option,
+    number,
+    positive,
+    whole,
+    wrong_option,
+)
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
 from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
 from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
 from topox_core.errors import InputError, errors_in_file, printable
@@ -39,7 +46,7 @@ SHOWN_MOVES = 5
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "strategy",
         run,
@@ -47,9 +54,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "Search into how many partitions each operator of a model is split, and where they go, starting from data "
         "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
         "the memory. --list shows the models.",
-    )
-    add_options(
-        command,
         Option("model MODEL", str, "a model, such as dlrm-16", nargs="?"),
         Option("--list", bool, "show the models, search nothing", dest="listing"),
         Option("--servers N", positive, "servers (default: the model's own)"),
@@ -74,33 +78,37 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         ),
         Option("--graph FILE", str, "write its task graph (.taskgraph.json)"),
         JSON,
-    )
-    search = command.add_argument_group("search")
-    add_options(
-        search,
-        Option("--proposals N", whole, f"strategies to try (default {FAST_PROPOSALS:,})"),
-        Option("--seed N", whole, "of all random choices (default 0)", 0),
-        Option(
-            "--alpha X",
-            number,
-            "a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
-            1.0,
+        Group(
+            "search",
+            (
+                Option("--proposals N", whole, f"strategies to try (default {FAST_PROPOSALS:,})"),
+                Option("--seed N", whole, "of all random choices (default 0)", 0),
+                Option(
+                    "--alpha X",
+                    number,
+                    "a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
+                    1.0,
+                ),
+                Option("--ports-per-server N", positive, "default 4", 4),
+                Option("--port-gbps X", number, "speed of a port (default 100)", 100.0),
+                Option(
+                    "--alternate",
+                    bool,
+                    "on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
+                ),
+            ),
         ),
-        Option("--ports-per-server N", positive, "default 4", 4),
-        Option("--port-gbps X", number, "speed of a port (default 100)", 100.0),
-        Option(
-            "--alternate",
-            bool,
-            "on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
+        Group("on a fabric", (*ON_FABRIC,)),
+        Group(
+            "plans",
+            (
+                Option("--machine NAME", str, "what the GPUs are (default h100)"),
+                Option("--gpus-per-server N", positive, "default: the machine's own"),
+                Option(
+                    "--batch N", positive, "sequences of an iteration (default: the model's own)"
+                ),
+            ),
         ),
-    )
-    add_options(command.add_argument_group("on a fabric"), *ON_FABRIC)
-    plans = command.add_argument_group("plans")
-    add_options(
-        plans,
-        Option("--machine NAME", str, "what the GPUs are (default h100)"),
-        Option("--gpus-per-server N", positive, "default: the machine's own"),
-        Option("--batch N", positive, "sequences of an iteration (default: the model's own)"),
     )
 
 

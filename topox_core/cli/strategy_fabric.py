@@ -7,9 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.files import write
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import Option, number, wrong_option
-from topox_core.cli.printing import figure, note, table
+from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.json import record_of
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli import study_buy, study_rivals
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, add_options, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, wrong_option
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.library.run_library import RunLibrary
@@ -35,11 +34,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         allow_abbrev=False,
     )
     parts = whole.add_subparsers(dest="part", metavar="PART", required=True)
-    running = given.add_command(
-        parts, "run", _run, "compute a study", "Compute the points that the library lacks."
-    )
-    add_options(
-        running,
+    given.add_command(
+        parts,
+        "run",
+        _run,
+        "compute a study",
+        "Compute the points that the library lacks.",
         FILE,
         WORKERS,
         SCHEDULER,
@@ -48,19 +48,22 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         Option("--csv FILE", str, "write the table"),
         JSON,
     )
-    status = given.add_command(
+    given.add_command(
         parts,
         "status",
         _status,
         "how far studies are, and how long the rest takes",
         "Without a file: the studies of the library. With one: its points, which are there, and the time of the rest.",
+        Option("study STUDY", str, FILE.help, nargs="?"),
+        LIBRARY,
+        JSON,
     )
-    add_options(status, Option("study STUDY", str, FILE.help, nargs="?"), LIBRARY, JSON)
-    show = given.add_command(
-        parts, "show", _show, "print the table of a study", "Print what the library has of a study."
-    )
-    add_options(
-        show,
+    given.add_command(
+        parts,
+        "show",
+        _show,
+        "print the table of a study",
+        "Print what the library has of a study.",
         FILE,
         LIBRARY,
         Option("--all-measures", bool, "every measure that was kept"),
@@ -68,15 +71,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         Option("--csv FILE", str, "write the table"),
         JSON,
     )
-    ready = given.add_command(
+    given.add_command(
         parts,
         "ready",
         _ready,
         "list studies to begin with, or write one",
         "Without a name: list them. With one: write it as a file, to be changed.",
-    )
-    add_options(
-        ready,
         Option("name NAME", str, "of a ready study", nargs="?"),
         Option("--sample NAME", str, "the sample that it is about, where it may be"),
         Option("--output FILE", str, "the study file (.study.json)"),

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.options import JSON, Option, add_options, number, positive, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import JSON, Group, Option, number, positive, wrong_option
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.studies.buying import Assumptions, Question
@@ -30,16 +29,13 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``study``."""
-    command = given.add_command(
+    given.add_command(
         parts,
         "buy",
         run,
         "which optical switch to buy for a job",
         "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
         "dear and with how few ports it may be, and what the answer hangs on (docs/buying.md).",
-    )
-    add_options(
-        command,
         Option("--sample NAME", str, "the job: a sample"),
         Option("--graph FILE", str, "the job: its task graph, with --cluster"),
         Option("--cluster FILE", str, "and the cluster that it runs on"),
@@ -49,35 +45,49 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
             "what holds for every network, by the keys of a study file, such as cluster.port_gbps=100",
             repeated=True,
         ),
-    )
-    bought = command.add_argument_group("what is compared")
-    add_options(
-        bought,
-        Option("--ports LIST", _numbers, "ports per server, such as 2,4 (default: the cluster's)"),
-        Option("--offers FILE", str, "switches of your own: .offers.json"),
-        Option("--only LIST", _list, "some of the switches, such as mems,piezo"),
-        Option("--rivals LIST", _list, "networks without one: some of fixed,fat_tree,same_cost"),
-        Option("--by dollars|time|price", str, "what is to be least (default: dollars)", "dollars"),
-    )
-    assumed = command.add_argument_group("assumed figures")
-    add_options(
-        assumed,
-        Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
-        Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-        Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
-        Option("--years X", number, "the network is written off over (default 4)", 4.0),
-        Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
-    )
-    written = command.add_argument_group("running and writing")
-    add_options(
-        written,
-        Option("--workers N", positive, "processes on this machine (default: one a core)"),
-        LIBRARY,
-        Option("--no-library", bool, "keep nothing"),
-        Option("--csv FILE", str, "write the table of networks"),
-        Option("--save-study FILE", str, "write the networks as a study file"),
-        Option("--save-offers FILE", str, "write the switches as a file, to be changed"),
-        JSON,
+        Group(
+            "what is compared",
+            (
+                Option(
+                    "--ports LIST",
+                    _numbers,
+                    "ports per server, such as 2,4 (default: the cluster's)",
+                ),
+                Option("--offers FILE", str, "switches of your own: .offers.json"),
+                Option("--only LIST", _list, "some of the switches, such as mems,piezo"),
+                Option(
+                    "--rivals LIST", _list, "networks without one: some of fixed,fat_tree,same_cost"
+                ),
+                Option(
+                    "--by dollars|time|price",
+                    str,
+                    "what is to be least (default: dollars)",
+                    "dollars",
+                ),
+            ),
+        ),
+        Group(
+            "assumed figures",
+            (
+                Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
+                Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+                Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+                Option("--years X", number, "the network is written off over (default 4)", 4.0),
+                Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
+            ),
+        ),
+        Group(
+            "running and writing",
+            (
+                Option("--workers N", positive, "processes on this machine (default: one a core)"),
+                LIBRARY,
+                Option("--no-library", bool, "keep nothing"),
+                Option("--csv FILE", str, "write the table of networks"),
+                Option("--save-study FILE", str, "write the networks as a study file"),
+                Option("--save-offers FILE", str, "write the switches as a file, to be changed"),
+                JSON,
+            ),
+        ),
     )
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.options import JSON, Option, add_options, positive
-from topox_core.cli.printing import as_json, note, table
+from topox_core.cli.options import JSON, Option, positive
+from topox_core.cli.printing import as_json, ctrl_c_stops, note, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,16 +23,13 @@ def _list(text: str) -> tuple[str, ...]:
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``study``."""
-    command = given.add_command(
+    given.add_command(
         parts,
         "rivals",
         run,
         "who is right: published claims against each other",
         "Run six jobs on every network at delays from 10 ns to 1 s, two numbers and two speeds of ports, and say which "
         "published claims hold (docs/who-is-right.md).",
-    )
-    add_options(
-        command,
         Option("--jobs LIST", _list, "some of the jobs, such as dense,experts (default: all six)"),
         Option("--workers N", positive, "processes on this machine (default: one a core)"),
         LIBRARY,

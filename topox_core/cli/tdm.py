@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
-from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, ended, figure, note, percent, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
+from topox_core.cli.options import JSON, Option, number, whole, wrong_option
 from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
@@ -25,16 +25,13 @@ LAID_BY = ("topoopt", "matrix", "graph")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "topology",
         run,
         "find circuits to fix before a job",
         "Lay out circuits that stay for the whole job: for the traffic of a task graph, or without one for an "
         "all-reduce over all servers (TopologyFinder); or searched for the iteration time of a task graph.",
-    )
-    add_options(
-        command,
         Option("--servers N", whole, "number of servers", required=True),
         Option(
             "--degree D",
@@ -104,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _searched(options: argparse.Namespace) -> int:
     """Find the circuits for a task graph by its bytes or by its iteration time, and print them."""
-    from topox_core.cli.interrupt import ctrl_c_stops
+    from topox_core.cli.printing import ctrl_c_stops
     from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 
     request = _request(options)

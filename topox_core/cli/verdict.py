@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read_graph_and_cluster
-from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options
-from topox_core.cli.printing import as_json, figure, note, table
+from topox_core.cli.options import JSON, Option
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, table
 
 if TYPE_CHECKING:
     from topox_core.fabrics.verdict import Bracket, Verdict
@@ -17,17 +16,14 @@ if TYPE_CHECKING:
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "verdict",
         run,
         "say up to which delay changing circuits pays for a job",
         "Say up to which reconfiguration delay changing circuits pays for a job, against the best fixed circuits found, "
         "a fat-tree of the same cost and a full one, and from which delay on no plan can.",
-    )
-    given.add_files(command)
-    add_options(
-        command,
+        given.add_files,
         Option(
             "--effort list|search|prove",
             str,
@@ -36,10 +32,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         ),
         given.ITERATION,
         JSON,
+        given.add_lowering,
+        given.add_limits,
+        given.add_cluster_keys,
     )
-    given.add_lowering(command)
-    given.add_limits(command)
-    given.add_cluster_keys(command)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.options import JSON, Option, wrong_option
 from topox_core.cli.printing import as_json, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
@@ -23,16 +23,13 @@ ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = given.add_command(
+    given.add_command(
         commands,
         "workload",
         run,
         "write a generated task graph and a cluster for it",
         "Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
         "it. --list shows every workload; with a NAME, its parameters.",
-    )
-    add_options(
-        command,
         Option("name NAME", str, "a workload, such as dlrm", nargs="?"),
         Option(
             "--set KEY=VALUE",
