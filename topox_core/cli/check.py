@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read, read_graph_and_cluster
 from topox_core.cli.options import JSON, Option
-from topox_core.cli.printing import as_json, note, table
+from topox_core.cli.printing import note, show, table
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
@@ -54,10 +54,7 @@ def run(options: argparse.Namespace) -> int:
         cluster_changes=overrides,
     )
     _tell_changes(cluster, record["settings"].get("cluster") or {}, set(overrides))
-    if options.json:
-        as_json(as_record(report))
-    else:
-        _print(report)
+    show(options, as_record(report), lambda: _print(report))
     return 0 if report.ok else 1
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, number, positive, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, table
+from topox_core.cli.printing import ctrl_c_stops, figure, show, table
 
 if TYPE_CHECKING:
     from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
@@ -90,11 +90,7 @@ def run(options: argparse.Namespace) -> int:
     ways = {"together": one.together(), "one_port": one.one_port_a_step(), "split": split}
     if options.output:
         write(options.output, _as_table(one, ways))
-    if options.json:
-        as_json(_record(one, ways))
-    else:
-        _print(one, ways)
-    return 0
+    return show(options, _record(one, ways), lambda: _print(one, ways))
 
 
 def _record(one: OneCollective, ways: dict[str, StepsOnPorts]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from topox_core.cli import options as given
 from topox_core.cli.fabric_options import add_fabric_options, fabric_options
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.options import JSON, Option, number, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, table
+from topox_core.cli.printing import ctrl_c_stops, figure, note, show, table
 from topox_core.errors import printable
 from topox_core.io.json import record_of
 
@@ -120,10 +120,11 @@ def run(options: argparse.Namespace) -> int:
                 break
             note(text)
             found[text] = after_failure(job, fixed, failure, options.at_percent / 100)
-    if options.json:
-        as_json({text: [_record(one) for one in outcomes] for text, outcomes in found.items()})
-    else:
-        _print(found)
+    show(
+        options,
+        {text: [_record(one) for one in outcomes] for text, outcomes in found.items()},
+        lambda: _print(found),
+    )
     goes_on = all(any(one.after_ms is not None for one in outcomes) for outcomes in found.values())
     return 0 if goes_on and len(found) == len(failures) else 1
 

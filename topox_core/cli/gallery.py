@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, show, table
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
@@ -70,10 +70,7 @@ def run(options: argparse.Namespace) -> int:
             answer = card.run(switches, stop, _tell, executor)
     finally:
         executor.kill()
-    if options.json:
-        as_json(to_record(card, answer))
-    else:
-        _print(card, answer)
+    show(options, to_record(card, answer), lambda: _print(card, answer))
     return 0 if answer.complete else 1
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.options import JSON, Option, wrong_option
-from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.printing import as_json, figure, percent, show, table
 
 if TYPE_CHECKING:
     from topox_core.training.iteration import Iteration
@@ -89,11 +89,11 @@ def _show(options: argparse.Namespace) -> int:
     from topox_core.training.jobs import JOBS
 
     if options.listing:
-        if options.json:
-            as_json({"jobs": [{"name": one.name, "title": one.title} for one in JOBS.values()]})
-        else:
-            table(*((one.name, one.title) for one in JOBS.values()))
-        return 0
+        return show(
+            options,
+            {"jobs": [{"name": one.name, "title": one.title} for one in JOBS.values()]},
+            lambda: table(*((one.name, one.title) for one in JOBS.values())),
+        )
     if options.job is None:
         raise wrong_option("JOB", "a job must be named (--list shows them)")
     for path in (options.output, options.graph):
@@ -105,11 +105,7 @@ def _show(options: argparse.Namespace) -> int:
         write(options.output, dump_job(job))
     if options.graph is not None:
         _write_graph(options.graph, job)
-    if options.json:
-        as_json(_record(one))
-    else:
-        _print(one)
-    return 0
+    return show(options, _record(one), lambda: _print(one))
 
 
 def _write_graph(path: str, job: Job) -> None:

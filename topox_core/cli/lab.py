@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.options import JSON, Option, add_options, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.printing import as_json, figure, note, percent, show, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -322,10 +322,7 @@ def run_grade(options: argparse.Namespace) -> int:
         write(options.csv, made.content)
     for line in made.notes:
         note(line)
-    if options.json:
-        as_json(_grade_record(graded))
-    else:
-        _print_grades(graded)
+    show(options, _grade_record(graded), lambda: _print_grades(graded))
     return 1 if graded.doubtful else 0
 
 

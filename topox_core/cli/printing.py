@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ from topox_core.text.sentences import ENDED
 TOLD_APART_S = 1.0
 
 
-def as_json(record: dict[str, Any]) -> None:
+def as_json(record: Mapping[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(record, allow_nan=False))
 
@@ -83,3 +84,14 @@ def ctrl_c_stops(
     finally:
         for one, handler in zip(asking, before, strict=True):
             signal.signal(one, handler)
+
+
+def show(
+    options: argparse.Namespace, record: Mapping[str, Any], people: Callable[[], object]
+) -> int:
+    """Print an answer as the user asked for it, as one JSON object or for people; return 0."""
+    if options.json:
+        as_json(record)
+    else:
+        people()
+    return 0

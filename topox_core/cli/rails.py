@@ -9,7 +9,7 @@ from typing import Any
 from topox_core.cli import options as given
 from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
 from topox_core.cli.options import JSON, Option, number, whole
-from topox_core.cli.printing import as_json, figure, table
+from topox_core.cli.printing import as_json, figure, show, table
 from topox_core.io.json import record_of
 
 
@@ -93,18 +93,15 @@ def _add_switches(parts: argparse._SubParsersAction[Any]) -> None:
 def _switches(options: argparse.Namespace) -> int:
     from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 
-    if options.json:
-        as_json(
-            {
-                "switches": [
-                    asdict(one)
-                    | {"gpus": {name: gpus(one, size) for name, size in SCALE_UP.items()}}
-                    for one in TECHNOLOGIES
-                ]
-            }
-        )
-    else:
-        table(
+    return show(
+        options,
+        {
+            "switches": [
+                asdict(one) | {"gpus": {name: gpus(one, size) for name, size in SCALE_UP.items()}}
+                for one in TECHNOLOGIES
+            ]
+        },
+        lambda: table(
             ("key", "switch", "vendor", "delay", "ports", *(f"GPUs, {name}" for name in SCALE_UP)),
             *(
                 (
@@ -117,8 +114,8 @@ def _switches(options: argparse.Namespace) -> int:
                 )
                 for one in TECHNOLOGIES
             ),
-        )
-    return 0
+        ),
+    )
 
 
 def _add_advise(parts: argparse._SubParsersAction[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Group, Option, number, whole, wrong_option
-from topox_core.cli.printing import as_json, percent, table
+from topox_core.cli.printing import percent, show, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 
@@ -96,11 +96,11 @@ def run(options: argparse.Namespace) -> int:
         question = Question(options.gpus, catalogue, counting)
         priced = bills(options.gpus, catalogue, counting)
         caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]
-    if options.json:
-        as_json(_record(question, priced, running, caveats))
-    else:
-        _print(question, priced, running, caveats)
-    return 0
+    return show(
+        options,
+        _record(question, priced, running, caveats),
+        lambda: _print(question, priced, running, caveats),
+    )
 
 
 def _switch(radix: int | None) -> tuple[int, str]:

@@ -19,7 +19,7 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.printing import as_json, figure, note, percent, show, table
 from topox_core.cli.rails_windows import windows_file
 from topox_core.errors import InputError, printable, unknown
 from topox_core.io.json import record_of
@@ -245,11 +245,11 @@ def _simulate(options: argparse.Namespace) -> int:
     record = _record(job, run, windows, switches)
     if options.limit_percent is not None:
         record["slowest_switch_ms"] = limit
-    if options.json:
-        as_json(record | {"windows": [asdict(one) for one in windows]})
-    else:
-        _print(job, run, windows, record)
-    return 0
+    return show(
+        options,
+        record | {"windows": [asdict(one) for one in windows]},
+        lambda: _print(job, run, windows, record),
+    )
 
 
 def _record(job: Job, run: RailRun, windows: tuple[Window, ...], switches: int) -> dict[str, Any]:
@@ -354,18 +354,18 @@ def _graph(options: argparse.Namespace) -> int:
     graph, cluster = as_task_graph(preset_of(options), by_layer=options.by_layer)
     write(options.output, dump_graph_json(graph))
     write(beside, dump_cluster(cluster))
-    if options.json:
-        as_json(
-            {
-                "graph": options.output,
-                "cluster": beside,
-                "tasks": len(graph.tasks),
-                "servers": cluster.servers,
-            }
-        )
-    else:
-        print(f"{options.output}: {len(graph.tasks):,} tasks; {beside}: {cluster.servers} servers")
-    return 0
+    return show(
+        options,
+        {
+            "graph": options.output,
+            "cluster": beside,
+            "tasks": len(graph.tasks),
+            "servers": cluster.servers,
+        },
+        lambda: print(
+            f"{options.output}: {len(graph.tasks):,} tasks; {beside}: {cluster.servers} servers"
+        ),
+    )
 
 
 CLASS_KEYS = "parallelism operation when calls size_bytes counted_bytes wire_bytes times"

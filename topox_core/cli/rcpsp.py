@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option
-from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, table
+from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, show, table
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import TracePoint
@@ -58,10 +58,7 @@ def run(options: argparse.Namespace) -> int:
         "wall_s": round(result.wall_s, 3),
         "message": result.message,
     }
-    if options.json:
-        as_json(summary)
-    else:
-        _print(summary)
+    show(options, summary, lambda: _print(summary))
     return 0 if result.makespan_ms is not None else 1
 
 

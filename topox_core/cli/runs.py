@@ -19,7 +19,7 @@ from topox_core.cli.library_options import (
     shown,
 )
 from topox_core.cli.options import JSON, Option, positive
-from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.printing import as_json, figure, percent, show, table
 from topox_core.errors import InputError
 from topox_core.text.numbers import plural
 
@@ -64,11 +64,11 @@ def _export(options: argparse.Namespace) -> int:
             library.copy_to(path, which)
         else:
             raise InputError("must end in .csv, .csv.gz, .parquet or .sqlite", file=options.file)
-    if options.json:
-        as_json({"runs": count, "output": options.file})
-    else:
-        print(f"{plural(count, 'run')} in {options.file}")
-    return 0
+    return show(
+        options,
+        {"runs": count, "output": options.file},
+        lambda: print(f"{plural(count, 'run')} in {options.file}"),
+    )
 
 
 def write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
@@ -328,8 +328,4 @@ def _delete(options: argparse.Namespace) -> int:
         count = len(library.delete(runs))
         if not count:
             raise InputError("there is no such run", file=str(library.path), item=options.runs[0])
-    if options.json:
-        as_json({"deleted": count})
-    else:
-        print(f"deleted {plural(count, 'run')}")
-    return 0
+    return show(options, {"deleted": count}, lambda: print(f"deleted {plural(count, 'run')}"))

@@ -18,7 +18,7 @@ from topox_core.cli.files import (
 )
 from topox_core.cli.library_options import add_keep, check_keep, keep
 from topox_core.cli.options import JSON, Option, add_options
-from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, table
+from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, show, table
 
 if TYPE_CHECKING:
     from topox_core.library.record import RunRecord
@@ -85,10 +85,7 @@ def run(options: argparse.Namespace) -> int:
         summary["checked"] = report.ok
         if not report.ok:
             summary["violations"] = [str(violation) for violation in report.violations]
-    if options.json:
-        as_json(summary)
-    else:
-        _print(summary, result)
+    show(options, summary, lambda: _print(summary, result))
     write_figure(options, result)
     if result.execution is not None:
         keep(options, cluster, settings, FabricOptions(), partial(_records, result))

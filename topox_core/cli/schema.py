@@ -7,7 +7,7 @@ from typing import Any
 
 from topox_core.cli import options as given
 from topox_core.cli.options import JSON, Option, wrong_option
-from topox_core.cli.printing import as_json, table
+from topox_core.cli.printing import as_json, show, table
 from topox_core.errors import unknown
 
 
@@ -30,13 +30,11 @@ def run(options: argparse.Namespace) -> int:
 
     if options.name is None:
         rows = [(name, f"*{one.ending}", one.format) for name, one in DOCUMENTS.items()]
-        if options.json:
-            as_json(
-                {"schemas": [dict(zip(("name", "files", "format"), r, strict=True)) for r in rows]}
-            )
-        else:
-            table(("name", "files", "format"), *rows)
-        return 0
+        return show(
+            options,
+            {"schemas": [dict(zip(("name", "files", "format"), r, strict=True)) for r in rows]},
+            lambda: table(("name", "files", "format"), *rows),
+        )
     if options.name not in DOCUMENTS:
         raise wrong_option("NAME", unknown(options.name, DOCUMENTS, "kind of file"))
     as_json(json_schema(options.name))

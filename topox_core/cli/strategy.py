@@ -19,7 +19,7 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, show, table
 from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
 from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
 from topox_core.errors import InputError, errors_in_file, printable
@@ -118,11 +118,11 @@ def run(options: argparse.Namespace) -> int:
 
     if options.listing:
         entries = [named(options.model)] if options.model else list(MODELS.values())
-        if options.json:
-            as_json({"models": [record_of(model, "name servers meaning") for model in entries]})
-        else:
-            table(*[(m.name, f"{m.servers} servers", m.meaning) for m in entries])
-        return 0
+        return show(
+            options,
+            {"models": [record_of(model, "name servers meaning") for model in entries]},
+            lambda: table(*[(m.name, f"{m.servers} servers", m.meaning) for m in entries]),
+        )
     if options.model is None:
         raise wrong_option("MODEL", "a model must be named (--list shows them)")
     model = named(options.model)
@@ -191,11 +191,9 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         "operators": _operators(graph, result.strategy),
         "trace": [_move(move) for move in result.moves],
     }
-    if options.json:
-        as_json(record)
-    else:
-        _print_search(record, graph, result.strategy, result.moves)
-    return 0
+    return show(
+        options, record, lambda: _print_search(record, graph, result.strategy, result.moves)
+    )
 
 
 def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]:
@@ -348,22 +346,20 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
         write(options.output, dump_job(best.job))
     if options.graph:
         _write_graph(options.graph, task_graph(best.job))
-    if options.json:
-        as_json(
-            {
-                "model": model.name,
-                "servers": best.job.servers,
-                "machine": best.job.machine.name,
-                "method": "plans",
-                "iteration_ms": best.total_ms,
-                "considered": considered,
-                "too_large": too_large,
-                "plans": [_plan(one) for one in ranked[:20]],
-            }
-        )
-    else:
-        _print_plans(ranked, considered, too_large)
-    return 0
+    return show(
+        options,
+        {
+            "model": model.name,
+            "servers": best.job.servers,
+            "machine": best.job.machine.name,
+            "method": "plans",
+            "iteration_ms": best.total_ms,
+            "considered": considered,
+            "too_large": too_large,
+            "plans": [_plan(one) for one in ranked[:20]],
+        },
+        lambda: _print_plans(ranked, considered, too_large),
+    )
 
 
 def _print_plans(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> None:

@@ -13,7 +13,7 @@ from topox_core.cli import study_buy, study_rivals
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, show, table
 
 if TYPE_CHECKING:
     from topox_core.library.run_library import RunLibrary
@@ -215,11 +215,9 @@ def _status(options: argparse.Namespace) -> int:
         if options.study is None:
             return _list(options, library)
         record = _standing(_plan(options, library), library)
-    if options.json:
-        as_json(record)
-    else:
-        table(*((key, str(value)) for key, value in record.items()))
-    return 0
+    return show(
+        options, record, lambda: table(*((key, str(value)) for key, value in record.items()))
+    )
 
 
 def _standing(plan: StudyPlan, library: RunLibrary) -> dict[str, Any]:
@@ -298,11 +296,11 @@ def _ready(options: argparse.Namespace) -> int:
     from topox_core.studies.ready import READY
 
     if options.name is None:
-        if options.json:
-            as_json({"ready": {name: one.question for name, one in READY.items()}})
-        else:
-            table(*((name, one.question) for name, one in READY.items()))
-        return 0
+        return show(
+            options,
+            {"ready": {name: one.question for name, one in READY.items()}},
+            lambda: table(*((name, one.question) for name, one in READY.items())),
+        )
     if options.name not in READY:
         raise InputError(f"{shown(options.name)} is an {unknown(options.name, READY, 'study')}")
     one = READY[options.name]

@@ -9,7 +9,7 @@ from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.library_options import LIBRARY
 from topox_core.cli.options import JSON, Option, positive
-from topox_core.cli.printing import as_json, ctrl_c_stops, note, table
+from topox_core.cli.printing import ctrl_c_stops, note, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,10 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
         rows = cell_rows(cells)
         write(options.csv, table_bytes(tuple(rows[0]) if rows else (), rows))
-    if options.json:
-        as_json(as_record(cells, complete))
-    else:
-        _print(cells, complete)
+    show(options, as_record(cells, complete), lambda: _print(cells, complete))
     return 0 if complete else 1
 
 

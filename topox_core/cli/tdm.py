@@ -6,12 +6,13 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, table
+from topox_core.cli.printing import as_json, ctrl_c_stops, ended, figure, note, percent, show, table
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
@@ -106,10 +107,11 @@ def run(options: argparse.Namespace) -> int:
             if answer.stopped_by != "cancelled":
                 answer = bounded(answer)
     except TooFewPortsError as error:
-        if options.json:
-            as_json({"status": "infeasible", "round_s": None, "message": str(error)})
-        else:
-            print(error)
+        show(
+            options,
+            {"status": "infeasible", "round_s": None, "message": str(error)},
+            partial(print, error),
+        )
         return 1
     report = check_round(answer)
     if options.output:
@@ -117,10 +119,11 @@ def run(options: argparse.Namespace) -> int:
             options.output,
             json.dumps(_record(answer, together, settings), allow_nan=False).encode(),
         )
-    if options.json:
-        as_json(_record(answer, together, settings, report))
-    else:
-        _print(answer, together, report)
+    show(
+        options,
+        _record(answer, together, settings, report),
+        lambda: _print(answer, together, report),
+    )
     return 0 if report.ok and answer.status != "infeasible" else 1
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option, number, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, table
+from topox_core.cli.printing import as_json, figure, show, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more
@@ -92,11 +92,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(error.problem, file="command line", field=flag) from None
         raise
     record = _record(result, demand)
-    if options.json:
-        as_json(record)
-    else:
-        _print(result, record)
-    return 0
+    return show(options, record, lambda: _print(result, record))
 
 
 def _searched(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from topox_core.cli import options as given
 from topox_core.cli import trace_export
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.printing import as_json, figure, note, percent, show, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -313,11 +313,7 @@ def _inspect(options: argparse.Namespace) -> int:
         if form == NETWORK:
             return network(options, files)
         report = read_other(options, settings, form, files, "inspected").report
-        if options.json:
-            as_json(report)
-        else:
-            _print(report, "")
-        return 0
+        return show(options, report, lambda: _print(report, ""))
     record = inspect_run(
         read_run(files, settings, sources(options.host_traces), progress), settings
     )
@@ -407,10 +403,7 @@ def _import(options: argparse.Namespace) -> int:
         imported = read_other(options, settings, form, files, name)
     _write(options, imported)
     report = imported.report
-    if options.json:
-        as_json(report | {"output": options.output})
-    else:
-        _print(report, options.output)
+    show(options, report | {"output": options.output}, lambda: _print(report, options.output))
     failed = [one for one in report["checks"] if one["status"] == "failed"]
     return 1 if failed else 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
 from topox_core.cli.options import JSON, Option, number, wrong_option
-from topox_core.cli.printing import as_json, figure, table
+from topox_core.cli.printing import as_json, figure, show, table
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.content import read
 
@@ -118,11 +118,11 @@ def windows(options: argparse.Namespace, files: tuple[Source, ...]) -> int:
         "windows": len(found),
         "list": [asdict(one) for one in found],
     }
-    if options.json:
-        as_json(record)
-    else:
-        table(("iteration", figure(makespan_ms, "ms")), ("windows", f"{len(found):,}"))
-    return 0
+    return show(
+        options,
+        record,
+        lambda: table(("iteration", figure(makespan_ms, "ms")), ("windows", f"{len(found):,}")),
+    )
 
 
 def add_export(parts: argparse._SubParsersAction[Any]) -> None:
