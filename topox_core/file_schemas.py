@@ -14,7 +14,7 @@ from topox_core.io import cluster_file, task_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of, plain
-from topox_core.strategy import strategy_file
+from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job as SharedJob
@@ -85,8 +85,8 @@ DOCUMENTS: Mapping[str, Document] = {
         ("network", "jobs"),
     ),
     "strategy": Document(
-        strategy_file.FORMAT,
-        strategy_file.VERSION,
+        strategy.FORMAT,
+        strategy.VERSION,
         ".strategy.json",
         {
             "model": _hints(Strategy)["model"],

@@ -26,7 +26,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
-from topox_core.strategy.strategy_file import load_strategy
+from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.traces.chakra_in import import_chakra
 from topox_core.traces.chakra_wire import (
@@ -41,8 +41,7 @@ from topox_core.traces.importing import import_kineto
 from topox_core.traces.network import read_network
 from topox_core.traces.perfetto_in import windows_of_trace
 from topox_core.traces.recorded_run import read_host_trace
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text
 from topox_core.training.job_file import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured

@@ -15,8 +15,7 @@ from topox_core.file_schemas import DOCUMENTS, json_schema
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.strategy.models import named
-from topox_core.strategy.strategy import data_parallel
-from topox_core.strategy.strategy_file import dump_strategy, load_strategy
+from topox_core.strategy.strategy import data_parallel, dump_strategy, load_strategy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs
 from topox_core.training.job_file import dump_job, load_job

@@ -23,9 +23,8 @@ from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
     from topox_core.fabrics.options import FabricOptions
-    from topox_core.library.filters import RunFilter, Value
     from topox_core.library.record import RunRecord
-    from topox_core.library.rows import StoredRun
+    from topox_core.library.rows import RunFilter, StoredRun, Value
     from topox_core.library.run_library import RunLibrary
     from topox_core.model.cluster import Cluster
     from topox_core.schedule.settings import Settings
@@ -66,8 +65,8 @@ def add_filter(command: argparse.ArgumentParser) -> None:
 
 def filter_of(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    from topox_core.library.filters import RUNS_ONLY, RunFilter
     from topox_core.library.record import CARD
+    from topox_core.library.rows import RUNS_ONLY, RunFilter
 
     return RunFilter(
         subject=options.subject or "",

@@ -77,8 +77,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Price the networks and print them."""
-    from topox_core.economics.caveats import caveats_of
-    from topox_core.economics.comparison import Question, Running
+    from topox_core.economics.comparison import Question, Running, caveats_of
     from topox_core.economics.networks import Counting, bills
 
     catalogue = _catalogue(options)

@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _search(options: argparse.Namespace, model: Model) -> int:
     from topox_core.strategy.moves import SearchSettings
-    from topox_core.strategy.strategy_file import load_strategy
+    from topox_core.strategy.strategy import load_strategy
 
     proposals = options.proposals
     if proposals is None:
@@ -206,7 +206,7 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 
 def _write_strategy(options: argparse.Namespace, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
-    from topox_core.strategy.strategy_file import dump_strategy
+    from topox_core.strategy.strategy import dump_strategy
     from topox_core.strategy.task_graph import task_graph
 
     if options.output:

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.studies.buying import buying_study
     from topox_core.studies.buying_run import buying_run
     from topox_core.studies.buying_words import network_rows
-    from topox_core.studies.offers_file import dump_offers
+    from topox_core.studies.offers import dump_offers
     from topox_core.studies.study_file import dump_study
 
     for path in (options.csv, options.save_study, options.save_offers):
@@ -133,8 +133,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _question(options: argparse.Namespace) -> Question:
     from topox_core.studies.buying import RIVALS, Question
-    from topox_core.studies.offers import OFFERS, offer_of
-    from topox_core.studies.offers_file import load_offers
+    from topox_core.studies.offers import OFFERS, load_offers, offer_of
 
     offers = OFFERS
     if options.offers:

@@ -18,8 +18,7 @@ from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.traces.importing import Imported
-    from topox_core.traces.settings import ImportSettings
-    from topox_core.traces.source import Source
+    from topox_core.traces.source import ImportSettings, Source
 
 
 PATHS = Option(
@@ -127,7 +126,7 @@ def _label(text: str) -> tuple[str, str]:
 
 def settings_of(options: argparse.Namespace) -> ImportSettings:
     """Return how a run is read, as the options say."""
-    from topox_core.traces.settings import ImportSettings
+    from topox_core.traces.source import ImportSettings
 
     keys = (
         *("step", "ranks", "gpus_per_server", "host_gaps", "symmetry", "world", "assume_gbps"),
@@ -152,7 +151,7 @@ def progress(words: str, share: float) -> None:
 
 def files_of(options: argparse.Namespace) -> tuple[str, tuple[Source, ...]]:
     """Return the format of the files that a command names, and those of it."""
-    from topox_core.traces.formats import format_of_all
+    from topox_core.traces.source import format_of_all
 
     files = sources(options.paths)
     given_form = options.format or "auto"
@@ -167,7 +166,7 @@ def read_other(
     name: str,
 ) -> Imported:
     """Return what files of another format than the profiler's hold, as a task graph."""
-    from topox_core.traces.formats import CHAKRA, TEXT
+    from topox_core.traces.source import CHAKRA, TEXT
     from topox_core.traces.text_workload import import_text
 
     if form == CHAKRA:
@@ -303,9 +302,9 @@ def _add_windows(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from topox_core.traces.formats import KINETO, NETWORK
     from topox_core.traces.importing import inspect_run
     from topox_core.traces.recorded_run import read_run
+    from topox_core.traces.source import KINETO, NETWORK
 
     settings = settings_of(options)
     form, files = files_of(options)
@@ -383,8 +382,8 @@ def print_findings(checks: list[dict[str, Any]], warnings: list[str]) -> None:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from topox_core.traces.formats import KINETO, NETWORK
     from topox_core.traces.importing import import_kineto
+    from topox_core.traces.source import KINETO, NETWORK
 
     for path in (options.output, options.cluster, options.report):
         if path:
@@ -457,8 +456,8 @@ def _windows(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from topox_core.cli.rails_windows import windows_file
-    from topox_core.traces.formats import PERFETTO, format_of_all
     from topox_core.traces.recorded_run import read_run, step_of
+    from topox_core.traces.source import PERFETTO, format_of_all
     from topox_core.traces.windows import windows_of_step
 
     if options.output:

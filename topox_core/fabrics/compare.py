@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
-from topox_core.fabrics.every_lowering import run_over_every
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.ideal import CANDIDATES
-from topox_core.fabrics.lowering_search import Case, fastest_run
+from topox_core.fabrics.lowering_search import Case, fastest_run, run_over_every
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest

@@ -11,7 +11,6 @@ from itertools import islice
 from topox_core.compiled import working_s
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuits import circuit_traffic, run_provisioned
-from topox_core.fabrics.every_lowering import bound_of, result_over_every, standing_over_every
 from topox_core.fabrics.fixed_beside import (
     FixedBeside,
     beside_fixed,
@@ -24,8 +23,11 @@ from topox_core.fabrics.lowering_search import (
     MAX_NODES,
     Case,
     RunLowered,
+    bound_of,
     fastest_run,
     planned_lowering,
+    result_over_every,
+    standing_over_every,
 )
 from topox_core.fabrics.phases import phased, run_phased
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest

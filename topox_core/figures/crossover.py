@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.map_words import (
+from topox_core.fabrics.map_run import (
     OPEN_WORDS,
     MapPicture,
     cell_words,

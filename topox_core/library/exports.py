@@ -13,8 +13,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.io.tables import table_bytes
 from topox_core.library.comparison import flat
-from topox_core.library.filters import RunFilter
-from topox_core.library.rows import StoredRun
+from topox_core.library.rows import RunFilter, StoredRun
 from topox_core.library.run_library import ALL, RunLibrary
 
 _FIRST = ("run", "name", "kind", "subject", "status", "stopped_by")

@@ -7,13 +7,13 @@ import math
 import re
 import sqlite3
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from topox_core.errors import InputError, as_mb
 from topox_core.io.limits import MAX_FILE_BYTES
-from topox_core.library.record import RunRecord
+from topox_core.library.record import CARD, FAILED, RunRecord
 
 # Level 6 takes twice the time of level 1 and a fifth less room on result files.
 LEVEL = 6
@@ -185,3 +185,212 @@ def _refuse(word: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+CHUNK = 500  # SQLite takes at least 999 values in a statement
+_VALUES = ", ".join(f":{column}" for column in COLUMNS)
+_INSERT = (
+    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({_VALUES}) "
+    "ON CONFLICT (key, version) DO NOTHING"
+)
+_UPDATE = (
+    f"UPDATE runs SET {', '.join(f'{column} = :{column}' for column in COLUMNS)} WHERE id = :id"
+)
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Runs that were taken out, whole, so that they can be put back."""
+
+    runs: tuple[dict[str, Any], ...]
+    results: tuple[tuple[int, bytes], ...]
+    points: tuple[tuple[int, int, int], ...]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+
+def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, bool]:
+    """Write a run unless it is there, and return its number and whether anything was written.
+
+    What is there stays, but for what it lacks: a run that failed or was cancelled gives way to one
+    that did not; a missing name is filled in, and so is the result of the very same outcome.
+    """
+    row = encode(record)
+    cursor = connection.execute(_INSERT, row)
+    if cursor.rowcount == 1:
+        run = int(cursor.lastrowid or 0)
+        _put_result(connection, run, record.result)
+        return run, True
+    there = connection.execute(
+        "SELECT * FROM runs WHERE key = :key AND version = :version", row
+    ).fetchone()
+    run = int(there["id"])
+    if _is_unfinished(there) and not _is_unfinished(row):
+        row = {**row, "id": run, "name": row["name"] or there["name"]}
+        connection.execute(_UPDATE, row)
+        connection.execute("DELETE FROM results WHERE run = ?", (run,))
+        _put_result(connection, run, record.result)
+        return run, True
+    if row["name"] and not there["name"]:
+        connection.execute("UPDATE runs SET name = ? WHERE id = ?", (row["name"], run))
+    same = all(row[column] == there[column] for column in ("status", "stopped_by", "measures"))
+    if same and there["result_bytes"] is None and record.result is not None:
+        size = row["result_bytes"]
+        connection.execute("UPDATE runs SET result_bytes = ? WHERE id = ?", (size, run))
+        _put_result(connection, run, record.result)
+    return run, False
+
+
+def _is_unfinished(row: sqlite3.Row | dict[str, Any]) -> bool:
+    return bool(row["status"] == FAILED or row["stopped_by"] == "cancelled")
+
+
+def _put_result(connection: sqlite3.Connection, run: int, content: bytes | None) -> None:
+    if content is not None:
+        connection.execute("INSERT INTO results VALUES (?, ?)", (run, content))
+
+
+def take_out(connection: sqlite3.Connection, runs: Sequence[int]) -> Deleted:
+    """Delete runs with their results and their places in studies, and return all that went."""
+    rows, results, points = [], [], []
+    for chunk, marks in chunks(runs):
+        rows += [
+            dict(row)
+            for row in connection.execute(f"SELECT * FROM runs WHERE id IN ({marks})", chunk)
+        ]
+        results += [
+            (int(row[0]), bytes(row[1]))
+            for row in connection.execute(
+                f"SELECT run, content FROM results WHERE run IN ({marks})", chunk
+            )
+        ]
+        points += [
+            (int(row[0]), int(row[1]), int(row[2]))
+            for row in connection.execute(
+                f"SELECT study, point, run FROM study_points WHERE run IN ({marks})", chunk
+            )
+        ]
+        connection.execute(f"DELETE FROM runs WHERE id IN ({marks})", chunk)
+    return Deleted(tuple(rows), tuple(results), tuple(points))
+
+
+def put_back(connection: sqlite3.Connection, deleted: Deleted) -> int:
+    """Write deleted runs again under their old numbers, and return how many; what came in their place stays."""
+    names = ("id", *COLUMNS)
+    insert = f"INSERT OR IGNORE INTO runs ({', '.join(names)}) VALUES (:id, {_VALUES})"
+    back = {int(row["id"]) for row in deleted.runs if connection.execute(insert, row).rowcount == 1}
+    connection.executemany(
+        "INSERT OR IGNORE INTO results VALUES (?, ?)",
+        [one for one in deleted.results if one[0] in back],
+    )
+    # A study that was deleted meanwhile takes no point any more.
+    connection.executemany(
+        "INSERT OR IGNORE INTO study_points SELECT :study, :point, :run WHERE EXISTS "
+        "(SELECT 1 FROM studies WHERE id = :study)",
+        [
+            {"study": study, "point": point, "run": run}
+            for study, point, run in deleted.points
+            if run in back
+        ],
+    )
+    return len(back)
+
+
+def chunks(values: Sequence[Any]) -> Iterator[tuple[Sequence[Any], str]]:
+    """Yield values in pieces that one statement takes, each with as many question marks."""
+    for first in range(0, len(values), CHUNK):
+        piece = values[first : first + CHUNK]
+        yield piece, ", ".join("?" * len(piece))
+
+
+Value = bool | int | float | str | None
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.\-]+")
+# SQLite may read the last digit of a number in JSON differently from Python.
+SAME = 1e-12
+MOST = 1e300
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """The runs for which all of this holds; what is empty or None is not asked.
+
+    Attributes
+    ----------
+    subject
+        Its name, or its digest.
+    text
+        A part of the name or the subject; A to Z as a to z.
+    without
+        Kinds that are left out.
+    shortest_ms, longest_ms
+        The iteration time, both ends included; runs without one are left out.
+    settings
+        By key, the value that a setting has; None: it is null or not there. Numbers are equal
+        that differ by less than one part in 10^12.
+    """
+
+    subject: str = ""
+    status: str = ""
+    kind: str = ""
+    version: str = ""
+    study: int | None = None
+    text: str = ""
+    without: tuple[str, ...] = ()
+    shortest_ms: float | None = None
+    longest_ms: float | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict)
+
+
+# Answers of published cards are kept beside runs, and are no runs of the reader.
+RUNS_ONLY = RunFilter(without=(CARD,))
+
+
+def condition(which: RunFilter) -> tuple[str, list[object]]:
+    """Return a filter as a condition on the table ``runs`` and its values.
+
+    Raises
+    ------
+    InputError
+        If a setting is compared with what is no number, word, truth value or None.
+    """
+    terms: list[tuple[str, tuple[object, ...]]] = []
+    if which.subject:
+        terms.append(("(subject = ? OR graph = ?)", (which.subject, which.subject)))
+    equal = [("status", which.status), ("kind", which.kind), ("version", which.version)]
+    terms += [(f"{column} = ?", (wanted,)) for column, wanted in equal if wanted]
+    terms += [("kind <> ?", (kind,)) for kind in which.without]
+    if which.study is not None:
+        terms.append(("id IN (SELECT run FROM study_points WHERE study = ?)", (which.study,)))
+    if which.text:
+        term = "(instr(lower(name), lower(?)) OR instr(lower(subject), lower(?)))"
+        terms.append((term, (which.text, which.text)))
+    if which.shortest_ms is not None:
+        terms.append(("iteration_ms >= ?", (which.shortest_ms,)))
+    if which.longest_ms is not None:
+        terms.append(("iteration_ms <= ?", (which.longest_ms,)))
+    terms += [_setting_is(key, value) for key, value in which.settings.items()]
+    values = [value for _, given in terms for value in given]
+    return (
+        " AND ".join(term for term, _ in terms) or "1",
+        [storable(value) if isinstance(value, str) else value for value in values],
+    )
+
+
+def _setting_is(key: str, value: Value) -> tuple[str, tuple[object, ...]]:
+    """Return the condition that a setting has a value."""
+    of_key: tuple[object, ...] = ()
+    if _PLAIN_KEY.fullmatch(key):
+        found = f"json_extract(settings, '$.\"{key}\"')"
+    else:
+        found = "(SELECT value FROM json_each(settings) WHERE json_each.key = ?)"
+        of_key = (key,)
+    if value is None:
+        return f"{found} IS NULL", of_key
+    if isinstance(value, str):
+        return f"{found} = ?", (*of_key, value)
+    if isinstance(value, bool | int | float) and abs(value) <= MOST:
+        number = float(value)
+        ends = sorted((number * (1 - SAME), number * (1 + SAME)))
+        return f"{found} BETWEEN ? AND ?", (*of_key, *ends)
+    raise InputError("must be a finite number or a word", file="filter", field=key)

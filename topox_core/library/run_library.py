@@ -14,11 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.library.filters import RunFilter, condition
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.record import RunRecord
-from topox_core.library.rows import StoredRun, decode, deflated, inflated, storable
-from topox_core.library.writing import Deleted, chunks, put_back, put_run, take_out
+from topox_core.library.rows import (
+    Deleted,
+    RunFilter,
+    StoredRun,
+    chunks,
+    condition,
+    decode,
+    deflated,
+    inflated,
+    put_back,
+    put_run,
+    storable,
+    take_out,
+)
 
 STUDIES = "SELECT studies.*, (SELECT count(*) FROM study_points WHERE study = studies.id) AS kept FROM studies"
 

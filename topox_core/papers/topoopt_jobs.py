@@ -23,8 +23,7 @@ from topox_core.model.transfer_graph import TRANSFER, TransferGraph
 from topox_core.papers.card import Settings
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings as PlannerSettings
-from topox_core.strategy.blueprint import Blueprint
-from topox_core.strategy.costs import A100
+from topox_core.strategy.blueprint import A100, Blueprint
 from topox_core.strategy.models import named
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import BAG

@@ -9,11 +9,10 @@ from typing import Generic, TypeVar
 from topox_core.io.ranges import check_whole
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
-from topox_core.strategy.chain import Chain
 from topox_core.strategy.evaluator import Evaluator
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import first_strategy
+from topox_core.strategy.search import Chain, first_strategy
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
 from topox_core.strategy.task_graph import task_graph
 

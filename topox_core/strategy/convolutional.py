@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topox_core.strategy.blueprint import FLOAT_BYTES, Blueprint
-from topox_core.strategy.costs import A100, Work
+from topox_core.strategy.blueprint import A100, FLOAT_BYTES, Blueprint, Work
 from topox_core.strategy.operators import OperatorGraph, Weight
 
 # Channels of the convolutions of VGG16 by block (Simonyan and Zisserman, ICLR 2015, configuration

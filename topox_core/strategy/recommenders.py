@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from topox_core.strategy.blueprint import Blueprint
-from topox_core.strategy.costs import A100
+from topox_core.strategy.blueprint import A100, Blueprint
 from topox_core.strategy.operators import OperatorGraph
 
 # TopoOpt's scripts look up 100 rows of each table for a sample.

@@ -5,8 +5,15 @@ from __future__ import annotations
 from functools import cache
 
 from topox_core.io.ranges import check_whole
-from topox_core.strategy.blueprint import FLOAT_BYTES, MAX_SERVERS, Blueprint, divisors
-from topox_core.strategy.costs import A100, LAUNCH_MS, Work
+from topox_core.strategy.blueprint import (
+    A100,
+    FLOAT_BYTES,
+    LAUNCH_MS,
+    MAX_SERVERS,
+    Blueprint,
+    Work,
+    divisors,
+)
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.training.exchanges import layer_exchanges, residual_bytes, single_exchange
 from topox_core.training.job import Job

@@ -27,9 +27,11 @@ from topox_core.studies.buying_answer import (
     highest_port_usd,
     lead,
     slowest_of,
+    swings,
+    tornado_study,
+    uncertain_figures,
     verdict,
 )
-from topox_core.studies.buying_tornado import swings, tornado_study, uncertain_figures
 from topox_core.studies.offers import offer_of
 from topox_core.studies.study import Study
 from topox_core.studies.study_run import (

@@ -28,10 +28,8 @@ from topox_core.studies.keys import (
     by_name,
     parameter_key,
 )
-from topox_core.traces.formats import KINETO, format_of_all
 from topox_core.traces.importing import import_kineto
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source, sources_of
+from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job
 from topox_core.training.job_file import load_job
 from topox_core.workloads.catalogue import generate, workload_of

@@ -12,8 +12,8 @@ from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
-from topox_core.traces.clocks import between_hosts_us
 from topox_core.traces.coarsening import coarsened
+from topox_core.traces.matching import between_hosts_us
 from topox_core.traces.recorded_run import Progress, RecordedRun, RunStep, read_run, spans, step_of
 from topox_core.traces.run_graph import (
     Node,
@@ -24,8 +24,7 @@ from topox_core.traces.run_graph import (
     replay_ms,
     share_moved,
 )
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Refused, Source
+from topox_core.traces.source import ImportSettings, Refused, Source
 from topox_core.traces.tasks import (
     Placement,
     fitting_cluster,

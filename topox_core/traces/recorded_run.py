@@ -12,14 +12,12 @@ from topox_core.errors import InputError, errors_in_file
 from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON
 from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import Assembled, assemble
-from topox_core.traces.clocks import Clocks, align
 from topox_core.traces.communication import Meta, meta_of
 from topox_core.traces.entries import entries_of, waits_by_order
 from topox_core.traces.kineto import read_kineto
-from topox_core.traces.matching import Matched, match
+from topox_core.traces.matching import Clocks, Matched, align, match
 from topox_core.traces.recording import Recording
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Content, Refused, Source
+from topox_core.traces.source import Content, ImportSettings, Refused, Source
 from topox_core.traces.steps import WHOLE_FILE, RankSteps, StepOfRank, chosen_step
 from topox_core.traces.waits import Waits, find_waits
 

@@ -17,8 +17,7 @@ from topox_core.traces.checks import PASSED, Check
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.importing import Imported, groups_of
 from topox_core.traces.run_graph import Node, RunGraph, at_speed, free, replay_ms
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Content, Refused, Source
+from topox_core.traces.source import Content, ImportSettings, Refused, Source
 from topox_core.traces.tasks import Placement, fitting_cluster, task_graph
 
 COLUMNS = 12

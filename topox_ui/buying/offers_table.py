@@ -9,8 +9,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.studies.buying_words import offer_rows
-from topox_core.studies.offers import FIGURES, LEVELS
-from topox_core.studies.offers_file import dump_offers, load_offers
+from topox_core.studies.offers import FIGURES, LEVELS, dump_offers, load_offers
 from topox_core.studies.subject import digest_of
 from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edit
 from topox_ui.shell.charts import editor, table_under

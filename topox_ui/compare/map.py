@@ -10,9 +10,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison_words import FULL, YARDSTICK
-from topox_core.fabrics.map_run import MapResult, MapRun, inferred, is_complete
-from topox_core.fabrics.map_words import (
+from topox_core.fabrics.map_run import (
     MapPicture,
+    MapResult,
+    MapRun,
+    inferred,
+    is_complete,
     map_rows,
     point_names,
     points_won,

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from topox_core.economics.caveats import most_gpus
 from topox_core.economics.clusters import CLUSTER_NETWORKS
-from topox_core.economics.comparison import Question, curves, per_dollar, sizes_up_to, year_of
+from topox_core.economics.comparison import (
+    Question,
+    curves,
+    most_gpus,
+    per_dollar,
+    sizes_up_to,
+    year_of,
+)
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.registry import ENTRIES

@@ -7,8 +7,14 @@ import math
 import pandas as pd
 import streamlit as st
 
-from topox_core.economics.caveats import WARNING, Caveat, caveats_of, most_gpus
-from topox_core.economics.comparison import Question, tornado
+from topox_core.economics.comparison import (
+    WARNING,
+    Caveat,
+    Question,
+    caveats_of,
+    most_gpus,
+    tornado,
+)
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.run import JobRequest

@@ -5,12 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.labs.answers_file import load_answers
+from topox_core.labs.answers_file import load_answers, taken_up, together
 from topox_core.labs.draws import SEEDS, seed_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import load_lab
 from topox_core.labs.ready_labs import ready_labs
-from topox_core.labs.resuming import taken_up, together
 from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
 from topox_ui.classroom.door import shows

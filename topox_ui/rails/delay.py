@@ -11,10 +11,9 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import Curve, overhead_curves, switch_word
-from topox_core.rails.delay import slowest_switch
+from topox_core.rails.delay import Question, slowest_switch
 from topox_core.rails.measured import SWEEPS, MeasuredSweep
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.questions import Question
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import percent, plural, time
 from topox_ui.rails.runs import (

@@ -12,9 +12,9 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import expert_region
 from topox_core.figures.rails_wirings import wirings
 from topox_core.rails.advice import constraints
+from topox_core.rails.delay import BOTH, UNDISTURBED, Question
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.questions import BOTH, UNDISTURBED, Question
 from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job

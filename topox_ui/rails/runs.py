@@ -10,8 +10,8 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.rails.delay import BOTH, Answer, Job, Question, answer, iteration_of
 from topox_core.rails.iteration import RailRun
-from topox_core.rails.questions import BOTH, Answer, Job, Question, answer, iteration_of
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from topox_core.rails.delay import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.measured import WINDOWS
-from topox_core.rails.questions import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.windows import share_above
 from topox_core.text.numbers import percent, time
 from topox_core.text.sentences import capitalised

@@ -10,19 +10,20 @@ from typing import Any, ClassVar
 import streamlit as st
 
 from topox_core.errors import wrong_setting
-from topox_core.rails.delay import Source, windows_source
-from topox_core.rails.iteration import Rail, RailRun, Window
-from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
-from topox_core.rails.presets import degrees_in_words
-from topox_core.rails.questions import (
+from topox_core.rails.delay import (
     BOTH,
     RUN,
     UNDISTURBED,
     Question,
     Recorded,
     Running,
+    Source,
     simulation,
+    windows_source,
 )
+from topox_core.rails.iteration import Rail, RailRun, Window
+from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
+from topox_core.rails.presets import degrees_in_words
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
 from topox_core.rails.windows import Phase, strip, traffic_between

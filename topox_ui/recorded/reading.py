@@ -13,10 +13,9 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop, never
-from topox_core.traces.formats import CHAKRA, KINETO, format_of
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recording import Recording
-from topox_core.traces.source import Source
+from topox_core.traces.source import CHAKRA, KINETO, Source, format_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.state.session import Lasting

@@ -14,8 +14,7 @@ from topox_core.strategy.models import MODELS, Model
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.strategy import Strategy
-from topox_core.strategy.strategy_file import load_strategy
+from topox_core.strategy.strategy import Strategy, load_strategy
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label
 from topox_ui.shell.page import button, escape, quiet

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from tests.conftest import examples, long_after
 from topox_core.errors import InputError
 from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.rails.delay import BOTH, RUN, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.questions import BOTH, RUN, UNDISTURBED, Question, answer
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json, load_windows
 
 PAPER_JOB = "rails simulate llama3-8b-perlmutter"

@@ -18,8 +18,7 @@ from topox_core.runs.run import finish
 from topox_core.studies.buying import Assumptions, Question, moved
 from topox_core.studies.buying_run import buying_run
 from topox_core.studies.buying_words import as_record
-from topox_core.studies.offers import OFFERS, offer_of
-from topox_core.studies.offers_file import load_offers
+from topox_core.studies.offers import OFFERS, load_offers, offer_of
 from topox_core.studies.ready import READY
 from topox_core.studies.study_file import load_study
 from topox_core.studies.subject import Subject, resolve

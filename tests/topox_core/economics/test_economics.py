@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from topox_core.cli.main import main
-from topox_core.economics.caveats import caveats_of, most_gpus
 from topox_core.economics.clusters import (
     CLUSTER_NETWORKS,
     at_speed,
@@ -21,6 +20,8 @@ from topox_core.economics.clusters import (
 from topox_core.economics.comparison import (
     Question,
     Running,
+    caveats_of,
+    most_gpus,
     per_dollar,
     tornado,
     year_of,

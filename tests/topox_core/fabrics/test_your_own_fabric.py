@@ -42,7 +42,7 @@ import sys
 from topox_core.api import load_sample
 from topox_core.fabrics.map_run import MapRun
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.map_words import MapPicture
+from topox_core.fabrics.map_run import MapPicture
 from topox_core.fabrics.sweep import Axes, Sweep
 from topox_core.figures.crossover import map_legend, winner_map
 from topox_core.figures.palette import LIGHT

@@ -33,7 +33,7 @@ from topox_core.economics.networks import Counting, bills
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
-from topox_core.fabrics.map_words import MapPicture
+from topox_core.fabrics.map_run import MapPicture
 from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point

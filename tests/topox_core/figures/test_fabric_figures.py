@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.topox_core.figures.test_every_figure import fabric_runs
-from topox_core.fabrics.map_words import (
+from topox_core.fabrics.map_run import (
     OPEN,
     OPEN_WORDS,
     MapPicture,

@@ -12,7 +12,7 @@ from topox_core.figures.recorded import (
 )
 from topox_core.traces.recorded_run import read_run, step_of
 from topox_core.traces.run_graph import RunGraph
-from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import ImportSettings
 
 DP = parallelism_colour("dp")
 

@@ -19,7 +19,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
-from topox_core.strategy.strategy_file import load_strategy
+from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,7 +13,7 @@ from tests.conftest import some
 from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right, solved
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
-from topox_core.labs.answers_file import dump_answers, is_signed, load_answers
+from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
 from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import grade_folder, load_explanations
 from topox_core.labs.generators.board import board
@@ -24,7 +24,6 @@ from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.ready_labs import READY
-from topox_core.labs.resuming import taken_up
 from topox_core.labs.student import (
     attempt,
     begin,

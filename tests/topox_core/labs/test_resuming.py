@@ -7,7 +7,7 @@ import pytest
 from tests.labs_answered import AT, LABS, answered
 from topox_core.errors import InputError
 from topox_core.labs.answers import Attempt, Worked
-from topox_core.labs.resuming import taken_up, together
+from topox_core.labs.answers_file import taken_up, together
 from topox_core.labs.student import (
     attempt,
     begin,

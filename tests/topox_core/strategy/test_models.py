@@ -9,9 +9,8 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
-from topox_core.strategy.blueprint import Blueprint
+from topox_core.strategy.blueprint import A100, Blueprint, Work, roofline, table
 from topox_core.strategy.convolutional import vgg16_measured
-from topox_core.strategy.costs import A100, Work, roofline, table
 from topox_core.strategy.models import ALIASES, MODELS, named
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle

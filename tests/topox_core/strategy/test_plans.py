@@ -15,7 +15,7 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import Task
 from topox_core.strategy.plans import LISTED, best_plans, jobs, timed
-from topox_core.strategy.strategy_file import load_strategy
+from topox_core.strategy.strategy import load_strategy
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job

@@ -35,10 +35,11 @@ from topox_core.strategy.strategy import (
     Strategy,
     check_strategy,
     data_parallel,
+    dump_strategy,
+    load_strategy,
     server_bytes,
     spread,
 )
-from topox_core.strategy.strategy_file import dump_strategy, load_strategy
 from topox_core.strategy.task_graph import overlaps, task_graph
 
 

@@ -10,12 +10,13 @@ from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.studies.offers import (
     FIGURES,
     OFFERS,
+    dump_offers,
     edits_between,
+    load_offers,
     offer_of,
     with_edit,
     with_edits,
 )
-from topox_core.studies.offers_file import dump_offers, load_offers
 
 
 def test_the_seven_have_the_published_delays_and_ports_and_say_where_figures_come_from() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from tests.conftest import WITHOUT_REAL_INPUTS
 from topox_core.traces.importing import Imported, import_kineto
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import ImportSettings, Source
 
 
 def sources(files: Mapping[str, bytes]) -> list[Source]:

@@ -29,8 +29,7 @@ from topox_core.traces.chakra_wire import (
 )
 from topox_core.traces.importing import Imported
 from topox_core.traces.run_graph import at_speed, replay_ms
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Refused, Source
+from topox_core.traces.source import ImportSettings, Refused, Source
 
 
 def read_back(made: Exported, **settings: Any) -> Imported:

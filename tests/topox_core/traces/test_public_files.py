@@ -8,8 +8,7 @@ from tests.topox_core.traces.reading_back import sources, unpacked
 from topox_core.traces.chakra_in import import_chakra
 from topox_core.traces.importing import import_kineto, inspect_run
 from topox_core.traces.recorded_run import read_run, step_of
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.windows import windows_of_step
 
 

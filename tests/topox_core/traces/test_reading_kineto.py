@@ -14,12 +14,10 @@ from tests.topox_core.traces.made import JOBS, Style, recordings
 from tests.topox_core.traces.reading_back import Events, communications, edited, imported, sources
 from topox_core.errors import InputError
 from topox_core.io.limits import Limits
-from topox_core.traces.formats import format_of
 from topox_core.traces.importing import inspect_run
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recorded_run import read_run
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Refused, Source
+from topox_core.traces.source import ImportSettings, Refused, Source, format_of
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,7 @@ from topox_core.traces.communication import element_bytes, parallelism_of
 from topox_core.traces.importing import Imported, import_kineto
 from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.run_graph import at_speed, replay_ms
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Refused, Source
+from topox_core.traces.source import ImportSettings, Refused, Source
 
 ASKED = (25.0, 100.0, 1600.0)
 

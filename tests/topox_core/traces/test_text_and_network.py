@@ -11,8 +11,7 @@ from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.traces.importing import Imported
 from topox_core.traces.network import read_network
-from topox_core.traces.settings import ImportSettings
-from topox_core.traces.source import Source
+from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text
 
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16 pp: 12 ga: 24 all_gpus: 9216"

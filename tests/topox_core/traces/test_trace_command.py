@@ -13,7 +13,7 @@ from topox_core.cli.main import main
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.traces.recorded_run import read_run, step_of
-from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import ImportSettings
 from topox_core.traces.windows import windows_of_step
 
 

@@ -11,8 +11,7 @@ from tests.patience import wait_until
 from tests.topox_ui.conftest import address, buttons, press, the_error, words
 from topox_core.cli.main import main
 from topox_core.runs.executor import LocalExecutor
-from topox_core.studies.offers import OFFERS
-from topox_core.studies.offers_file import load_offers
+from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study_file import load_study
 from topox_ui.buying import offers_table, state
 from topox_ui.buying.state import BuyingState

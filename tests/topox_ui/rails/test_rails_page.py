@@ -11,9 +11,9 @@ from tests.topox_ui.conftest import (
     unbroken,
     words,
 )
+from topox_core.rails.delay import BOTH, Question, answer
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.questions import BOTH, Question, answer
 from topox_core.text.numbers import percent
 from topox_ui.rails.state import RailsState
 

@@ -27,7 +27,7 @@ from topox_core.strategy.network import non_blocking
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
-from topox_core.strategy.strategy_file import dump_strategy
+from topox_core.strategy.strategy import dump_strategy
 from topox_core.training.graph import task_graph
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
