@@ -9,10 +9,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords, measure_axis
-from topox_core.figures.template import frame, margins
+from topox_core.figures.template import frame, line, margins, note, opaque
 
 HEIGHT = 400
 # Points nearer than this share of the picture have one label; a narrow screen has room for few.

@@ -8,18 +8,22 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import (
+from topox_core.figures.palette import VERMILION, Theme
+from topox_core.figures.slot_state import SlotState
+from topox_core.figures.template import (
     INSIDE,
+    LEGEND_BELOW,
+    axis,
+    frame,
     hatched,
     image,
     legend_square,
     line,
+    margins,
+    named_axis,
     note,
     sideways_bars,
 )
-from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.slot_state import SlotState
-from topox_core.figures.template import LEGEND_BELOW, axis, frame, margins, named_axis
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.measures import in_port, out_port
 from topox_core.model.transfer_graph import FloatArray

@@ -9,18 +9,23 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.circuit_matrix import SWITCH_COLOURS
-from topox_core.figures.marks import INSIDE, hatched, line, sideways_bars, time_image, upright
 from topox_core.figures.overview import COLUMNS, paint
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.slot_state import SlotState, changes_a_slot
 from topox_core.figures.template import (
+    INSIDE,
     LANE_LEFT,
     LANE_RIGHT,
     axis,
     frame,
+    hatched,
+    line,
     margins,
     ms_axis,
     named_axis,
+    sideways_bars,
+    time_image,
+    upright,
 )
 from topox_core.model.execution import Execution
 from topox_core.model.measures import ports_in_use

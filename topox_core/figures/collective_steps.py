@@ -8,9 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
-from topox_core.figures.marks import INSIDE
 from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.template import frame, margins, row_axis, time_axis
+from topox_core.figures.template import INSIDE, frame, margins, row_axis, time_axis
 
 ROW_PX = 34
 # A step's number is written where its bar has room for it.

@@ -9,14 +9,16 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
-from topox_core.figures.marks import INSIDE, line, note
 from topox_core.figures.palette import Theme, blend
 from topox_core.figures.template import (
     HORIZONTAL_LEGEND,
+    INSIDE,
     axis,
     frame,
+    line,
     margins,
     named_axis,
+    note,
     round_step,
 )
 from topox_core.text.numbers import NBSP, short

@@ -11,9 +11,18 @@ import plotly.graph_objects as go
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import NETWORKS, Bill
 from topox_core.figures.cost import amount_words, energy, money, part_colour, unit_of, value_ticks
-from topox_core.figures.marks import line, note, opaque, sideways_bars, upright
 from topox_core.figures.palette import Theme, blend
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import (
+    axis,
+    frame,
+    line,
+    margins,
+    note,
+    opaque,
+    row_axis,
+    sideways_bars,
+    upright,
+)
 from topox_core.text.numbers import short
 
 HEIGHT = 290

@@ -19,17 +19,21 @@ from topox_core.fabrics.map_words import (
 )
 from topox_core.fabrics.registry import ENTRIES, FABRICS, LETTERS, PAYS_DELAY
 from topox_core.fabrics.sweep import Point
-from topox_core.figures.marks import (
+from topox_core.figures.palette import Theme
+from topox_core.figures.template import (
     DOTS,
+    axis,
     box,
+    frame,
     image,
     line,
+    log_ticks,
+    margins,
+    named_axis,
     note,
     opaque,
     upright,
 )
-from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, log_ticks, margins, named_axis
 from topox_core.text.numbers import delay_label, percent, short
 
 # A line that leaves the fastest this far behind leaves the picture.

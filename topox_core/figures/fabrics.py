@@ -10,19 +10,6 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.run import Breakdown, FabricRun
-from topox_core.figures.marks import (
-    CLEAR,
-    UNFADED,
-    band,
-    hatch,
-    hatched,
-    line,
-    note,
-    opaque,
-    sideways_bars,
-    time_image,
-    upright,
-)
 from topox_core.figures.overview import paint
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
@@ -32,7 +19,25 @@ from topox_core.figures.palette import (
     Theme,
     categories,
 )
-from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
+from topox_core.figures.template import (
+    CLEAR,
+    IN_SECONDS,
+    UNFADED,
+    band,
+    frame,
+    hatch,
+    hatched,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+    row_axis,
+    sideways_bars,
+    time_axis,
+    time_image,
+    upright,
+)
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
 from topox_core.text.foreign import escape_untrusted

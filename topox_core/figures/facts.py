@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -16,7 +15,7 @@ from topox_core.figures.palette import (
     parallelism_colour,
     parallelism_word,
 )
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import axis, frame, line, margins, named_axis
 from topox_core.text.numbers import count, size, time
 
 KIND_COLOURS = {

@@ -11,17 +11,6 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.lanes import DEVICE_LANE, GAP, PORT_LANE, Bars, Lanes
-from topox_core.figures.marks import (
-    CLEAR,
-    DOTS,
-    INSIDE,
-    UNFADED,
-    band,
-    hatched,
-    line,
-    note,
-    sideways_bars,
-)
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -38,7 +27,23 @@ from topox_core.figures.palette import (
     category_words,
     traffic,
 )
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, frame, margins, ms_axis, named_axis
+from topox_core.figures.template import (
+    CLEAR,
+    DOTS,
+    INSIDE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    UNFADED,
+    band,
+    frame,
+    hatched,
+    line,
+    margins,
+    ms_axis,
+    named_axis,
+    note,
+    sideways_bars,
+)
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray

@@ -17,9 +17,8 @@ from topox_core.fabrics.gated_iterations import (
     GatedNetwork,
 )
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.marks import line, opaque
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import axis, frame, line, margins, opaque
 
 HEIGHT = 280
 # Packet networks share the colour of the fat-tree; dash and sign tell them apart.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, INSIDE, band, hatched, line, note, upright
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     CATEGORY_TEXT,
@@ -16,7 +15,19 @@ from topox_core.figures.palette import (
     UPDATE,
     Theme,
 )
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import (
+    DOTS,
+    INSIDE,
+    axis,
+    band,
+    frame,
+    hatched,
+    line,
+    margins,
+    named_axis,
+    note,
+    upright,
+)
 from topox_core.labs.hand_schedule import length_ms
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph

@@ -9,10 +9,9 @@ import plotly.graph_objects as go
 from topox_core.economics.comparison import tornado as swings_of
 from topox_core.economics.networks import LINE_NAMES, NETWORKS
 from topox_core.figures.cost import money, stacked
-from topox_core.figures.marks import DOTS, line, note, upright
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking, Picture
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import DOTS, axis, frame, line, margins, note, row_axis, upright
 from topox_core.figures.tornado import tornado as tornado_of
 from topox_core.labs.generators.four_jobs import GROUPINGS, LONGER_TRAINING, NAMES, FourJobs
 from topox_core.labs.generators.price import MINE, OTHER, Price

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
 from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.rails_delay import Curve, overhead_curves
 from topox_core.figures.rails_windows import cdf as cdf_of
 from topox_core.figures.rails_windows import counts as counts_of
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import axis, frame, line, margins, row_axis
 from topox_core.figures.tour import by_length
 from topox_core.labs.generators.windows import DELAY_MS, Windows
 from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms

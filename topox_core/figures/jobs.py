@@ -9,9 +9,22 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, INSIDE, box, line, note, opaque, sideways_bars, upright
 from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.template import axis, frame, margins, named_axis, round_step
+from topox_core.figures.template import (
+    DOTS,
+    INSIDE,
+    axis,
+    box,
+    frame,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+    round_step,
+    sideways_bars,
+    upright,
+)
 from topox_core.tdm.model.jobs import Job
 from topox_core.tdm.model.round import NOBODY, PUSH, Cycle, Phase, Round
 from topox_core.tdm.model.rounds import aggregates

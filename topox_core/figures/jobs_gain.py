@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, line, note
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import DOTS, axis, frame, line, margins, note
 
 # Of the values that a point's colour and shape tell, smallest first; more of them begin again.
 MARKS = (

@@ -12,9 +12,18 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import ARC_POINTS, arc_points, box, line, note, opaque
 from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import (
+    ARC_POINTS,
+    arc_points,
+    axis,
+    box,
+    frame,
+    line,
+    margins,
+    note,
+    opaque,
+)
 from topox_core.tdm.model.links import ports_used
 from topox_core.tdm.model.round import PUSH, Round
 from topox_core.tdm.model.traffic import between_pods_gbit

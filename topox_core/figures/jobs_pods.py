@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 from topox_core.figures.gantt import PLOT_PX, Window, gantt
 from topox_core.figures.jobs import IN_MS, KINDS
 from topox_core.figures.lanes import Bars, Lanes, bars_of
-from topox_core.figures.marks import DOTS, line, upright
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import round_step
+from topox_core.figures.template import DOTS, line, round_step, upright
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import BARRIER, COMPUTE
 

@@ -10,9 +10,18 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.jobs import lasting
-from topox_core.figures.marks import DOTS, level, line, note, opaque, upright
 from topox_core.figures.palette import Theme, faded
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    frame,
+    level,
+    line,
+    margins,
+    note,
+    opaque,
+    upright,
+)
 from topox_core.tdm.model.round import RoundTracePoint
 from topox_core.text.numbers import in_1024s
 

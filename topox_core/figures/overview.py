@@ -9,9 +9,18 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.lanes import Bars, Lanes
-from topox_core.figures.marks import box, line, time_image
 from topox_core.figures.palette import CATEGORY_COLOURS, DARK, Theme
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, named_axis
+from topox_core.figures.template import (
+    LANE_LEFT,
+    LANE_RIGHT,
+    axis,
+    box,
+    frame,
+    line,
+    margins,
+    named_axis,
+    time_image,
+)
 from topox_core.model.csr import ranges
 
 COLUMNS = 900

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line, note
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import axis, frame, line, margins, named_axis, note
 from topox_core.papers.card import APART, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 

@@ -11,10 +11,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords, measure_axis
-from topox_core.figures.template import frame, margins
+from topox_core.figures.template import frame, line, margins, note, opaque
 
 # As many as SVG draws in a moment; of more, those that others beat are thinned evenly.
 MOST_POINTS = 5_000

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     FORWARD,
@@ -14,7 +13,7 @@ from topox_core.figures.palette import (
     Theme,
     parallelism_colour,
 )
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import axis, frame, line, margins, named_axis
 from topox_core.text.numbers import percent, size, time
 from topox_core.training.pieces import Piece
 

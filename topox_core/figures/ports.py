@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import hatch, note
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     VERMILION,
@@ -14,7 +13,16 @@ from topox_core.figures.palette import (
     category_words,
     traffic,
 )
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, ms_axis
+from topox_core.figures.template import (
+    LANE_LEFT,
+    LANE_RIGHT,
+    axis,
+    frame,
+    hatch,
+    margins,
+    ms_axis,
+    note,
+)
 from topox_core.model.execution import Execution
 from topox_core.model.measures import ports_in_use
 from topox_core.model.transfer_graph import FloatArray

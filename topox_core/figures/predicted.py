@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, log_ticks, margins
+from topox_core.figures.template import axis, frame, line, log_ticks, margins
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds, short
 from topox_core.training.validation import Compared

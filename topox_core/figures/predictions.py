@@ -8,9 +8,19 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, legend_square, line, note, sideways_bars, upright
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    frame,
+    legend_square,
+    line,
+    margins,
+    note,
+    row_axis,
+    sideways_bars,
+    upright,
+)
 from topox_core.text.numbers import short
 
 HEIGHT = 172

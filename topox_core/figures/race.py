@@ -8,10 +8,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import axis, frame, line, margins, note, opaque
 from topox_core.schedule.result import Result, TracePoint, gap
 from topox_core.schedule.story import Event, events_of, last_better, proof_of
 from topox_core.text.numbers import apart, percent, seconds

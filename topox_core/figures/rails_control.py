@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import hatched, sideways_bars
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_pattern import parallelism_markers
-from topox_core.figures.template import frame, margins, row_axis, time_axis
+from topox_core.figures.template import frame, hatched, margins, row_axis, sideways_bars, time_axis
 from topox_core.rails.iteration import RailRun
 from topox_core.text.numbers import time
 

@@ -11,10 +11,20 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.marks import DOTS, band, level, line, note, opaque, upright
 from topox_core.figures.palette import VERMILION, Theme, blend
 from topox_core.figures.rails_windows import TOO_SHORT
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    band,
+    frame,
+    level,
+    line,
+    margins,
+    note,
+    opaque,
+    upright,
+)
 from topox_core.text.numbers import delay_label, percent, time
 
 # On demand and provisioned have the colours, dashes and marks of the circuit controllers on every

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import CLEAR, INSIDE, line, sideways_bars
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
-from topox_core.figures.template import axis, frame, margins, round_step
+from topox_core.figures.template import (
+    CLEAR,
+    INSIDE,
+    axis,
+    frame,
+    line,
+    margins,
+    round_step,
+    sideways_bars,
+)
 from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import hides, mib
 from topox_core.rails.windows import Phase

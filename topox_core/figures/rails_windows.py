@@ -8,9 +8,20 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, box, level, line, note, opaque, upright
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    box,
+    frame,
+    level,
+    line,
+    margins,
+    note,
+    opaque,
+    row_axis,
+    upright,
+)
 from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import TrafficClass, mib, share_hiding
 from topox_core.rails.window_lengths import cdf as distribution

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import hatched, note, sideways_bars
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import frame, margins, row_axis, time_axis
+from topox_core.figures.template import (
+    frame,
+    hatched,
+    margins,
+    note,
+    row_axis,
+    sideways_bars,
+    time_axis,
+)
 from topox_core.text.numbers import percent, time
 
 

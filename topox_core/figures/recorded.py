@@ -10,7 +10,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import CLEAR, UNFADED, band, level, line, note, opaque, sideways_bars
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -21,7 +20,22 @@ from topox_core.figures.palette import (
     parallelism_colour,
     parallelism_word,
 )
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, named_axis
+from topox_core.figures.template import (
+    CLEAR,
+    LANE_LEFT,
+    LANE_RIGHT,
+    UNFADED,
+    axis,
+    band,
+    frame,
+    level,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+    sideways_bars,
+)
 from topox_core.text.numbers import short, size, time
 from topox_core.traces.run_graph import Node, RunGraph
 

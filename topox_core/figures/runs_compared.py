@@ -11,11 +11,19 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.lanes import Lanes
-from topox_core.figures.marks import DOTS, line, note, upright
 from topox_core.figures.overview import overview_height, overview_trace, server_axis
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_windows import log_length_axis, share_by_length
-from topox_core.figures.template import LANE_LEFT, frame, margins, time_axis
+from topox_core.figures.template import (
+    DOTS,
+    LANE_LEFT,
+    frame,
+    line,
+    margins,
+    note,
+    time_axis,
+    upright,
+)
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.window_lengths import cdf
 from topox_core.text.numbers import time

@@ -8,9 +8,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, level, line, note, opaque
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    frame,
+    level,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+)
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import Family
 from topox_core.schedule.story import FAMILY_WORDS, Event, events_of

@@ -7,27 +7,25 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import (
+from topox_core.figures.palette import Theme, blend
+from topox_core.figures.template import (
     DOTS,
     INSIDE,
+    axis,
+    frame,
     image,
     legend_square,
     level,
     line,
-    note,
-    opaque,
-    sideways_bars,
-    upright,
-)
-from topox_core.figures.palette import Theme, blend
-from topox_core.figures.template import (
-    axis,
-    frame,
     margins,
     named_axis,
+    note,
+    opaque,
     round_step,
     row_axis,
+    sideways_bars,
     time_axis,
+    upright,
 )
 from topox_core.strategy.moves import Move
 from topox_core.strategy.plans import RankedPlan

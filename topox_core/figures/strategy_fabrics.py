@@ -5,9 +5,18 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import FABRICS
-from topox_core.figures.marks import UNFADED, line, note, opaque, sideways_bars
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import frame, margins, row_axis, time_axis
+from topox_core.figures.template import (
+    UNFADED,
+    frame,
+    line,
+    margins,
+    note,
+    opaque,
+    row_axis,
+    sideways_bars,
+    time_axis,
+)
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
 from topox_core.text.numbers import time
 

@@ -11,10 +11,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.figures.marks import box, image, line, note
 from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, is_logarithmic
-from topox_core.figures.template import frame, margins, named_axis
+from topox_core.figures.template import box, frame, image, line, margins, named_axis, note
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.numbers import percent
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.marks import line, opaque
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
-from topox_core.figures.template import frame, margins
+from topox_core.figures.template import frame, line, margins, opaque
 from topox_core.studies.seeds import SeedLine, SeedPoint
 
 # For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.

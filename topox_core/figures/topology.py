@@ -10,9 +10,17 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import arc_points, image, line, note, opaque
 from topox_core.figures.palette import Theme, blend
-from topox_core.figures.template import frame, margins, named_axis
+from topox_core.figures.template import (
+    arc_points,
+    frame,
+    image,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+)
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import ring_pairs

@@ -9,9 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Swing
-from topox_core.figures.marks import line, note, upright
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import axis, frame, line, margins, note, row_axis, upright
 from topox_core.text.numbers import NBSP, percent
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop

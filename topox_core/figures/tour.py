@@ -10,10 +10,21 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.marks import DOTS, hatched, line, note, opaque, upright
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.slot_state import SlotState
-from topox_core.figures.template import axis, frame, log_ticks, margins, row_axis
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    frame,
+    hatched,
+    line,
+    log_ticks,
+    margins,
+    note,
+    opaque,
+    row_axis,
+    upright,
+)
 from topox_core.model.execution import Execution
 from topox_core.rails.iteration import Window
 from topox_core.text.numbers import time

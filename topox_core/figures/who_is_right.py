@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 
 from topox_core.claims.cells import Cell, Side
 from topox_core.fabrics.compare import EQUAL
-from topox_core.figures.marks import image, note
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import frame, margins, named_axis
+from topox_core.figures.template import frame, image, margins, named_axis, note
 from topox_core.text.numbers import delay_label, percent, whole_percent
 
 # A letter in each cell says what its colour says.
