@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.run import Breakdown, FabricRun
-from topox_core.figures.overview import paint
+from topox_core.figures.lanes import paint
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     DARK,

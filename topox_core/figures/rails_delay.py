@@ -1,4 +1,4 @@
-"""What a slower switch costs: overhead by switching delay, and by degree of expert parallelism."""
+"""What switching costs: overhead by delay, by degree of expert parallelism, and under every way to wire a rail."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from topox_core.figures.template import (
     axis,
     band,
     frame,
+    hatched,
     level,
     line,
     margins,
     note,
     opaque,
+    row_axis,
+    sideways_bars,
+    time_axis,
     upright,
 )
 from topox_core.text.numbers import delay_label, percent, time
@@ -331,3 +335,62 @@ def expert_region(
 def _shades(n: int, theme: Theme) -> list[str]:
     """Return n colours from quiet to strong; dashes and labels tell them apart as well."""
     return [blend(theme.muted, "#CC79A7", (k + 1) / max(1, n)) for k in range(n)]
+
+
+def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go.Figure:
+    """Return a bar a way to wire the rail: the iteration, and hatched what switching adds to it.
+
+    Parameters
+    ----------
+    rows
+        (name, iteration in ms or None where it cannot be wired so, of which stall in ms).
+    """
+    known = [(k, name, ms, stall) for k, (name, ms, stall) in enumerate(rows) if ms is not None]
+    figure = go.Figure(
+        sideways_bars(
+            None,
+            [ms - stall for _, _, ms, stall in known],
+            [k for k, *_ in known],
+            "iteration",
+            {"color": theme.primary, "line": {"width": 0}},
+            width=0.66,
+            customdata=[[name, time(ms)] for _, name, ms, _ in known],
+            hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]}<extra></extra>",
+        )
+    )
+    stalled = [row for row in known if row[3] > 0]
+    if stalled:
+        figure.add_trace(
+            sideways_bars(
+                [ms - stall for _, _, ms, stall in stalled],
+                [stall for *_, stall in stalled],
+                [k for k, *_ in stalled],
+                "stalled by switching",
+                hatched(theme),
+                width=0.66,
+                customdata=[[name, time(stall)] for _, name, _, stall in stalled],
+                hovertemplate="<b>%{customdata[0]}</b>: stalled %{customdata[1]}<extra></extra>",
+            )
+        )
+    top = max((ms for _, _, ms, _ in known), default=1.0)
+    base = known[0][2] if known else 1.0
+    words = []
+    for k, (_, ms, _) in enumerate(rows):
+        text = "✗ cannot be wired so" if ms is None else time(ms)
+        if ms is not None and k and base:
+            text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
+        colour = theme.bad if ms is None else theme.ink
+        words.append(note(text, ms or 0.0, k, 12 * theme.scale, colour, xanchor="left", xshift=6))
+    names = [name for name, *_ in rows]
+    return frame(
+        figure,
+        theme,
+        (31 * len(rows) + 66) * theme.scale,
+        showlegend=True,
+        annotations=words,
+        margin=margins(
+            (20 + 6.3 * max(map(len, names), default=4)) * theme.scale, 8, 32 * theme.scale, 28
+        ),
+        xaxis=time_axis(theme, top * 1.22, grid=True),
+        yaxis=row_axis(theme, names, 11.5),
+    )

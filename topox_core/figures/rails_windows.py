@@ -1,31 +1,230 @@
-"""A rail's windows: how long they are, by the traffic after them, and how many a stage has."""
+"""What one rank sends on its rail: traffic as bars, its windows, their lengths and how many a stage has; circuits in time."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import (
+    CLEAR,
     DOTS,
+    INSIDE,
     axis,
     box,
     frame,
+    hatched,
     level,
     line,
     margins,
     note,
     opaque,
+    round_step,
     row_axis,
+    sideways_bars,
+    time_axis,
     upright,
 )
-from topox_core.rails.iteration import Window
-from topox_core.rails.window_lengths import TrafficClass, mib, share_hiding
+from topox_core.rails.iteration import RailRun, Window
+from topox_core.rails.window_lengths import TrafficClass, hides, mib, share_hiding
 from topox_core.rails.window_lengths import cdf as distribution
-from topox_core.text.numbers import count, percent, plural, time
+from topox_core.rails.windows import Phase
+from topox_core.text.numbers import count, percent, plural, short, time
+
+# Of the strip's width: a window wider than this carries its length.
+LABELLED = 0.026
+# Of the strip's width: traffic is drawn at least this wide, about three pixels.
+THINNEST = 0.003
+LEGEND_PX = 1010  # of a laptop's page: a longer legend takes a second row
+# Parallelisms that share a colour: the first of a chart is plain, the others are striped.
+_STRIPES = ("", "-", "x")
+
+
+def strip(
+    phases: Sequence[Phase],
+    windows: Sequence[Window],
+    dark_ms: float,
+    view: tuple[float, float],
+    theme: Theme,
+) -> go.Figure:
+    """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
+
+    Parameters
+    ----------
+    dark_ms
+        How long a changed circuit carries nothing: a window shorter than this cannot hide a change.
+    view
+        The stretch of time in view, in ms.
+    """
+    short_windows = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
+    overlaps = [one for one in windows if one.length_ms <= 0]
+    figure = go.Figure(
+        [
+            _outlines(windows, view, theme),
+            *_traffic(phases, view, theme),
+            *_marks(
+                short_windows, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale
+            ),
+            *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
+        ]
+    )
+    more = 20 if sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX else 0
+    return frame(
+        figure,
+        theme,
+        (112 + more) * theme.scale,
+        showlegend=True,
+        bargap=0,
+        margin=margins(16, 18, (30 + more) * theme.scale, 26),
+        xaxis=_time_from(theme, view),
+        yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
+    )
+
+
+def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> go.Bar:
+    low, high = view
+    here = [
+        one
+        for one in windows
+        if one.length_ms > 0 and one.begin_ms + one.length_ms >= low and one.begin_ms <= high
+    ]
+    begins = [max(low, one.begin_ms) for one in here]
+    widths = [
+        min(high, one.begin_ms + one.length_ms) - begin
+        for one, begin in zip(here, begins, strict=True)
+    ]
+    return sideways_bars(
+        begins,
+        widths,
+        [0.5] * len(here),
+        "window",
+        {"color": CLEAR, "line": line(theme.muted, 1)},
+        width=1,
+        legendrank=2000,
+        text=[
+            _length(one) if width >= LABELLED * (high - low) else ""
+            for one, width in zip(here, widths, strict=True)
+        ],
+        **INSIDE,
+        cliponaxis=True,
+        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        customdata=[
+            [*_facts(one), one.operation.replace("_", " "), mib(one.size_bytes)] for one in here
+        ],
+        hovertemplate="<b>window of %{customdata[0]}</b><br>%{customdata[1]} → %{customdata[2]}<br>then %{customdata[3]}, "
+        "%{customdata[4]}<extra></extra>",
+    )
+
+
+def _facts(window: Window) -> list[str]:
+    return [time(window.length_ms), parallelism_word(window.before), parallelism_word(window.after)]
+
+
+def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, dict[str, Any]]:
+    """Return the marker of each parallelism: its colour, striped where another one has it."""
+    seen: Counter[str] = Counter()
+    markers: dict[str, dict[str, Any]] = {}
+    for name in sorted(set(parallelisms), key=lambda name: (name != "fsdp", name)):
+        colour = parallelism_colour(name)
+        stripes = _STRIPES[min(seen[colour], len(_STRIPES) - 1)]
+        seen[colour] += 1
+        markers[name] = {"color": colour, "line": {"width": 0}}
+        if stripes:
+            shape = {"shape": stripes, "size": 4, "solidity": 0.4}
+            markers[name]["pattern"] = {**shape, "bgcolor": colour, "fgcolor": theme.page}
+    return markers
+
+
+def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
+    """Return a trace of bars a parallelism, none too thin to be seen, over the windows beside."""
+    low, high = view
+    least = THINNEST * (high - low)
+    traces = []
+    markers = parallelism_markers([one.parallelism for one in phases], theme)
+    for name in dict.fromkeys(one.parallelism for one in phases):
+        shown = [
+            s for s in phases if s.parallelism == name and s.end_ms >= low and s.begin_ms <= high
+        ]
+        if not shown:
+            continue
+        begins = [max(low, s.begin_ms) for s in shown]
+        widths = [max(least, min(high, s.end_ms) - b) for s, b in zip(shown, begins, strict=True)]
+        traces.append(
+            sideways_bars(
+                [min(b, high - w) for b, w in zip(begins, widths, strict=True)],
+                widths,
+                [0.5] * len(shown),
+                parallelism_word(name),
+                markers[name],
+                width=1,
+                customdata=[
+                    [
+                        parallelism_word(s.parallelism),
+                        time(s.begin_ms),
+                        time(s.end_ms - s.begin_ms),
+                        plural(s.communications, "communication"),
+                        s.operation.replace("_", " "),
+                        mib(s.size_bytes),
+                    ]
+                    for s in shown
+                ],
+                hovertemplate="<b>%{customdata[0]}</b> for %{customdata[2]} from %{customdata[1]}<br>%{customdata[3]}, first "
+                "%{customdata[4]}; %{customdata[5]}<extra></extra>",
+            )
+        )
+    return traces
+
+
+def _marks(
+    windows: list[Window],
+    view: tuple[float, float],
+    symbol: str,
+    line_px: float,
+    words: str,
+    scale: float,
+) -> list[go.Scatter]:
+    """Return a mark below each window that begins in view, as one trace, if there is any."""
+    shown = [one for one in windows if view[0] <= one.begin_ms <= view[1]]
+    if not shown:
+        return []
+    style = {"symbol": symbol, "size": 9 * scale, "color": VERMILION, "opacity": 1}
+    return [
+        go.Scatter(
+            x=[min(one.begin_ms + max(0.0, one.length_ms) / 2, view[1]) for one in shown],
+            y=[-0.22] * len(shown),
+            mode="markers",
+            name=words,
+            showlegend=True,
+            marker={**style, "line": line(VERMILION, line_px)},
+            cliponaxis=False,
+            customdata=[_facts(one) for one in shown],
+            hovertemplate="<b>%{customdata[0]}</b>: "
+            + words
+            + "<br>%{customdata[1]} → %{customdata[2]}<extra></extra>",
+        )
+    ]
+
+
+def _length(window: Window) -> str:
+    """Return a window's length as short as it can be written into it."""
+    length_ms = window.length_ms
+    return f"{short(length_ms / 1000)} s" if length_ms >= 1000 else short(length_ms)
+
+
+def _time_from(theme: Theme, view: tuple[float, float]) -> dict[str, object]:
+    """Return a time axis that need not begin at 0."""
+    low, high = view
+    step = round_step((high - low) / 8)
+    ticks = np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1) * step
+    unit, name = (1000.0, "s") if high >= 2000 else (1.0, "ms")
+    words = [f"{t / unit:,g} {name}" for t in ticks]
+    return axis(theme, range=[low, high], tickvals=ticks.tolist(), ticktext=words)
+
 
 TOO_SHORT = "rgba(213,94,0,0.09)"
 
@@ -212,4 +411,110 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
             theme, range=[-0.6, len(exact) - 0.4], tickvals=stages[::every], title="pipeline stage"
         ),
         yaxis=axis(theme, grid=True, range=[0, top], nticks=5, tickformat=",~g"),
+    )
+
+
+MOST_GROUPS = 48
+MOST_CIRCUITS = 4_000
+
+
+def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
+    """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
+    with_circuits = sorted({circuit.group for circuit in run.circuits})
+    groups = run.iteration.groups
+
+    def place(g: int) -> tuple[bool, str, int]:
+        return groups[g].parallelism != "pp", groups[g].parallelism, g
+
+    return sorted(with_circuits, key=place)[:most]
+
+
+def timeline(run: RailRun, theme: Theme) -> go.Figure:
+    """Return when each group's circuits stand: dark (hatched) first, then in place."""
+    shown = groups_in_view(run)
+    row = {group: k for k, group in enumerate(shown)}
+    circuits = [one for one in run.circuits if one.group in row][:MOST_CIRCUITS]
+    groups = run.iteration.groups
+    figure = go.Figure()
+    least = 0.003 * run.iteration_ms  # of the width: about three pixels
+    markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
+    for name in dict.fromkeys(groups[g].parallelism for g in shown):
+        same = [one for one in circuits if groups[one.group].parallelism == name]
+        figure.add_trace(
+            sideways_bars(
+                [one.start_ms for one in same],
+                [max(least, one.end_ms - one.start_ms) for one in same],
+                [row[one.group] for one in same],
+                parallelism_word(name),
+                markers[name],
+                width=0.72,
+                customdata=[
+                    [
+                        group_words(run, one.group),
+                        _members(run, one.group),
+                        time(one.start_ms),
+                        time(one.end_ms),
+                    ]
+                    for one in same
+                ],
+                hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>in place from %{customdata[2]} to %{customdata[3]}"
+                "<extra></extra>",
+            )
+        )
+    dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
+    if dark:
+        figure.add_trace(
+            sideways_bars(
+                [one.setup_ms for one in dark],
+                [one.start_ms - one.setup_ms for one in dark],
+                [row[one.group] for one in dark],
+                "dark (switching)",
+                hatched(theme),
+                width=0.72,
+                customdata=[
+                    [
+                        group_words(run, one.group),
+                        time(one.setup_ms),
+                        time(one.start_ms - one.setup_ms),
+                    ]
+                    for one in dark
+                ],
+                hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
+            )
+        )
+    names = [group_words(run, g) for g in shown]
+    return frame(
+        figure,
+        theme,
+        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
+        showlegend=True,
+        margin=margins(
+            (18 + 6.2 * max(map(len, names), default=4)) * theme.scale, 10, 32 * theme.scale, 26
+        ),
+        xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
+        yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
+    )
+
+
+def group_words(run: RailRun, group: int) -> str:
+    """Return a group's parallelism and stages in words: pp, stages 0 and 1; fsdp, stage 0."""
+    iteration = run.iteration
+    one = iteration.groups[group]
+    stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})
+    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
+        return f"{one.parallelism or 'transfers'}, " + _members(run, group)
+    words = f"stage {stages[0]}"
+    if len(stages) > 1:
+        words = f"stages {', '.join(map(str, stages[:-1]))} and {stages[-1]}"
+    return f"{one.parallelism or 'transfers'}, {words}"
+
+
+def _members(run: RailRun, group: int) -> str:
+    ranks = run.iteration.groups[group].ranks
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return "ranks " + (
+        ", ".join(map(str, ranks))
+        if len(ranks) <= 8
+        else f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
     )

@@ -10,8 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.lanes import Lanes
-from topox_core.figures.overview import overview_height, overview_trace, server_axis
+from topox_core.figures.lanes import Lanes, overview_height, overview_trace, server_axis
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_windows import log_length_axis, share_by_length
 from topox_core.figures.template import (

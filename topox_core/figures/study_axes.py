@@ -1,15 +1,30 @@
-"""An axis of a study as figures draw it, and the words of what is measured along it."""
+"""An axis of a study, the words of what is measured along it, and a line of means over it with the band of its seeds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, log_ticks, named_axis
-from topox_core.text.numbers import short
+import plotly.graph_objects as go
+
+from topox_core.fabrics.registry import ENTRIES, FABRICS
+from topox_core.figures.cost import money, power
+from topox_core.figures.palette import Theme, faded
+from topox_core.figures.template import axis, frame, line, log_ticks, margins, named_axis, opaque
+from topox_core.studies.keys import (
+    GRAPH_KEYS,
+    NETWORK_KEYS,
+    RAIL_KEYS,
+    ROUND_KEYS,
+    Key,
+    Value,
+    by_name,
+)
+from topox_core.studies.measures import MEASURES
+from topox_core.studies.seeds import SeedLine, SeedPoint
+from topox_core.text.numbers import count, delay_label, percent, plural, short, time
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
 MOST_NAMED = 12
@@ -138,3 +153,216 @@ def _round_ticks(low: float, high: float, most: int = 6) -> list[float]:
     step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) <= most)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [k * step for k in range(first, last + 1)]
+
+
+KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))
+_DIGESTS = ("graph", "cluster")
+# Axes whose values are counts of something; and a shorter name for one that says how it is counted.
+_COUNTED = {
+    "cluster.degree": ("port", "ports"),
+    "cluster.ports_per_server": ("port", "ports"),
+    "cluster.switches": ("switch", "switches"),
+    "network.gpus": ("GPU", "GPUs"),
+    "rails.gpus": ("GPU", "GPUs"),
+    "tdm.jobs": ("job", "jobs"),
+}
+_SHORTER = {"cluster.degree": "Ports a server"}
+
+
+def key_words(name: str, others: Mapping[str, str] | None = None) -> str:
+    """Return what a setting or a measure is called; ``others`` names what is neither."""
+    if name in KEYS:
+        return KEYS[name].words
+    if name in MEASURES:
+        return MEASURES[name].words
+    words = (others or {}).get(name)
+    return words if words is not None else name.replace(".", ", ").replace("_", " ")
+
+
+def value_words(name: str, value: Any) -> str:
+    """Return the value of a setting or a measure, with its unit."""
+    words = _words(name, value)
+    return words.replace("-", "−") if _is_number(value) else words
+
+
+def _words(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in _DIGESTS:
+        return str(value)[:12]
+    if name == "fabric":
+        return FABRICS.get(value, str(value))
+    if not _is_number(value):
+        return str(value).replace("_", " ")
+    if name in MEASURES:
+        return measure_words(name, float(value))
+    unit = KEYS[name].unit if name in KEYS else ""
+    if unit == "ms":
+        return time(float(value))
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return f"{number}\u00a0{unit}" if unit else number
+
+
+def measure_words(name: str, value: float) -> str:
+    """Return a measure's value with its unit: 32.2 ms, 43 %, $1.29 M."""
+    one = MEASURES[name]
+    if one.share:
+        return percent(value)
+    if one.unit in ("ms", "s"):
+        return time(value if one.unit == "ms" else 1000 * value)
+    if one.unit == "$":
+        return money(value)
+    if one.unit == "W":
+        return power(value)
+    if name in ("changes", "windows") and value == round(value):
+        return count(round(value))
+    return f"{short(value)}\u00a0{one.unit}" if one.unit else short(value)
+
+
+def lower(words: str) -> str:
+    """Return words for the middle of a sentence: abbreviations keep their capitals."""
+    return words if words[:2].isupper() else words[:1].lower() + words[1:]
+
+
+def axis_label(key: Key, value: Value) -> str:
+    """Return a value as an axis has it, short: 1 ms, 400G, Planned circuits."""
+    if _is_number(value):
+        if key.unit == "ms":
+            return delay_label(float(value))
+        if key.unit == "Gbit/s":
+            return f"{float(value):g}G"
+        return f"{value:,}" if isinstance(value, int) else f"{float(value):g}"
+    if value == "":
+        return "as it is"
+    return value_words(key.name, value)
+
+
+def axis_words(key: Key) -> str:
+    """Return what an axis is called where there is little room."""
+    return _SHORTER.get(key.name, key.words)
+
+
+def named_value(key: Key, value: Value) -> str:
+    """Return a value so that it says by itself what it is of: 2 ports, 1 ms, seed 3, Planned circuits."""
+    if key.name in _COUNTED and isinstance(value, int) and not isinstance(value, bool):
+        return plural(value, *_COUNTED[key.name])
+    words = axis_label(key, value)
+    bare = isinstance(value, bool) or words.replace(",", "").replace(".", "").isdigit()
+    return f"{lower(axis_words(key))} {words}" if bare else words
+
+
+def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
+    """Return an axis of a study for figures; units that the labels carry are not in its title."""
+    in_labels = key.unit in ("", "ms", "Gbit/s")
+    title = lower(axis_words(key)) if in_labels else f"{lower(axis_words(key))}, {key.unit}"
+    return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
+
+
+def measure_of_study(name: str, against: str = "") -> MeasureWords:
+    """Return a measure for figures; against a fabric it is a ratio."""
+    one = MEASURES[name]
+    more = one.better == "most"
+    if against:
+        other = lower(FABRICS.get(against, against))
+        return MeasureWords(f"{lower(one.words)} against {other}", _times, more)
+    return MeasureWords(lower(one.words), lambda value: value_words(name, value), more)
+
+
+def _times(ratio: float) -> str:
+    return f"{short(ratio)}x"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.
+_LOOKS = (
+    ("#0072B2", "solid", "circle"),
+    ("#E69F00", "6px,3px", "diamond"),
+    ("#009E73", "2px,3px", "square"),
+    ("#CC79A7", "9px,3px,2px,3px", "triangle-up"),
+    ("#8A8F98", "longdash", "x"),
+    ("#56B4E9", "dash", "cross"),
+    ("#D55E00", "dot", "star"),
+    ("#332288", "dashdot", "triangle-down"),
+)
+MOST_LINES = len(_LOOKS)
+
+
+def seed_lines(
+    lines: Sequence[SeedLine], along: StudyAxis, measure: MeasureWords, theme: Theme
+) -> go.Figure:
+    """Return the lines, each mean with a mark, and behind it the band from the least seed to the most."""
+    places = along.places()
+    values = [v for one in lines for p in one.points for v in (p.least, p.most)]
+    value_axis = measure_axis(theme, measure, values)
+    figure = go.Figure()
+    for number, one in enumerate(lines):
+        colour, dash, symbol = look_of(one, number, theme)
+        points = sorted(one.points, key=lambda p: places[p.at])
+        x = [places[p.at] for p in points]
+        if any(p.most > p.least for p in points):
+            figure.add_scatter(
+                x=[*x, *reversed(x)],
+                y=[*(p.most for p in points), *(p.least for p in reversed(points))],
+                fill="toself",
+                mode="lines",
+                fillcolor=faded(colour, 0.16),
+                line={"width": 0},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        figure.add_scatter(
+            x=x,
+            y=[p.mean for p in points],
+            mode="lines+markers",
+            name=one.name,
+            showlegend=True,
+            line=line(colour, 2.2, dash),
+            marker=opaque(8, colour, symbol=symbol),
+            customdata=[[p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points],
+            hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    return frame(
+        figure,
+        theme,
+        330 * theme.scale,
+        showlegend=len(lines) > 1,
+        margin=margins(
+            _left_px(value_axis["ticktext"]) * theme.scale,
+            12,
+            (12 + 20 * math.ceil(len(lines) / 4) * (len(lines) > 1)) * theme.scale,
+            44 * theme.scale,
+        ),
+        xaxis=along.drawn(theme),
+        yaxis=value_axis,
+    )
+
+
+def look_of(one: SeedLine, number: int, theme: Theme) -> tuple[str, str, str]:
+    """Return colour, dash and mark of a line: its fabric's, or the next of those for other lines."""
+    if entry := ENTRIES.get(one.fabric):
+        return theme.fabric_colour(one.fabric), entry.dash, entry.mark
+    colour, dash, symbol = _LOOKS[number % MOST_LINES]
+    if theme.name == "dark":
+        colour = {"#0072B2": "#56B4E9", "#56B4E9": "#BFE3F8", "#332288": "#8F86E8"}.get(
+            colour, colour
+        )
+    return colour, dash, symbol
+
+
+def _left_px(ticks: Sequence[str]) -> float:
+    return 30 + 6.4 * max((len(words) for words in ticks), default=0)
+
+
+def _said(point: SeedPoint, measure: MeasureWords) -> str:
+    words = measure.words(point.mean)
+    if point.seeds < 2:
+        return f"{measure.title} {words}"
+    span = f"{measure.words(point.least)} to {measure.words(point.most)}"
+    return f"{measure.title} {words}, the mean of {point.seeds} seeds<br>{span}"

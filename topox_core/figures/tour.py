@@ -10,8 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import ENTRIES
+from topox_core.figures.circuits import SlotState
 from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.slot_state import SlotState
 from topox_core.figures.template import (
     DOTS,
     axis,

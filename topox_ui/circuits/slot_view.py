@@ -8,18 +8,19 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.circuit_matrix import matrix
-from topox_core.figures.circuit_timeline import changes, ports_over_time
-from topox_core.figures.palette import Theme
-from topox_core.figures.slot_state import (
+from topox_core.figures.circuits import (
     SlotState,
     busiest_slot,
+    changes,
     changes_a_slot,
     cross_connects_in,
+    matrix,
     ports_busy,
+    ports_over_time,
     slot_state,
     slots,
 )
+from topox_core.figures.palette import Theme
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result

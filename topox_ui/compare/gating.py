@@ -25,7 +25,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.winner import ties
 from topox_core.figures.cost import money
-from topox_core.figures.gated import gated_lines
+from topox_core.figures.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import Stop

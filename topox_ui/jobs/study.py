@@ -8,8 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.jobs_gain import GainPoint, gain_map
-from topox_core.figures.jobs_study import gains
+from topox_core.figures.jobs_study import GainPoint, gain_map, gains
 from topox_core.figures.palette import Theme
 from topox_core.runs.cells import CellsResult
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.figures.study_words import measure_words
+from topox_core.figures.study_axes import measure_words
 from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
 from topox_core.text.foreign import escape_untrusted

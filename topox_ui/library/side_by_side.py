@@ -11,7 +11,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
 from topox_core.figures.runs_compared import RunPicture, on_one_clock, windows_side_by_side
-from topox_core.figures.study_words import value_words
+from topox_core.figures.study_axes import value_words
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary

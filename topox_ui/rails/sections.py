@@ -7,10 +7,16 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_control import MOST_GROUPS, timeline
 from topox_core.figures.rails_delay import overhead_curves
-from topox_core.figures.rails_pattern import strip
-from topox_core.figures.rails_windows import breakdown, cdf, counts, traffic_words
+from topox_core.figures.rails_windows import (
+    MOST_GROUPS,
+    breakdown,
+    cdf,
+    counts,
+    strip,
+    timeline,
+    traffic_words,
+)
 from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.presets import Preset

@@ -40,50 +40,32 @@ from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome
 from topox_core.figures import (
     buying,
-    circuit_matrix,
-    circuit_timeline,
-    collective_steps,
+    circuits,
     cost,
-    cost_curves,
     crossover,
     fabrics,
     facts,
     gantt,
-    gated,
-    hand_gantt,
-    instance_jobs,
-    instance_rails,
+    hand_schedules,
+    instance_numbers,
     jobs,
-    jobs_gain,
     jobs_links,
-    jobs_pods,
     jobs_study,
     lanes,
-    overview,
     papers,
-    parallel_axes,
-    pareto_front,
-    pieces,
-    ports,
-    predicted,
     predictions,
     race,
-    rails_control,
     rails_delay,
-    rails_pattern,
     rails_windows,
-    rails_wirings,
     recorded,
     runs_compared,
     search,
-    slot_state,
     strategy,
-    strategy_fabrics,
+    study_axes,
     study_heat_map,
-    study_lines,
+    study_points,
     template,
     topology,
-    tornado,
     tour,
     who_is_right,
 )
@@ -204,8 +186,8 @@ def lane_parts(execution: Execution) -> tuple[Any, Any]:
     return lanes.bars_of(execution, found), found
 
 
-def busiest(execution: Execution) -> slot_state.SlotState:
-    return slot_state.slot_state(execution, slot_state.busiest_slot(execution))
+def busiest(execution: Execution) -> circuits.SlotState:
+    return circuits.slot_state(execution, circuits.busiest_slot(execution))
 
 
 def ends_of(execution: Execution) -> list[float]:
@@ -219,36 +201,36 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         buying.buying_figure(NETWORKS, MS, MS, look, (1,), (0, 1)),
         [number for one in NETWORKS for number in (*one.price, *one.time)],
     ),
-    circuit_matrix.matrix: lambda look: (
-        circuit_matrix.matrix(planned(), busiest(planned()), look),
+    circuits.matrix: lambda look: (
+        circuits.matrix(planned(), busiest(planned()), look),
         [0, 1],
     ),
-    circuit_timeline.ports_over_time: lambda look: (
-        circuit_timeline.ports_over_time(planned(), busiest(planned()), 0, look),
+    circuits.ports_over_time: lambda look: (
+        circuits.ports_over_time(planned(), busiest(planned()), 0, look),
         planned().circuits.end_ms.tolist(),
     ),
-    circuit_timeline.changes: lambda look: (
-        circuit_timeline.changes(planned(), busiest(planned()), look),
-        slot_state.changes_a_slot(planned()).tolist(),
+    circuits.changes: lambda look: (
+        circuits.changes(planned(), busiest(planned()), look),
+        circuits.changes_a_slot(planned()).tolist(),
     ),
-    collective_steps.steps_on_ports: lambda look: (
-        collective_steps.steps_on_ports(COLLECTIVE, COLLECTIVE.split(), look),
+    topology.steps_on_ports: lambda look: (
+        topology.steps_on_ports(COLLECTIVE, COLLECTIVE.split(), look),
         [COLLECTIVE.split().makespan_ms],
     ),
     cost.stacked: lambda look: (
         cost.stacked(PRICED, "cost", look),
         [line.amount("cost") / 1e6 for one in PRICED.values() for line in one.lines],
     ),
-    cost_curves.by_size: lambda look: (
-        cost_curves.by_size(curves(QUESTION, (512, 1024)), "cost", 1024, look),
+    cost.by_size: lambda look: (
+        cost.by_size(curves(QUESTION, (512, 1024)), "cost", 1024, look),
         [one.cost_usd / 1024 for one in PRICED.values()],
     ),
-    cost_curves.yearly: lambda look: (
-        cost_curves.yearly({name: year_of(one, Running()) for name, one in PRICED.items()}, look),
+    cost.yearly: lambda look: (
+        cost.yearly({name: year_of(one, Running()) for name, one in PRICED.items()}, look),
         [year_of(one, Running()).total_usd / 1e6 for one in PRICED.values()],
     ),
-    cost_curves.worth: lambda look: (
-        cost_curves.worth([("static", "Fixed", 12.0), ("scheduled", "Planned", 9.5)], look),
+    cost.worth: lambda look: (
+        cost.worth([("static", "Fixed", 12.0), ("scheduled", "Planned", 9.5)], look),
         [12, 9.5],
     ),
     crossover.winner_map: lambda look: (crossover.winner_map(MAP, (100.0, 10.0), look), [20]),
@@ -294,8 +276,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         ends_of(planned()),
     ),
-    gated.gated_lines: lambda look: (
-        gated.gated_lines(
+    crossover.gated_lines: lambda look: (
+        crossover.gated_lines(
             {
                 name: GatedNetwork(name, (10.0, ms), 1e6, 1e5)
                 for name, ms in ((FAT_TREE, 12.0), (REGIONAL, 9.0))
@@ -304,8 +286,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [10, 12, 9],
     ),
-    hand_gantt.hand_gantt: lambda look: (
-        hand_gantt.hand_gantt(
+    hand_schedules.hand_gantt: lambda look: (
+        hand_schedules.hand_gantt(
             board(1).graph(),
             board(1).cluster(),
             {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8},
@@ -315,8 +297,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [1, 3, 7, 8, 9],
     ),
-    instance_rails.pipeline: lambda look: (
-        instance_rails.pipeline(instance_rails.order_1f1b(3, 4), ["0", "1", "2"], look),
+    instance_numbers.pipeline: lambda look: (
+        instance_numbers.pipeline(instance_numbers.order_1f1b(3, 4), ["0", "1", "2"], look),
         range(1, 13),
     ),
     jobs.timeline: lambda look: (
@@ -329,12 +311,12 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ],
     ),
     jobs.pod_group_bars: lambda look: (jobs.pod_group_bars(ROUND, [5.0], look), [1.25, 0.5, 5]),
-    jobs_gain.gain_map: lambda look: (
-        jobs_gain.gain_map(
+    jobs_study.gain_map: lambda look: (
+        jobs_study.gain_map(
             {
                 "all-train": [
-                    jobs_gain.GainPoint(2.0, 0.1, 64, "64 jobs"),
-                    jobs_gain.GainPoint(8.0, -0.05, 64, "64 jobs"),
+                    jobs_study.GainPoint(2.0, 0.1, 64, "64 jobs"),
+                    jobs_study.GainPoint(8.0, -0.05, 64, "64 jobs"),
                 ]
             },
             {"all-train": "all"},
@@ -351,10 +333,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         jobs_links.ring_drawing(ROUND, 0, 0, look),
         [0, 1, 2, 3],
     ),
-    jobs_pods.pod_gantt: lambda look: (
-        jobs_pods.pod_gantt(
-            jobs_pods.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look
-        ),
+    jobs.pod_gantt: lambda look: (
+        jobs.pod_gantt(jobs.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look),
         [8_500, 9_000, 15_000],
     ),
     jobs_study.climb: lambda look: (
@@ -375,13 +355,15 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [20, 30, 10, 25, 15],
     ),
-    instance_jobs.named_bars: lambda look: (
-        instance_jobs.named_bars(["AAAA", "ABBA"], [60.0, 44.0], "s", look, [1], (40.0, "bound")),
+    instance_numbers.named_bars: lambda look: (
+        instance_numbers.named_bars(
+            ["AAAA", "ABBA"], [60.0, 44.0], "s", look, [1], (40.0, "bound")
+        ),
         [60, 44],
     ),
-    overview.overview: lambda look: (
-        overview.overview(
-            *overview.overview_image(*lane_parts(planned()), planned().makespan_ms),
+    lanes.overview: lambda look: (
+        lanes.overview(
+            *lanes.overview_image(*lane_parts(planned()), planned().makespan_ms),
             lane_parts(planned())[1],
             planned().makespan_ms,
             (0.0, 5.0),
@@ -399,22 +381,22 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [10, 11, 9, 7],
     ),
-    parallel_axes.parallel_axes: lambda look: (
-        parallel_axes.parallel_axes(UPRIGHTS, {2: (6.0, 9.0)}, look),
+    study_points.parallel_axes: lambda look: (
+        study_points.parallel_axes(UPRIGHTS, {2: (6.0, 9.0)}, look),
         [5, 7, 9],
     ),
-    pareto_front.pareto_front: lambda look: (
-        pareto_front.pareto_front(cloud(40), look, cloud(40).steps[0]),
+    study_points.pareto_front: lambda look: (
+        study_points.pareto_front(cloud(40), look, cloud(40).steps[0]),
         [*cloud(40).x, *cloud(40).y],
     ),
-    pieces.pieces_bars: lambda look: (pieces.pieces_bars(PIECES, look), [40, 12.5, 2.5, 55]),
-    ports.port_use: lambda look: (
-        ports.port_use(planned(), (0.0, planned().makespan_ms), look),
+    facts.pieces_bars: lambda look: (facts.pieces_bars(PIECES, look), [40, 12.5, 2.5, 55]),
+    lanes.port_use: lambda look: (
+        lanes.port_use(planned(), (0.0, planned().makespan_ms), look),
         [0, 1],
     ),
-    predicted.predicted_against_measured: lambda look: (
-        predicted.predicted_against_measured(
-            [predicted.MeasuredSet("fitted to", "calibration", predicted_of(calibration_rows()))],
+    predictions.predicted_against_measured: lambda look: (
+        predictions.predicted_against_measured(
+            [predictions.MeasuredSet("fitted to", "calibration", predicted_of(calibration_rows()))],
             look,
         ),
         [
@@ -452,8 +434,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
             for one in race.race_table(FOUR)[name]
         ],
     ),
-    rails_control.timeline: lambda look: (
-        rails_control.timeline(hand_run(), look),
+    rails_windows.timeline: lambda look: (
+        rails_windows.timeline(hand_run(), look),
         [0, 4, 9, 12, 17, 30],
     ),
     rails_delay.overhead_curves: lambda look: (
@@ -466,8 +448,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [3, 20, 40],
     ),
-    rails_pattern.strip: lambda look: (
-        rails_pattern.strip(phases(hand_run(), 0), hand_run().windows, 7.0, (0, 30), look),
+    rails_windows.strip: lambda look: (
+        rails_windows.strip(phases(hand_run(), 0), hand_run().windows, 7.0, (0, 30), look),
         [4, 10, 12, 20, 30, 6, 8],
     ),
     rails_windows.cdf: lambda look: (
@@ -482,8 +464,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         rails_windows.counts((95, 129, 65), 127, look),
         [95, 129, 65, 127],
     ),
-    rails_wirings.wirings: lambda look: (
-        rails_wirings.wirings(
+    rails_delay.wirings: lambda look: (
+        rails_delay.wirings(
             [("Switch", 100.0, 0.0), ("Optics", 110.0, 8.0), ("Ring", None, 0.0)], look
         ),
         [100, 102, 110, 8],
@@ -541,16 +523,16 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         strategy.plan_bars(plans(), look),
         [one.total_ms for one in plans()],
     ),
-    strategy_fabrics.strategies_on_fabrics: lambda look: (
-        strategy_fabrics.strategies_on_fabrics(strategies(), look),
+    strategy.strategies_on_fabrics: lambda look: (
+        strategy.strategies_on_fabrics(strategies(), look),
         [12, 10, 9, 8],
     ),
     study_heat_map.heat_map: lambda look: (
         study_heat_map.heat_map(ratios((0.5, 0.61), (1.0, 1.18), (5.9, None)), look),
         [0.5, 0.61, 1.0, 1.18, 5.9],
     ),
-    study_lines.seed_lines: lambda look: (
-        study_lines.seed_lines(seed_lines_of(ROWS), DELAY, MS, look),
+    study_axes.seed_lines: lambda look: (
+        study_axes.seed_lines(seed_lines_of(ROWS), DELAY, MS, look),
         [100, 107.5, 115, 150],
     ),
     topology.ring: lambda look: (topology.ring(laid()[-1], 8, (), look), range(8)),
@@ -558,8 +540,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         topology.hops(np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]], np.int32), 2, look),
         [1, 2],
     ),
-    tornado.tornado: lambda look: (
-        tornado.tornado(swings_of(QUESTION), 0.5, look),
+    buying.tornado: lambda look: (
+        buying.tornado(swings_of(QUESTION), 0.5, look),
         [100 * (end[1] - 0.5) for one in swings_of(QUESTION) for end in (one.low, one.high) if end],
     ),
     tour.around_a_switch: lambda look: (
@@ -623,8 +605,8 @@ MOST_BYTES = 60_000
 OTHER = {LIGHT: DARK_THEME, DARK_THEME: LIGHT}
 # The line above these charts says what their bare axis counts.
 NAMED_ABOVE = {
-    "cost_curves.worth": "x",
-    "overview.overview": "x",
+    "cost.worth": "x",
+    "lanes.overview": "x",
     "rails_windows.counts": "y",
     "search.search": "y",
     "tour.over_delay": "y",

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from topox_core.figures.jobs import bars
+from topox_core.figures.jobs import bars, pod_view
 from topox_core.figures.jobs_links import link_matrix, link_view
-from topox_core.figures.jobs_pods import pod_view
 from topox_core.figures.palette import LIGHT
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
