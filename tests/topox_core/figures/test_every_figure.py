@@ -54,7 +54,6 @@ from topox_core.figures import (
     lanes,
     papers,
     predictions,
-    race,
     rails_delay,
     rails_windows,
     recorded,
@@ -81,6 +80,7 @@ from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.papers.card import Row
 from topox_core.rails.window_lengths import by_traffic
+from topox_core.schedule import story
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.story import event_table, events_of
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
@@ -426,12 +426,12 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [6, 3, 1, 8],
     ),
-    race.race: lambda look: (
-        race.race(FOUR, 5.0, look),
+    search.race: lambda look: (
+        search.race(FOUR, 5.0, look),
         [
             one
             for name in ("iteration (ms)", "bound (ms)", "best after (s)")
-            for one in race.race_table(FOUR)[name]
+            for one in story.race_table(FOUR)[name]
         ],
     ),
     rails_windows.timeline: lambda look: (

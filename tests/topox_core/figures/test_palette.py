@@ -15,7 +15,7 @@ from topox_core.figures.palette import (
     Theme,
     readable_on,
 )
-from topox_core.figures.race import COLOURS
+from topox_core.figures.search import COLOURS
 from topox_core.figures.study_heat_map import _colours
 
 BOTH = pytest.mark.parametrize("theme", [LIGHT, DARK_THEME], ids=lambda theme: theme.name)
