@@ -26,6 +26,7 @@ from topox_core.figures.template import (
     ms_axis,
     named_axis,
     note,
+    opaque,
     sideways_bars,
     time_image,
     upright,
@@ -478,3 +479,75 @@ def _in_use(execution: Execution, slots: int) -> NDArray[np.int64]:
     edges: FloatArray = np.arange(slots + 1, dtype=np.float64) * execution.cluster.slot_ms
     used = ports_in_use(execution.circuits.start_ms, execution.circuits.end_ms, edges)
     return np.ceil(used - 1e-6).astype(np.int64)
+
+
+SWITCH_HEIGHT = 300
+_BEND = 0.16  # how far a circuit keeps from the middle, so that opposite ones lie apart
+
+
+def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
+    """Return the servers around one switch, and a line with an arrow for each circuit that carries data."""
+    n, circuits = execution.cluster.servers, execution.circuits
+    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
+    x, y = np.cos(angle), np.sin(angle)
+    figure = go.Figure()
+    arrows = []
+    colour = theme.switch_colour(0)
+    for k in state.carrying.tolist():
+        source, to = int(circuits.source[k]), int(circuits.destination[k])
+        way = np.array([x[to] - x[source], y[to] - y[source]])
+        side = np.array([-way[1], way[0]]) / np.hypot(*way) * _BEND
+        at = np.linspace(0.14, 0.86, 25)
+        start, end = np.array([x[source], y[source]]), np.array([x[to], y[to]])
+        points = [(1 - t) ** 2 * start + 2 * t * (1 - t) * side + t**2 * end for t in at.tolist()]
+        xs, ys = [float(p[0]) for p in points], [float(p[1]) for p in points]
+        figure.add_scatter(x=xs, y=ys, mode="lines", line=line(colour, 3), hoverinfo="skip")
+        arrows.append(_arrow((xs[-2], ys[-2]), (xs[-1], ys[-1]), colour))
+    figure.add_scatter(
+        x=x.tolist(),
+        y=y.tolist(),
+        mode="markers+text",
+        marker=opaque(44 * theme.scale, theme.panel, symbol="square", line=line(theme.line, 1.5)),
+        text=[f"<b>S{s}</b>" for s in range(n)],
+        textfont={"size": 14 * theme.scale, "color": theme.ink},
+        hoverinfo="skip",
+    )
+    switch = {
+        "type": "rect",
+        "x0": -0.42,
+        "x1": 0.42,
+        "y0": -0.42,
+        "y1": 0.42,
+        "layer": "below",
+        "line": line(theme.muted, 1.5),
+        "fillcolor": theme.cell,
+    }
+    span: dict[str, Any] = {"range": [-1.3, 1.3], "visible": False}
+    return frame(
+        figure,
+        theme,
+        SWITCH_HEIGHT * theme.scale,
+        shapes=[switch],
+        annotations=[
+            *arrows,
+            note(
+                "optical switch",
+                0.48,
+                -0.42,
+                11.5 * theme.scale,
+                theme.muted,
+                xanchor="left",
+                yanchor="top",
+            ),
+        ],
+        margin=margins(4, 4, 4, 4),
+        xaxis=axis(theme, **span, scaleanchor="y", constrain="domain"),
+        yaxis=axis(theme, **span, constrain="domain"),
+    )
+
+
+def _arrow(tail: tuple[float, float], head: tuple[float, float], colour: str) -> dict[str, Any]:
+    refs = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
+    ends = {"x": head[0], "y": head[1], "ax": tail[0], "ay": tail[1]}
+    style = {"arrowhead": 2, "arrowsize": 1.1, "arrowwidth": 2.5, "arrowcolor": colour}
+    return {**refs, **ends, **style, "showarrow": True, "text": ""}

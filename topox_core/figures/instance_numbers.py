@@ -13,10 +13,10 @@ from topox_core.figures.cost import money, stacked
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
 from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.rails_delay import Curve, overhead_curves
+from topox_core.figures.rails_windows import by_length
 from topox_core.figures.rails_windows import cdf as cdf_of
 from topox_core.figures.rails_windows import counts as counts_of
 from topox_core.figures.template import DOTS, axis, frame, line, margins, note, row_axis, upright
-from topox_core.figures.tour import by_length
 from topox_core.labs.generators.four_jobs import GROUPINGS, LONGER_TRAINING, NAMES, FourJobs
 from topox_core.labs.generators.price import MINE, OTHER, Price
 from topox_core.labs.generators.windows import DELAY_MS, Windows

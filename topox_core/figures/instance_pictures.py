@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from topox_core.figures import hand_schedules, instance_numbers
+from topox_core.figures.crossover import over_delay
 from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.topology import Frame, LinkSet, frames, hops, ring
-from topox_core.figures.tour import over_delay
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import PORTS, Pairs
 from topox_core.labs.generators.turns import SERVERS, Turns

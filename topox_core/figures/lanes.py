@@ -1,4 +1,4 @@
-"""Where things sit on a Gantt chart: lanes by server; the whole iteration as a small image, and its ports in use."""
+"""Where things sit on a Gantt chart: lanes by server; a whole iteration as a small image, alone or beside others; ports in use."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from topox_core.figures.palette import (
     traffic,
 )
 from topox_core.figures.template import (
+    DOTS,
     LANE_LEFT,
     LANE_RIGHT,
     axis,
@@ -31,12 +32,15 @@ from topox_core.figures.template import (
     ms_axis,
     named_axis,
     note,
+    time_axis,
     time_image,
+    upright,
 )
 from topox_core.model.csr import ranges
 from topox_core.model.execution import Execution
 from topox_core.model.measures import ports_in_use
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
+from topox_core.text.numbers import time
 
 DEVICE_LANE, PORT_LANE, GAP = 1.0, 0.8, 0.45
 PIXELS = 13.75  # a unit; makes a port lane 11 px, the least that reads
@@ -405,4 +409,40 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
         margin=margins(LANE_LEFT, LANE_RIGHT, 14, 24),
         xaxis=ms_axis(theme, window, 9),
         yaxis=axis(theme, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"),
+    )
+
+
+BEHIND_PX = 84  # room behind the longest run for its length
+
+
+@dataclass(frozen=True)
+class RunPicture:
+    """One run as an overview: its letter, its length, its image (as ``overview_image`` makes it) and lanes."""
+
+    letter: str
+    makespan_ms: float
+    image: NDArray[np.uint8]
+    lanes: Lanes
+
+
+def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: Theme) -> go.Figure:
+    """Return a run's overview on the clock of the longest one, with a line where the shortest ends.
+
+    One figure a run, all with the same clock and the same margins, so that they stand under one
+    another like one chart.
+    """
+    until = max(longest_ms, 1e-9)
+    figure = go.Figure(overview_trace(run.image, run.makespan_ms, theme))
+    beside = {"xanchor": "left", "xshift": 7, "yref": "paper"}
+    # The run's own length, and its letter where the page has no room beside the figure.
+    words = f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}"
+    return frame(
+        figure,
+        theme,
+        overview_height(run.lanes, theme) + 26,
+        shapes=[upright(shortest_ms, line(theme.ink, 1.5, DOTS))],
+        annotations=[note(words, run.makespan_ms, 0.5, 12.5 * theme.scale, theme.ink, **beside)],
+        margin=margins(LANE_LEFT, BEHIND_PX * theme.scale, 2, 24),
+        xaxis=time_axis(theme, until),
+        yaxis=server_axis(len(run.image), run.lanes, theme),
     )

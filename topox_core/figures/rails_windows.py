@@ -1,4 +1,4 @@
-"""What one rank sends on its rail: traffic as bars, its windows, their lengths and how many a stage has; circuits in time."""
+"""What one rank sends on its rail: traffic as bars, its windows, their lengths and how many a stage has."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from topox_core.figures.template import (
     hatched,
     level,
     line,
+    log_ticks,
     margins,
     note,
     opaque,
     round_step,
     row_axis,
     sideways_bars,
-    time_axis,
     upright,
 )
-from topox_core.rails.iteration import RailRun, Window
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import TrafficClass, hides, mib, share_hiding
 from topox_core.rails.window_lengths import cdf as distribution
 from topox_core.rails.windows import Phase
@@ -414,107 +415,121 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     )
 
 
-MOST_GROUPS = 48
-MOST_CIRCUITS = 4_000
+# Of the runs in their order: which fabric's colour, and the dash.
+_LOOKS = (
+    ("scheduled", "solid"),
+    ("reactive", "7px,5px"),
+    ("fat_tree", "2px,3px"),
+    ("provisioned", "9px,3px,2px,3px"),
+)
 
 
-def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
-    """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
-    with_circuits = sorted({circuit.group for circuit in run.circuits})
-    groups = run.iteration.groups
+def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -> go.Figure:
+    """Return the distribution of the windows' lengths of each run (letter, lengths in ms), length logarithmic.
 
-    def place(g: int) -> tuple[bool, str, int]:
-        return groups[g].parallelism != "pp", groups[g].parallelism, g
-
-    return sorted(with_circuits, key=place)[:most]
-
-
-def timeline(run: RailRun, theme: Theme) -> go.Figure:
-    """Return when each group's circuits stand: dark (hatched) first, then in place."""
-    shown = groups_in_view(run)
-    row = {group: k for k, group in enumerate(shown)}
-    circuits = [one for one in run.circuits if one.group in row][:MOST_CIRCUITS]
-    groups = run.iteration.groups
+    A run without a window has no line.
+    """
+    there = [(letter, lengths) for letter, lengths in runs if len(lengths)]
+    every = [v for _, lengths in there for v in lengths.tolist()]
+    low, high, ticks, words = log_length_axis(every, 0.0)
     figure = go.Figure()
-    least = 0.003 * run.iteration_ms  # of the width: about three pixels
-    markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
-    for name in dict.fromkeys(groups[g].parallelism for g in shown):
-        same = [one for one in circuits if groups[one.group].parallelism == name]
-        figure.add_trace(
-            sideways_bars(
-                [one.start_ms for one in same],
-                [max(least, one.end_ms - one.start_ms) for one in same],
-                [row[one.group] for one in same],
-                parallelism_word(name),
-                markers[name],
-                width=0.72,
-                customdata=[
-                    [
-                        group_words(run, one.group),
-                        _members(run, one.group),
-                        time(one.start_ms),
-                        time(one.end_ms),
-                    ]
-                    for one in same
-                ],
-                hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>in place from %{customdata[2]} to %{customdata[3]}"
-                "<extra></extra>",
+    marks = []
+    for number, (letter, lengths) in enumerate(there):
+        fabric, dash = _LOOKS[number % len(_LOOKS)]
+        colour = theme.fabric_colour(fabric)
+        ascending, shares = (values.tolist() for values in distribution(lengths.tolist()))
+        x = [low, *(min(max(v, low), high) for v in ascending), high]
+        figure.add_scatter(
+            x=x,
+            y=[0.0, *(100 * share for share in shares), 100.0],
+            mode="lines",
+            name=letter,
+            line={"shape": "hv", **line(colour, 2.2, dash)},
+            customdata=[[letter, time(v)] for v in x],
+            hovertemplate="<b>%{customdata[0]}</b>: %{y:.1f} % are no longer than %{customdata[1]}<extra></extra>",
+        )
+        half = float(np.median(lengths))
+        at = min(max(half, low), high)
+        # On the side that has more room, each at a height of its own.
+        side = 1 if math.log10(at / low) < 0.45 * math.log10(high / low) else -1
+        marks.append(
+            note(
+                f'<span style="color:{colour}"><b>{letter}</b></span>, {_half_words(half)}',
+                math.log10(at),
+                30 + 14 * number,
+                11.5 * theme.scale,
+                theme.ink,
+                xanchor="left" if side > 0 else "right",
+                xshift=10 * side,
             )
         )
-    dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
-    if dark:
-        figure.add_trace(
-            sideways_bars(
-                [one.setup_ms for one in dark],
-                [one.start_ms - one.setup_ms for one in dark],
-                [row[one.group] for one in dark],
-                "dark (switching)",
-                hatched(theme),
-                width=0.72,
-                customdata=[
-                    [
-                        group_words(run, one.group),
-                        time(one.setup_ms),
-                        time(one.start_ms - one.setup_ms),
-                    ]
-                    for one in dark
-                ],
-                hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
-            )
-        )
-    names = [group_words(run, g) for g in shown]
     return frame(
         figure,
         theme,
-        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
-        showlegend=True,
-        margin=margins(
-            (18 + 6.2 * max(map(len, names), default=4)) * theme.scale, 10, 32 * theme.scale, 26
-        ),
-        xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
-        yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
+        250 * theme.scale,
+        annotations=marks,
+        **share_by_length(low, high, ticks, words, theme),
     )
 
 
-def group_words(run: RailRun, group: int) -> str:
-    """Return a group's parallelism and stages in words: pp, stages 0 and 1; fsdp, stage 0."""
-    iteration = run.iteration
-    one = iteration.groups[group]
-    stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})
-    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
-        return f"{one.parallelism or 'transfers'}, " + _members(run, group)
-    words = f"stage {stages[0]}"
-    if len(stages) > 1:
-        words = f"stages {', '.join(map(str, stages[:-1]))} and {stages[-1]}"
-    return f"{one.parallelism or 'transfers'}, {words}"
+def _half_words(half_ms: float) -> str:
+    """Return what half of the windows are: longer than a time, or no window at all but an overlap."""
+    return f"half longer than {time(half_ms)}" if half_ms > 0 else "half of them overlaps"
 
 
-def _members(run: RailRun, group: int) -> str:
-    ranks = run.iteration.groups[group].ranks
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return "ranks " + (
-        ", ".join(map(str, ranks))
-        if len(ranks) <= 8
-        else f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
+def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -> go.Figure:
+    """Return a bar a window, in the order of time: filled where a change of this delay fits, else hatched.
+
+    Without a delay all are filled.
+    """
+    least_ms = delay_ms or 0.0
+    low, high = 1.0, max(window.length_ms for window in windows) * 2.5
+    figure = go.Figure()
+    for fits in (True, False):
+        rows = [k for k, one in enumerate(windows) if (one.length_ms >= least_ms) == fits]
+        figure.add_bar(
+            x=[windows[k].length_ms - low for k in rows],
+            base=[low] * len(rows),
+            y=rows,
+            width=0.7,
+            orientation="h",
+            marker={"color": theme.primary} if fits else hatched(theme),
+            text=[time(windows[k].length_ms) for k in rows],
+            textposition="outside",
+            cliponaxis=False,
+            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+            hovertemplate="%{text}<extra></extra>",
+        )
+    rows_of = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
+    shapes, notes = [], []
+    if delay_ms is not None:
+        shapes = [upright(delay_ms, line(VERMILION, 2))]
+        notes = [
+            note(
+                f"delay {time(delay_ms)}",
+                math.log10(delay_ms),
+                1,
+                12 * theme.scale,
+                theme.bad,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="left" if delay_ms < 2 else "center",
+            )
+        ]
+    ticks = log_ticks(low, high)
+    return frame(
+        figure,
+        theme,
+        232 * theme.scale,
+        shapes=shapes,
+        annotations=notes,
+        margin=margins(78 * theme.scale, 14, 22, 26),
+        xaxis=axis(
+            theme,
+            type="log",
+            range=[math.log10(low), math.log10(high)],
+            tickvals=ticks,
+            ticktext=[time(tick) for tick in ticks],
+        ),
+        yaxis=row_axis(theme, rows_of, 11.5),
     )

@@ -20,7 +20,8 @@ from topox_core.fabrics.map_words import (
 )
 from topox_core.fabrics.refinement import inferred
 from topox_core.fabrics.sweep import Sweep
-from topox_core.figures.crossover import cut, map_legend, winner_map
+from topox_core.figures.crossover import cut
+from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import plural

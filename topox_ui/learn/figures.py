@@ -9,14 +9,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.figures.circuits import matrix, state_at
+from topox_core.figures.circuits import around_a_switch, matrix, state_at
+from topox_core.figures.crossover import HEIGHT, over_delay
 from topox_core.figures.gantt import gantt
 from topox_core.figures.jobs import timeline
 from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_windows import strip
+from topox_core.figures.rails_windows import by_length, strip
 from topox_core.figures.template import DOTS, line, upright
-from topox_core.figures.tour import HEIGHT, around_a_switch, by_length, over_delay
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.labs.tour import (
     TOGETHER,

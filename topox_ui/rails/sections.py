@@ -7,16 +7,8 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_delay import overhead_curves
-from topox_core.figures.rails_windows import (
-    MOST_GROUPS,
-    breakdown,
-    cdf,
-    counts,
-    strip,
-    timeline,
-    traffic_words,
-)
+from topox_core.figures.rails_delay import MOST_GROUPS, overhead_curves, timeline
+from topox_core.figures.rails_windows import breakdown, cdf, counts, strip, traffic_words
 from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.presets import Preset

@@ -10,6 +10,7 @@ import streamlit as st
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.buying import Swinging, tornado
+from topox_core.figures.maps import HeatMap, heat_legend, heat_map
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import (
     MOST_LINES,
@@ -19,7 +20,6 @@ from topox_core.figures.study_axes import (
     seed_lines,
     study_axis,
 )
-from topox_core.figures.study_heat_map import HeatMap, heat_legend, heat_map
 from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
 from topox_core.studies.keys import SEED
 from topox_core.studies.measures import MEASURES

@@ -52,21 +52,18 @@ from topox_core.figures import (
     jobs_links,
     jobs_study,
     lanes,
+    maps,
     papers,
     predictions,
     rails_delay,
     rails_windows,
     recorded,
-    runs_compared,
     search,
     strategy,
     study_axes,
-    study_heat_map,
     study_points,
     template,
     topology,
-    tour,
-    who_is_right,
 )
 from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
@@ -233,7 +230,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         cost.worth([("static", "Fixed", 12.0), ("scheduled", "Planned", 9.5)], look),
         [12, 9.5],
     ),
-    crossover.winner_map: lambda look: (crossover.winner_map(MAP, (100.0, 10.0), look), [20]),
+    maps.winner_map: lambda look: (maps.winner_map(MAP, (100.0, 10.0), look), [20]),
     crossover.cut: lambda look: (
         crossover.cut(POINTS, 100.0, (0.0, 10.0), FABRICS, 10.0, look),
         [80, 100, 125],
@@ -434,8 +431,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
             for one in story.race_table(FOUR)[name]
         ],
     ),
-    rails_windows.timeline: lambda look: (
-        rails_windows.timeline(hand_run(), look),
+    rails_delay.timeline: lambda look: (
+        rails_delay.timeline(hand_run(), look),
         [0, 4, 9, 12, 17, 30],
     ),
     rails_delay.overhead_curves: lambda look: (
@@ -484,17 +481,17 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         recorded.lanes(late_rank(), (0, 1), {}, (0.0, late_rank().recorded_ms), look),
         [0.3, 1.0],
     ),
-    runs_compared.on_one_clock: lambda look: (
-        runs_compared.on_one_clock(
-            runs_compared.RunPicture("A", 176.0, np.zeros((24, 90), np.uint8), LANES),
+    lanes.on_one_clock: lambda look: (
+        lanes.on_one_clock(
+            lanes.RunPicture("A", 176.0, np.zeros((24, 90), np.uint8), LANES),
             244.0,
             176.0,
             look,
         ),
         [176],
     ),
-    runs_compared.windows_side_by_side: lambda look: (
-        runs_compared.windows_side_by_side(
+    rails_windows.windows_side_by_side: lambda look: (
+        rails_windows.windows_side_by_side(
             [("A", np.array([1.0, 2.0])), ("B", np.array([0.5, 30.0]))], look
         ),
         [1, 2, 0.5, 30],
@@ -527,8 +524,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         strategy.strategies_on_fabrics(strategies(), look),
         [12, 10, 9, 8],
     ),
-    study_heat_map.heat_map: lambda look: (
-        study_heat_map.heat_map(ratios((0.5, 0.61), (1.0, 1.18), (5.9, None)), look),
+    maps.heat_map: lambda look: (
+        maps.heat_map(ratios((0.5, 0.61), (1.0, 1.18), (5.9, None)), look),
         [0.5, 0.61, 1.0, 1.18, 5.9],
     ),
     study_axes.seed_lines: lambda look: (
@@ -544,19 +541,22 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         buying.tornado(swings_of(QUESTION), 0.5, look),
         [100 * (end[1] - 0.5) for one in swings_of(QUESTION) for end in (one.low, one.high) if end],
     ),
-    tour.around_a_switch: lambda look: (
-        tour.around_a_switch(planned(), busiest(planned()), look),
+    circuits.around_a_switch: lambda look: (
+        circuits.around_a_switch(planned(), busiest(planned()), look),
         [0, 1, 2],
     ),
-    tour.over_delay: lambda look: (
-        tour.over_delay(
+    crossover.over_delay: lambda look: (
+        crossover.over_delay(
             [0.0, 5.0], {"static": [65.0, 65.0], "reactive": [51.0, 66.0]}, FABRICS, 5.0, look
         ),
         [65, 51, 66],
     ),
-    tour.by_length: lambda look: (tour.by_length(hand_run().windows, 7.0, look), [6, 8]),
-    who_is_right.sides_map: lambda look: (
-        who_is_right.sides_map(CELLS, {"moe": "Mixture of experts"}, look),
+    rails_windows.by_length: lambda look: (
+        rails_windows.by_length(hand_run().windows, 7.0, look),
+        [6, 8],
+    ),
+    maps.sides_map: lambda look: (
+        maps.sides_map(CELLS, {"moe": "Mixture of experts"}, look),
         [20, 38],
     ),
 }
@@ -609,7 +609,7 @@ NAMED_ABOVE = {
     "lanes.overview": "x",
     "rails_windows.counts": "y",
     "search.search": "y",
-    "tour.over_delay": "y",
+    "crossover.over_delay": "y",
 }
 
 

@@ -18,10 +18,11 @@ from topox_core.fabrics.one_collective import OneCollective, sent_rows
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome, winner
-from topox_core.figures.crossover import cut, place, winner_map
+from topox_core.figures.crossover import cut
 from topox_core.figures.fabrics import (
     iteration_bars,
 )
+from topox_core.figures.maps import place, winner_map
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.template import log_ticks, time_axis
 from topox_core.figures.topology import frames, hops, ring, set_ups, steps_on_ports

@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from topox_core.figures.lanes import Lanes
+from topox_core.figures.maps import HeatMap, heat_map
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
-from topox_core.figures.study_heat_map import HeatMap, heat_map
 from topox_core.figures.study_points import (
     Cloud,
     Upright,
