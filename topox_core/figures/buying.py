@@ -97,8 +97,17 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
             if of.ends_below:
                 text = share
-            beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
-            marks.append(note(text, of.factor * value, k, 11.5 * theme.scale, theme.ink, **beside))
+            marks.append(
+                note(
+                    text,
+                    of.factor * value,
+                    k,
+                    11.5 * theme.scale,
+                    theme.ink,
+                    xanchor="left" if side > 0 else "right",
+                    xshift=6 * side,
+                )
+            )
     low, high = of.factor * min(values), of.factor * max(values)
     span = max(high - low, of.least_span) or 1.0
     before, after = (

@@ -396,21 +396,31 @@ def _bars(
         str(d) if px >= 7 + 6.5 * len(str(d)) else ""
         for d, px in zip(destination, pixels, strict=True)
     ]
-    style: dict[str, Any] = {
-        "text": texts,
-        "textfont": {"size": 10 * theme.scale, "color": theme.switch_text(switch)},
-        "customdata": facts,
-        "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>from %{base:.9~g} ms, %{x:.6~g} ms<extra></extra>",
-        **INSIDE,
-    }
     marker = {"color": theme.switch_colour(switch), "line": line(theme.page, 1)}
     plain = {"width": 0.8, "showlegend": None}
-    bars = [sideways_bars(start, length, row[shown], f"switch {switch}", marker, **plain, **style)]
+    bars = [
+        sideways_bars(
+            start,
+            length,
+            row[shown],
+            f"switch {switch}",
+            marker,
+            **plain,
+            text=texts,
+            textfont={"size": 10 * theme.scale, "color": theme.switch_text(switch)},
+            customdata=facts,
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>from %{base:.9~g} ms, %{x:.6~g} ms<extra></extra>",
+            **INSIDE,
+        )
+    ]
     dark, begin, end = _dark(execution, shown)
     if len(dark):
-        hidden = {**plain, "hoverinfo": "skip"}
         rows = row[shown[dark]]
-        bars.append(sideways_bars(begin, end - begin, rows, "dark", hatched(theme), **hidden))
+        bars.append(
+            sideways_bars(
+                begin, end - begin, rows, "dark", hatched(theme), **plain, hoverinfo="skip"
+            )
+        )
     return bars
 
 

@@ -183,8 +183,9 @@ def stacked(
     for k, (name, total) in enumerate(zip(names, totals, strict=True)):
         cross, colour = (" ✗", theme.bad) if name in infeasible else ("", theme.ink)
         text = f"<b>{amount_words(total, measure)}</b>{cross}"
-        above = {"yanchor": "bottom", "yshift": 3}
-        marks.append(note(text, k, total / factor, 12.5 * theme.scale, colour, **above))
+        marks.append(
+            note(text, k, total / factor, 12.5 * theme.scale, colour, yanchor="bottom", yshift=3)
+        )
     return frame(
         figure,
         theme,
@@ -393,7 +394,6 @@ def _names(
         "fat_tree": f"{NETWORKS['fat_tree']}, dashed",
         "photonic_rails": f"<b>{NETWORKS['photonic_rails']}</b>",
     }
-    at_right = {"xref": "paper", "xanchor": "left", "xshift": 4}
     pale = "topoopt_patch_panel"  # a colour for lines, too faint for words
     return [
         note(
@@ -402,7 +402,9 @@ def _names(
             place,
             11.5 * theme.scale,
             blend(_style(network, theme).colour, theme.ink, 0.5 if network == pale else 0.0),
-            **at_right,
+            xref="paper",
+            xanchor="left",
+            xshift=4,
         )
         for place, (_, network) in zip(places, ends, strict=True)
     ]
@@ -441,8 +443,17 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
     marks = []
     for k, year in enumerate(years.values()):
         text = f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
-        beside = {"xanchor": "left", "xshift": 7}
-        marks.append(note(text, year.total_usd / factor, k, 12 * theme.scale, theme.ink, **beside))
+        marks.append(
+            note(
+                text,
+                year.total_usd / factor,
+                k,
+                12 * theme.scale,
+                theme.ink,
+                xanchor="left",
+                xshift=7,
+            )
+        )
     return frame(
         figure,
         theme,

@@ -152,10 +152,10 @@ def cut(
         if shared and y - shared[-1][0] < near:
             words = f"{words}<br>{shared.pop()[1]}"
         shared.append((y, words))
-    corner = {"xanchor": "left", "yanchor": "bottom"}
     left = delay_level(order, order[0])
     labelled = [
-        note(words, left, y, 11.5 * theme.scale, theme.ink, **corner) for y, words in shared
+        note(words, left, y, 11.5 * theme.scale, theme.ink, xanchor="left", yanchor="bottom")
+        for y, words in shared
     ]
     mark = upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS))
     levels = [delay_level(order, d) for d in order]

@@ -344,9 +344,8 @@ def strips(
         if inside:
             shapes.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
         text = time(end) + ("" if inside else " ›")
-        place = {"xanchor": "left", "xshift": 5}
         x, y = min(end, until_ms), (top + bottom) / 2
-        words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, **place))
+        words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, xanchor="left", xshift=5))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
     pixels = max(40.0, ROW_PX * rows) * (1 + gap / rows)
     return frame(

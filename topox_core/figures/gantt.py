@@ -290,7 +290,6 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
         for s in servers
         if s % 2 == 0
     ]
-    place = {"xref": "paper", "xshift": -57, "xanchor": "left"}
     titles = [
         note(
             f"<b>S{s}</b>",
@@ -298,7 +297,9 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
             lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
             12 * theme.scale,
             theme.ink,
-            **place,
+            xref="paper",
+            xshift=-57,
+            xanchor="left",
         )
         for s in servers
     ]

@@ -170,8 +170,18 @@ def hand_gantt(
     notes = []
     if bound_ms is not None:
         shapes.append(upright(bound_ms, line(theme.ink, 2, DOTS)))
-        place = {"yref": "paper", "yanchor": "bottom", "xanchor": "right"}
-        notes.append(note(f"{bound_ms:g} ms", bound_ms, 1, 11.5 * theme.scale, theme.ink, **place))
+        notes.append(
+            note(
+                f"{bound_ms:g} ms",
+                bound_ms,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="right",
+            )
+        )
     return frame(
         figure,
         theme,

@@ -66,8 +66,18 @@ def named_bars(
     if bound is not None:
         at, label = bound
         shapes.append(upright(at, line(theme.ink, 2, DOTS)))
-        place = {"yref": "paper", "yanchor": "bottom", "xanchor": "center"}
-        notes.append(note(label, at, 1, 11.5 * theme.scale, theme.ink, **place))
+        notes.append(
+            note(
+                label,
+                at,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="center",
+            )
+        )
     longest = max((len(name) for name in names), default=1)
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
     return frame(

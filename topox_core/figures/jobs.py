@@ -183,8 +183,18 @@ def timeline(
         bottom = top + LANE * len(lanes)
         notes += _heading(name, cycle, y + HEADER * 0.5, theme)
         stages += [(*one, y + HEADER * 0.5) for one in _stage_numbers(cycle, name, px, theme)]
-        fill = {"fillcolor": theme.band, "line": {"width": 0}}
-        shapes.append(box(0, cycle.round_s, top, bottom, xref="x", layer="below", **fill))
+        shapes.append(
+            box(
+                0,
+                cycle.round_s,
+                top,
+                bottom,
+                xref="x",
+                layer="below",
+                fillcolor=theme.band,
+                line={"width": 0},
+            )
+        )
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
         for end in ends:
             style = line(theme.ink, 2, "solid") if end == ends[-1] else line(theme.ink, 1, DOTS)
@@ -249,8 +259,16 @@ def timeline(
 
 def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[dict[str, Any]]:
     """Return the name of a round on its left, and its length behind its end."""
-    left: dict[str, Any] = {"xref": "paper", "xshift": round(-(LEFT - 8) * theme.scale)}
-    title = note(f"<b>{name}</b>", 0, y, 12 * theme.scale, theme.ink, xanchor="left", **left)
+    title = note(
+        f"<b>{name}</b>",
+        0,
+        y,
+        12 * theme.scale,
+        theme.ink,
+        xanchor="left",
+        xref="paper",
+        xshift=round(-(LEFT - 8) * theme.scale),
+    )
     words, end, at = f"<b>{lasting(cycle.round_s)}</b>", cycle.round_s, y + (HEADER + LANE) * 0.5
     return [title, note(words, end, at, 13 * theme.scale, theme.ink, xanchor="left", xshift=6)]
 
@@ -496,8 +514,7 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
         )
     for kind in (kind for kind in KINDS if kind in shown):
         words, colour, _ = KINDS[kind]
-        key = {"name": words, "marker": {"color": colour}, "showlegend": True}
-        figure.add_bar(x=[None], y=[None], **key)
+        figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
     for title in figure.layout.annotations:
         title.text = f"<b>P{view.pod}</b>"
     for begin in view.stage_begins_ms:

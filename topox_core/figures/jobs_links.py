@@ -162,8 +162,16 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         "ticks": "",
         "constrain": "domain",
     }
-    corner = {"xanchor": "left", "yanchor": "bottom", "yshift": 3}
-    title = note("ports", n - 0.5 + 0.06 * n, -0.5, 11 * theme.scale, theme.muted, **corner)
+    title = note(
+        "ports",
+        n - 0.5 + 0.06 * n,
+        -0.5,
+        11 * theme.scale,
+        theme.muted,
+        xanchor="left",
+        yanchor="bottom",
+        yshift=3,
+    )
     return frame(
         figure,
         theme,
@@ -312,8 +320,16 @@ def _arcs(
         curve = arc_points(places[i], places[j], bend)
         x += [*curve[:, 0].tolist(), None]
         y += [*curve[:, 1].tolist(), None]
-    hidden = {"hoverinfo": "skip", "legendgroup": name, "showlegend": legend}
-    return go.Scatter(x=x, y=y, mode="lines", line=style, name=name, **hidden)
+    return go.Scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        line=style,
+        name=name,
+        hoverinfo="skip",
+        legendgroup=name,
+        showlegend=legend,
+    )
 
 
 def _ring(

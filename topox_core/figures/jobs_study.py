@@ -236,11 +236,22 @@ def climb(
     ]
     notes: list[dict[str, Any]] = []
     at = -math.inf
-    beside = {"xref": "paper", "xanchor": "left", "xshift": 4, "align": "left"}
     for words, value, _ in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
         label = f"{words}<br>{lasting(value)}"
-        notes.append(note(label, 1, at, 11 * theme.scale, theme.ink, **beside))
+        notes.append(
+            note(
+                label,
+                1,
+                at,
+                11 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xanchor="left",
+                xshift=4,
+                align="left",
+            )
+        )
     whole: dict[str, Any] = {"ticksuffix": " s", "nticks": 6}
     if by_step:
         whole = {"dtick": max(1, round(end / 8)), "title": "moves taken"}

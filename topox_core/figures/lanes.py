@@ -398,8 +398,19 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
     notes = []
     if top < total:
-        ends = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-        notes = [note(f"of {total:,} out-ports", 1, 1, 10.5 * theme.scale, theme.muted, **ends)]
+        notes = [
+            note(
+                f"of {total:,} out-ports",
+                1,
+                1,
+                10.5 * theme.scale,
+                theme.muted,
+                xref="paper",
+                xanchor="right",
+                yref="paper",
+                yanchor="bottom",
+            )
+        ]
     return frame(
         figure,
         theme,
@@ -433,7 +444,6 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
     """
     until = max(longest_ms, 1e-9)
     figure = go.Figure(overview_trace(run.image, run.makespan_ms, theme))
-    beside = {"xanchor": "left", "xshift": 7, "yref": "paper"}
     # The run's own length, and its letter where the page has no room beside the figure.
     words = f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}"
     return frame(
@@ -441,7 +451,18 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
         theme,
         overview_height(run.lanes, theme) + 26,
         shapes=[upright(shortest_ms, line(theme.ink, 1.5, DOTS))],
-        annotations=[note(words, run.makespan_ms, 0.5, 12.5 * theme.scale, theme.ink, **beside)],
+        annotations=[
+            note(
+                words,
+                run.makespan_ms,
+                0.5,
+                12.5 * theme.scale,
+                theme.ink,
+                xanchor="left",
+                xshift=7,
+                yref="paper",
+            )
+        ],
         margin=margins(LANE_LEFT, BEHIND_PX * theme.scale, 2, 24),
         xaxis=time_axis(theme, until),
         yaxis=server_axis(len(run.image), run.lanes, theme),

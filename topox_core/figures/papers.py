@@ -31,12 +31,14 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
     printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
     computed = [(y, row, row.ours) for y, row in enumerate(rows)]
-    gaps = {
-        "x": [value for _, row, theirs in printed for value in (theirs, row.ours, None)],
-        "y": [value for y, _, _ in printed for value in (y, y, None)],
-    }
-    hidden = {"hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(**gaps, mode="lines", line=line(theme.line, 3), **hidden)
+    figure.add_scatter(
+        x=[value for _, row, theirs in printed for value in (theirs, row.ours, None)],
+        y=[value for y, _, _ in printed for value in (y, y, None)],
+        mode="lines",
+        line=line(theme.line, 3),
+        hoverinfo="skip",
+        showlegend=False,
+    )
     if bounded:
         tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
         figure.add_trace(_dots(bounded, "lower bound", tick))
@@ -119,9 +121,18 @@ def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     said = row.counted_as if row.counted_as in APART else f"<b>{sign}</b>{NBSP}{words}"
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
-    beside = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
     ink = colour.get(row.counted_as, theme.muted)
-    return note(f"{said}{off}", 1, y, 12 * theme.scale, ink, **beside)
+    return note(
+        f"{said}{off}",
+        1,
+        y,
+        12 * theme.scale,
+        ink,
+        xref="paper",
+        xanchor="left",
+        xshift=8,
+        align="left",
+    )
 
 
 def _signed(share: float) -> str:

@@ -130,10 +130,20 @@ def overhead_curves(
     marks, notes = _technologies(technologies, most, theme)
     marks.append(upright(_place(now_ms), line(VERMILION, 2)))
     marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
-    corner = {"xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
     words = f"limit, {percent(limit)}"
-    on_page = {"bgcolor": theme.page, "borderpad": 0}
-    limit_note = note(words, 0, 100 * limit, 11 * theme.scale, theme.ink, **corner, **on_page)
+    limit_note = note(
+        words,
+        0,
+        100 * limit,
+        11 * theme.scale,
+        theme.ink,
+        xref="paper",
+        xanchor="left",
+        xshift=4,
+        yanchor="bottom",
+        bgcolor=theme.page,
+        borderpad=0,
+    )
     decades = range(round(math.log10(LEAST_MS)), math.ceil(math.log10(most)))
     values = [*(10.0**d for d in decades), most]
     return frame(
@@ -302,9 +312,16 @@ def expert_region(
             marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
             hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
         )
-    corner = {"xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "top"}
     fails = note(
-        f"✗ fails: more than {percent(limit)}", 0.01, 1, 12 * theme.scale, theme.bad, **corner
+        f"✗ fails: more than {percent(limit)}",
+        0.01,
+        1,
+        12 * theme.scale,
+        theme.bad,
+        xref="paper",
+        xanchor="left",
+        yref="paper",
+        yanchor="top",
     )
     ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(

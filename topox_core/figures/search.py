@@ -128,13 +128,9 @@ def _clock(ends_s: Sequence[float], moments_s: Sequence[float]) -> tuple[float, 
 def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> dict[str, Any]:
     """Return the axis of wall time, which says so when it is logarithmic."""
     if not begin:
-        plain: dict[str, Any] = {
-            "range": [0, end * 1.02],
-            "ticksuffix": " s",
-            "nticks": 5,
-            "tickformat": ",~g",
-        }
-        return axis(theme, title=title, **plain)
+        return axis(
+            theme, title=title, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
+        )
     low, high = math.log10(begin), math.log10(end)
     ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
     return axis(
@@ -165,10 +161,20 @@ def _ends(
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
     words = apart(values)
-    place = {"xref": "paper", "xanchor": "left", "xshift": 5, "yanchor": "middle"}
 
     def label(k: int, text: str, colour: str, shift: float = 0.0) -> dict[str, Any]:
-        return note(text, 1, values[k], 12 * theme.scale, colour, yshift=shift, **place)
+        return note(
+            text,
+            1,
+            values[k],
+            12 * theme.scale,
+            colour,
+            yshift=shift,
+            xref="paper",
+            xanchor="left",
+            xshift=5,
+            yanchor="middle",
+        )
 
     if not falling:
         return [label(k, word, theme.ink) for k, word in enumerate(words)]

@@ -132,12 +132,33 @@ def walk(
     spread = max(high - low, 0.04 * high, 1e-9)
     shapes = [level(start_ms, line(theme.ink, 1.5, DOTS))]
     label = f"data parallel {time(start_ms)}"
-    corner = {"xref": "paper", "xanchor": "right", "yanchor": "bottom"}
-    notes = [note(label, 1, start_ms, 12 * theme.scale, theme.ink, **corner)]
+    notes = [
+        note(
+            label,
+            1,
+            start_ms,
+            12 * theme.scale,
+            theme.ink,
+            xref="paper",
+            xanchor="right",
+            yanchor="bottom",
+        )
+    ]
     if x[-1] > until:
         shapes.append(upright(until, line(theme.line, 1)))
-        foot = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
-        notes.append(note("then in order", until, 0, 11 * theme.scale, theme.muted, **foot))
+        notes.append(
+            note(
+                "then in order",
+                until,
+                0,
+                11 * theme.scale,
+                theme.muted,
+                xanchor="left",
+                xshift=3,
+                yref="paper",
+                yanchor="bottom",
+            )
+        )
     step = round_step(x[-1] / 6)
     ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
     return frame(
@@ -198,9 +219,10 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
             )
         )
     top = max(totals)
-    beside = {"xanchor": "left", "xshift": 5}
     notes = [
-        note(f"<b>{time(total)}</b>", total, k, 13 * theme.scale, theme.ink, **beside)
+        note(
+            f"<b>{time(total)}</b>", total, k, 13 * theme.scale, theme.ink, xanchor="left", xshift=5
+        )
         for k, total in enumerate(totals)
     ]
     return frame(

@@ -217,8 +217,7 @@ def box(x0: float, x1: float, y0: float, y1: float, **style: Any) -> dict[str, A
 
 def band(y0: float, y1: float, colour: str) -> dict[str, Any]:
     """Return a filled stripe across the whole chart, below its data."""
-    fill = {"fillcolor": colour, "line": {"width": 0}}
-    return box(0, 1, y0, y1, xref="paper", layer="below", **fill)
+    return box(0, 1, y0, y1, xref="paper", layer="below", fillcolor=colour, line={"width": 0})
 
 
 def upright(
@@ -254,8 +253,14 @@ def hatched(
 def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
     """Return an image whose value k has the k-th colour; hover words only from ``style``."""
     plain: dict[str, Any] = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
-    span = {"zmin": -0.5, "zmax": len(colours) - 0.5, "showscale": False}
-    return go.Heatmap(z=z, colorscale=discrete_scale(colours), **span, **{**plain, **style})
+    return go.Heatmap(
+        z=z,
+        colorscale=discrete_scale(colours),
+        zmin=-0.5,
+        zmax=len(colours) - 0.5,
+        showscale=False,
+        **{**plain, **style},
+    )
 
 
 def time_image(z: Any, colours: Sequence[str], until_ms: float, **style: Any) -> go.Heatmap:
@@ -267,8 +272,15 @@ def time_image(z: Any, colours: Sequence[str], until_ms: float, **style: Any) ->
 def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:
     """Return an entry of the legend for a colour of an image."""
     marker = {"symbol": "square", "size": size, "color": colour}
-    shown = {"mode": "markers", "showlegend": True, "hoverinfo": "skip"}
-    return go.Scatter(x=[None], y=[None], name=name, marker=marker, **shown)
+    return go.Scatter(
+        x=[None],
+        y=[None],
+        name=name,
+        marker=marker,
+        mode="markers",
+        showlegend=True,
+        hoverinfo="skip",
+    )
 
 
 def sideways_bars(
@@ -280,8 +292,13 @@ def sideways_bars(
     **style: Any,
 ) -> go.Bar:
     """Return horizontal bars of one kind, named in the legend; from 0 without ``start``."""
-    place = {"orientation": "h", "base": start, "x": length, "y": rows}
-    return go.Bar(**place, **{"name": name, "showlegend": True, "marker": marker, **style})
+    return go.Bar(
+        orientation="h",
+        base=start,
+        x=length,
+        y=rows,
+        **{"name": name, "showlegend": True, "marker": marker, **style},
+    )
 
 
 def arc_points(

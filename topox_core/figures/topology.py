@@ -456,16 +456,32 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
     every = 1 if n <= 24 else max(1, n // 16)
     ticks = list(range(0, n, every))
     names = [f"S{s}" for s in ticks]
-    across: dict[str, Any] = {"side": "top", "constrain": "domain", "constraintoward": "left"}
-    down: dict[str, Any] = {"scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
     return frame(
         figure,
         theme,
         360 * theme.scale,
         annotations=words,
         margin=margins(40, 8, 34, 8),
-        xaxis=named_axis(theme, names, ticks, 10, range=[-0.5, n - 0.5], **across),
-        yaxis=named_axis(theme, names, ticks, 10, range=[n - 0.5, -0.5], **down),
+        xaxis=named_axis(
+            theme,
+            names,
+            ticks,
+            10,
+            range=[-0.5, n - 0.5],
+            side="top",
+            constrain="domain",
+            constraintoward="left",
+        ),
+        yaxis=named_axis(
+            theme,
+            names,
+            ticks,
+            10,
+            range=[n - 0.5, -0.5],
+            scaleanchor="x",
+            constrain="domain",
+            constraintoward="top",
+        ),
     )
 
 
