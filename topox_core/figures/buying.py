@@ -12,7 +12,17 @@ import plotly.graph_objects as go
 from topox_core.economics.comparison import Swing
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords, measure_axis
-from topox_core.figures.template import axis, frame, line, margins, note, opaque, row_axis, upright
+from topox_core.figures.template import (
+    axis,
+    frame,
+    line,
+    margins,
+    name_px,
+    note,
+    opaque,
+    row_axis,
+    upright,
+)
 from topox_core.text.numbers import NBSP, percent
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
@@ -233,14 +243,15 @@ def buying_figure(
                 "line": {"width": 2.5, "color": theme.ink},
             },
         )
-    longest = max((len(words) for words in y_axis["ticktext"]), default=0)
     return frame(
         figure,
         theme,
         HEIGHT * theme.scale,
         showlegend=True,
         annotations=_labels(networks, best, x_axis, y_axis, theme),
-        margin=margins((34 + 6.4 * longest) * theme.scale, 14, 62 * theme.scale, 44 * theme.scale),
+        margin=margins(
+            name_px(y_axis["ticktext"], theme, 34, 6.4), 14, 62 * theme.scale, 44 * theme.scale
+        ),
         xaxis=x_axis,
         yaxis=y_axis,
     )

@@ -557,7 +557,19 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
 
 
 def _arrow(tail: tuple[float, float], head: tuple[float, float], colour: str) -> dict[str, Any]:
-    refs = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
-    ends = {"x": head[0], "y": head[1], "ax": tail[0], "ay": tail[1]}
-    style = {"arrowhead": 2, "arrowsize": 1.1, "arrowwidth": 2.5, "arrowcolor": colour}
-    return {**refs, **ends, **style, "showarrow": True, "text": ""}
+    return {
+        "xref": "x",
+        "yref": "y",
+        "axref": "x",
+        "ayref": "y",
+        "x": head[0],
+        "y": head[1],
+        "ax": tail[0],
+        "ay": tail[1],
+        "arrowhead": 2,
+        "arrowsize": 1.1,
+        "arrowwidth": 2.5,
+        "arrowcolor": colour,
+        "showarrow": True,
+        "text": "",
+    }

@@ -15,12 +15,14 @@ from topox_core.figures.template import (
     HORIZONTAL_LEGEND,
     INSIDE,
     axis,
+    beside,
     frame,
     line,
     margins,
     named_axis,
     note,
     opaque,
+    outside,
     round_step,
     row_axis,
     sideways_bars,
@@ -244,8 +246,13 @@ def _marker(part: str, theme: Theme) -> dict[str, Any]:
     marker: dict[str, Any] = {"color": colour, "line": line(theme.page, 1)}
     if part in _PATTERN:
         faint = blend(colour, theme.page, 0.4)  # so that a number on it can be read
-        pattern = {"shape": _PATTERN[part], "size": 9, "solidity": 0.16}
-        marker["pattern"] = {**pattern, "fgcolor": faint, "bgcolor": colour}
+        marker["pattern"] = {
+            "shape": _PATTERN[part],
+            "size": 9,
+            "solidity": 0.16,
+            "fgcolor": faint,
+            "bgcolor": colour,
+        }
     return marker
 
 
@@ -440,26 +447,20 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
                 + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
             )
         )
-    marks = []
-    for k, year in enumerate(years.values()):
-        text = f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
-        marks.append(
-            note(
-                text,
-                year.total_usd / factor,
-                k,
-                12 * theme.scale,
-                theme.ink,
-                xanchor="left",
-                xshift=7,
-            )
-        )
     return frame(
         figure,
         theme,
         (36 * len(names) + 66) * theme.scale,
         showlegend=True,
-        annotations=marks,
+        annotations=beside(
+            [
+                f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
+                for year in years.values()
+            ],
+            [year.total_usd / factor for year in years.values()],
+            theme,
+            shift=7,
+        ),
         margin=margins(140 * theme.scale, 8, 28 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme, grid=True, range=[0, top / factor * 1.36], **value_ticks(top / factor, "$", unit)
@@ -480,11 +481,8 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
             "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
             "line": line(theme.line, 0.5),
         },
-        text=[short(value) for _, _, value in rows],
-        textposition="outside",
-        cliponaxis=False,
         textangle=0,
-        textfont={"size": 12 * theme.scale, "color": theme.ink},
+        **outside([short(value) for _, _, value in rows], theme, 12),
         customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
     )

@@ -24,6 +24,7 @@ from topox_core.figures.template import (
     IN_SECONDS,
     UNFADED,
     band,
+    beside,
     frame,
     hatch,
     hatched,
@@ -32,6 +33,7 @@ from topox_core.figures.template import (
     named_axis,
     note,
     opaque,
+    outside,
     row_axis,
     sideways_bars,
     time_axis,
@@ -163,23 +165,15 @@ def iteration_bars(
         hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
     )
     totals = [
-        note(
-            f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else ""),
-            min(t, limit),
-            k,
-            12 * theme.scale,
-            theme.ink,
-            xanchor="left",
-            xshift=8,
-        )
-        for k, (name, t) in enumerate(zip(names, times, strict=True))
+        f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else "")
+        for name, t in zip(names, times, strict=True)
     ]
     return frame(
         figure,
         theme,
         (39 * len(names) + (78 if legend else 46)) * theme.scale,
         showlegend=legend,
-        annotations=totals,
+        annotations=beside(totals, [min(t, limit) for t in times], theme, shift=8),
         margin=margins(
             LABEL_LEFT * theme.scale,
             TIME_RIGHT * theme.scale,
@@ -373,11 +367,15 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     for fabric in dict.fromkeys(row[1] for row in rows):
         colour = theme.fabric_colour(fabric)
-        degraded = {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35)}
         mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
         for words, after, shift, marker in (
             ("undisturbed", False, -0.19, {"color": colour}),
-            ("degraded", True, 0.19, {**degraded, "line": line(colour, 1)}),
+            (
+                "degraded",
+                True,
+                0.19,
+                {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35), "line": line(colour, 1)},
+            ),
         ):
             times = [row[3] if after else row[2] for _, row in mine]
             figure.add_bar(
@@ -387,10 +385,7 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
                 width=0.32,
                 marker=marker,
                 name=f"{fabric} {words}",
-                text=[time(value) for value in times],
-                textposition="outside",
-                cliponaxis=False,
-                textfont={"size": 12 * theme.scale, "color": theme.ink},
+                **outside([time(value) for value in times], theme, 12),
                 customdata=[
                     [row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)
                 ],

@@ -15,7 +15,15 @@ from topox_core.figures.palette import (
     parallelism_colour,
     parallelism_word,
 )
-from topox_core.figures.template import axis, frame, line, margins, named_axis
+from topox_core.figures.template import (
+    axis,
+    frame,
+    line,
+    margins,
+    name_px,
+    named_axis,
+    outside,
+)
 from topox_core.text.numbers import count, percent, size, time
 from topox_core.training.pieces import Piece
 
@@ -35,21 +43,17 @@ def _bars(
         y=list(range(len(names))),
         x=values,
         width=0.62,
-        text=labels,
-        textposition="outside",
-        cliponaxis=False,
         textangle=0,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        **outside(labels, theme),
         customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
         marker={"color": colours, "line": line(theme.line, 0.5)},
         hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
     )
-    longest = max((len(name) for name in names), default=0)
     return frame(
         figure,
         theme,
         (len(names) * 25 + 12) * theme.scale,
-        margin=margins((14 + 6.1 * longest) * theme.scale, 8, 4, 4, pad=4),
+        margin=margins(name_px(names, theme, 14, 6.1), 8, 4, 4, pad=4),
         xaxis=axis(theme, visible=False, range=[0, (max(values, default=1.0) or 1.0) * 1.3]),
         yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
     )
@@ -157,12 +161,11 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         )
     last = figure.layout.annotations[-1]
     last.update(x=whole_ms, xanchor="left", xshift=5)
-    longest = max(len(name) for name in names)
     return frame(
         figure,
         theme,
         (len(names) * ROW + 44) * theme.scale,
-        margin=margins((14 + 6.3 * longest) * theme.scale, 62, 4, 40, pad=4),
+        margin=margins(name_px(names, theme, 14, 6.3), 62, 4, 40, pad=4),
         xaxis=axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
         yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
     )

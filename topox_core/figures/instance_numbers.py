@@ -16,7 +16,18 @@ from topox_core.figures.rails_delay import Curve, overhead_curves
 from topox_core.figures.rails_windows import by_length
 from topox_core.figures.rails_windows import cdf as cdf_of
 from topox_core.figures.rails_windows import counts as counts_of
-from topox_core.figures.template import DOTS, axis, frame, line, margins, note, row_axis, upright
+from topox_core.figures.template import (
+    DOTS,
+    axis,
+    frame,
+    line,
+    margins,
+    name_px,
+    note,
+    outside,
+    row_axis,
+    upright,
+)
 from topox_core.labs.generators.four_jobs import GROUPINGS, LONGER_TRAINING, NAMES, FourJobs
 from topox_core.labs.generators.price import MINE, OTHER, Price
 from topox_core.labs.generators.windows import DELAY_MS, Windows
@@ -55,10 +66,9 @@ def named_bars(
         y=list(range(len(values))),
         width=0.62,
         marker={"color": colours, "line": line(theme.muted, 0.5)},
-        text=[f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)],
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 12 * theme.scale, "color": theme.ink},
+        **outside(
+            [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)], theme, 12
+        ),
         customdata=[[name] for name in names],
         hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
     )
@@ -78,7 +88,6 @@ def named_bars(
                 xanchor="center",
             )
         )
-    longest = max((len(name) for name in names), default=1)
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
     return frame(
         figure,
@@ -86,7 +95,7 @@ def named_bars(
         (len(names) * ROW_PX + 58) * theme.scale,
         shapes=shapes,
         annotations=notes,
-        margin=margins((18 + 6.6 * longest) * theme.scale, 8, 20 * theme.scale, 26 * theme.scale),
+        margin=margins(name_px(names, theme, 18, 6.6, 1), 8, 20 * theme.scale, 26 * theme.scale),
         xaxis=axis(theme, grid=True, range=[0, 1.22 * top], ticksuffix=f" {unit}", nticks=6),
         yaxis=row_axis(theme, names, 12),
     )

@@ -29,6 +29,7 @@ from topox_core.figures.template import (
     image,
     line,
     margins,
+    name_px,
     named_axis,
     note,
 )
@@ -107,14 +108,13 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
     if chosen is not None:
         y, x = chosen
         shapes.append(box(x - 0.48, x + 0.48, y - 0.47, y + 0.47, line=line(theme.ink, 2.5)))
-    longest = max((len(label) for label in picture.up.labels), default=0)
     return frame(
         figure,
         theme,
         (max(150, min(380, 48 * rows)) + 52) * theme.scale,
         annotations=text if written or len(text) <= 400 else [],
         shapes=shapes,
-        margin=margins((34 + 6.2 * longest) * theme.scale, 8, 6, 44 * theme.scale),
+        margin=margins(name_px(picture.up.labels, theme, 34, 6.2), 8, 6, 44 * theme.scale),
         xaxis=_cell_axis(picture.across, theme),
         yaxis=_cell_axis(picture.up, theme),
     )

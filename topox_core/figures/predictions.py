@@ -19,6 +19,7 @@ from topox_core.figures.template import (
     log_ticks,
     margins,
     note,
+    outside,
     row_axis,
     sideways_bars,
     upright,
@@ -155,10 +156,7 @@ def numbers_histogram(
         y=[count for _, _, count in intervals],
         width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
         marker={"color": theme.primary},
-        text=[str(count) if count else "" for _, _, count in intervals],
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 13 * theme.scale, "color": theme.ink},
+        **outside([str(count) if count else "" for _, _, count in intervals], theme, 13),
         hoverinfo="skip",
     )
     most = max(count for _, _, count in intervals)
@@ -299,10 +297,7 @@ def options_chosen(
             name,
             {"color": colour, "line": {"color": theme.ink, "width": outline}},
             width=0.36 if half else 0.62,
-            text=[str(value) for value in values],
-            textposition="outside",
-            cliponaxis=False,
-            textfont={"size": 13 * theme.scale, "color": theme.ink},
+            **outside([str(value) for value in values], theme, 13),
             hoverinfo="skip",
             showlegend=False,
         )

@@ -22,6 +22,7 @@ from topox_core.figures.template import (
     level,
     line,
     margins,
+    name_px,
     note,
     opaque,
     row_axis,
@@ -406,9 +407,7 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         (31 * len(rows) + 66) * theme.scale,
         showlegend=True,
         annotations=words,
-        margin=margins(
-            (20 + 6.3 * max(map(len, names), default=4)) * theme.scale, 8, 32 * theme.scale, 28
-        ),
+        margin=margins(name_px(names, theme, 20, 6.3, 4), 8, 32 * theme.scale, 28),
         xaxis=time_axis(theme, top * 1.22, grid=True),
         yaxis=row_axis(theme, names, 11.5),
     )
@@ -490,9 +489,7 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
         theme,
         ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
         showlegend=True,
-        margin=margins(
-            (18 + 6.2 * max(map(len, names), default=4)) * theme.scale, 10, 32 * theme.scale, 26
-        ),
+        margin=margins(name_px(names, theme, 18, 6.2, 4), 10, 32 * theme.scale, 26),
         xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
         yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
     )

@@ -23,8 +23,10 @@ from topox_core.figures.template import (
     line,
     log_ticks,
     margins,
+    name_px,
     note,
     opaque,
+    outside,
     round_step,
     row_axis,
     sideways_bars,
@@ -136,8 +138,13 @@ def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, 
         seen[colour] += 1
         markers[name] = {"color": colour, "line": {"width": 0}}
         if stripes:
-            shape = {"shape": stripes, "size": 4, "solidity": 0.4}
-            markers[name]["pattern"] = {**shape, "bgcolor": colour, "fgcolor": theme.page}
+            markers[name]["pattern"] = {
+                "shape": stripes,
+                "size": 4,
+                "solidity": 0.4,
+                "bgcolor": colour,
+                "fgcolor": theme.page,
+            }
     return markers
 
 
@@ -193,7 +200,6 @@ def _marks(
     shown = [one for one in windows if view[0] <= one.begin_ms <= view[1]]
     if not shown:
         return []
-    style = {"symbol": symbol, "size": 9 * scale, "color": VERMILION, "opacity": 1}
     return [
         go.Scatter(
             x=[min(one.begin_ms + max(0.0, one.length_ms) / 2, view[1]) for one in shown],
@@ -201,7 +207,13 @@ def _marks(
             mode="markers",
             name=words,
             showlegend=True,
-            marker={**style, "line": line(VERMILION, line_px)},
+            marker={
+                "symbol": symbol,
+                "size": 9 * scale,
+                "color": VERMILION,
+                "opacity": 1,
+                "line": line(VERMILION, line_px),
+            },
             cliponaxis=False,
             customdata=[_facts(one) for one in shown],
             hovertemplate="<b>%{customdata[0]}</b>: "
@@ -367,7 +379,7 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
         theme,
         (30 * max(2, len(groups)) + 56) * theme.scale,
         shapes=[upright(min(max(threshold_ms, low), high), line(VERMILION, 2))],
-        margin=margins((16 + 6.1 * max(map(len, rows), default=10)) * theme.scale, 10, 8, 42),
+        margin=margins(name_px(rows, theme, 16, 6.1, 10), 10, 8, 42),
         xaxis=axis(
             theme,
             grid=True,
@@ -390,10 +402,7 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
         y=list(exact),
         width=0.7,
         marker={"color": theme.primary, "line": {"width": 0}},
-        text=[count(v) for v in exact] if len(exact) <= 24 else None,
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        **outside([count(v) for v in exact] if len(exact) <= 24 else None, theme),
         customdata=[plural(v, "window") for v in exact],
         hovertemplate="stage %{x}: %{customdata}<extra></extra>",
     )
@@ -494,10 +503,7 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
             width=0.7,
             orientation="h",
             marker={"color": theme.primary} if fits else hatched(theme),
-            text=[time(windows[k].length_ms) for k in rows],
-            textposition="outside",
-            cliponaxis=False,
-            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+            **outside([time(windows[k].length_ms) for k in rows], theme),
             hovertemplate="%{text}<extra></extra>",
         )
     rows_of = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]

@@ -34,6 +34,7 @@ from topox_core.figures.template import (
     named_axis,
     note,
     opaque,
+    outside,
     sideways_bars,
 )
 from topox_core.text.numbers import short, size, time
@@ -155,10 +156,9 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
             "color": CLEAR,
             "line": {"color": theme.ink, "width": [2 if one else 0 for one in ink]},
         },
-        text=[short(one.recorded_ms) for one in rows] if len(rows) <= LABELLED_STEPS else None,
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        **outside(
+            [short(one.recorded_ms) for one in rows] if len(rows) <= LABELLED_STEPS else None, theme
+        ),
         customdata=hover,
         hovertemplate=says,
         **UNFADED,

@@ -14,6 +14,7 @@ from topox_core.figures.template import (
     INSIDE,
     UNFADED,
     axis,
+    beside,
     frame,
     image,
     legend_square,
@@ -218,21 +219,14 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
                 hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}}<extra></extra>",
             )
         )
-    top = max(totals)
-    notes = [
-        note(
-            f"<b>{time(total)}</b>", total, k, 13 * theme.scale, theme.ink, xanchor="left", xshift=5
-        )
-        for k, total in enumerate(totals)
-    ]
     return frame(
         figure,
         theme,
         138 * theme.scale,
         showlegend=True,
-        annotations=notes,
+        annotations=beside([f"<b>{time(t)}</b>" for t in totals], totals, theme, 13, 5),
         margin=margins(104 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, 1.24 * top),
+        xaxis=time_axis(theme, 1.24 * max(totals)),
         yaxis=row_axis(theme, names, 12, range=[len(rows) - 0.5, -0.5]),
     )
 
@@ -327,28 +321,16 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
             )
         )
         left += values
-    top = max(totals, default=1.0)
-    words_at = [
-        note(
-            f"{time(total)}, {short(ranked[k].memory.total_bytes / 1e9)} GB",
-            total,
-            k,
-            12 * theme.scale,
-            theme.ink,
-            xanchor="left",
-            xshift=6,
-        )
-        for k, total in enumerate(totals)
-    ]
+    words = [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked]
     return frame(
         figure,
         theme,
         (34 * len(ranked) + 76) * theme.scale,
         showlegend=True,
-        annotations=words_at,
+        annotations=beside(words, totals, theme),
         # Time and memory stand behind the bars, the longest one's in the margin.
         margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, top, grid=True, most_ticks=4),
+        xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
         yaxis=row_axis(theme, [plan_word(one).replace(", ", "<br>") for one in ranked], 11.5),
     )
 
@@ -398,24 +380,18 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
         customdata=[[f"{one.bound_ms:.6g}", one.bound_by] for _, one in both],
         hovertemplate="no less than %{customdata[0]} ms<br>%{customdata[1]}<extra></extra>",
     )
-    totals = [
-        note(
-            time(one.iteration_ms),
-            one.iteration_ms,
-            at,
-            12 * theme.scale,
-            theme.ink,
-            xanchor="left",
-            xshift=8,
-        )
-        for at, one in both
-    ]
     return frame(
         figure,
         theme,
         (46 * len(shown) + 78) * theme.scale,
         showlegend=True,
-        annotations=totals,
+        annotations=beside(
+            [time(one.iteration_ms) for _, one in both],
+            [one.iteration_ms for _, one in both],
+            theme,
+            shift=8,
+            rows=[at for at, _ in both],
+        ),
         margin=margins(124 * theme.scale, 8, 34 * theme.scale, 30),
         xaxis=time_axis(theme, limit, grid=True),
         yaxis=row_axis(theme, [FABRICS[name] for name in shown]),

@@ -12,7 +12,16 @@ import plotly.graph_objects as go
 from topox_core.fabrics.registry import ENTRIES, FABRICS
 from topox_core.figures.cost import money, power
 from topox_core.figures.palette import Theme, faded
-from topox_core.figures.template import axis, frame, line, log_ticks, margins, named_axis, opaque
+from topox_core.figures.template import (
+    axis,
+    frame,
+    line,
+    log_ticks,
+    margins,
+    name_px,
+    named_axis,
+    opaque,
+)
 from topox_core.studies.keys import (
     GRAPH_KEYS,
     NETWORK_KEYS,
@@ -334,7 +343,7 @@ def seed_lines(
         330 * theme.scale,
         showlegend=len(lines) > 1,
         margin=margins(
-            _left_px(value_axis["ticktext"]) * theme.scale,
+            name_px(value_axis["ticktext"], theme, 30, 6.4),
             12,
             (12 + 20 * math.ceil(len(lines) / 4) * (len(lines) > 1)) * theme.scale,
             44 * theme.scale,
@@ -354,10 +363,6 @@ def look_of(one: SeedLine, number: int, theme: Theme) -> tuple[str, str, str]:
             colour, colour
         )
     return colour, dash, symbol
-
-
-def _left_px(ticks: Sequence[str]) -> float:
-    return 30 + 6.4 * max((len(words) for words in ticks), default=0)
 
 
 def _said(point: SeedPoint, measure: MeasureWords) -> str:

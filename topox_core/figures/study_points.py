@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis
-from topox_core.figures.template import frame, line, log_ticks, margins, note, opaque
+from topox_core.figures.template import (
+    frame,
+    line,
+    log_ticks,
+    margins,
+    name_px,
+    note,
+    opaque,
+)
 from topox_core.text.numbers import short
 
 # More lines take a browser without a graphics card more than two seconds and show no more.
@@ -287,14 +295,15 @@ def pareto_front(
                 xshift=9,
             )
         )
-    longest = max((len(words) for words in y_axis["ticktext"]), default=0)
     return frame(
         figure,
         theme,
         HEIGHT * theme.scale,
         showlegend=True,
         annotations=marks,
-        margin=margins((30 + 6.4 * longest) * theme.scale, 14, 44 * theme.scale, 44 * theme.scale),
+        margin=margins(
+            name_px(y_axis["ticktext"], theme, 30, 6.4), 14, 44 * theme.scale, 44 * theme.scale
+        ),
         xaxis=x_axis,
         yaxis=y_axis,
     )

@@ -64,14 +64,18 @@ def named_axis(
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
     where = list(range(len(names))) if at is None else np.asarray(at).tolist()
     font = {"size": size * theme.scale, "color": colour or theme.muted}
-    ticks = {
-        "tickvals": where,
-        "ticktext": list(names),
-        "ticks": "",
-        "ticklabelstandoff": 3,
-        "tickfont": font,
-    }
-    return axis(theme, **{**ticks, "ticklabeloverflow": "allow", **changes})
+    return axis(
+        theme,
+        **{
+            "tickvals": where,
+            "ticktext": list(names),
+            "ticks": "",
+            "ticklabelstandoff": 3,
+            "tickfont": font,
+            "ticklabeloverflow": "allow",
+            **changes,
+        },
+    )
 
 
 def row_axis(
@@ -98,8 +102,16 @@ def ms_axis(
     theme: Theme, window_ms: tuple[float, float], ticks: int, **changes: Any
 ) -> dict[str, Any]:
     """Return an axis of times in ms."""
-    words = {"ticksuffix": " ms", "nticks": ticks, "tickformat": ",~g"}
-    return axis(theme, **{"range": list(window_ms), **words, **changes})
+    return axis(
+        theme,
+        **{
+            "range": list(window_ms),
+            "ticksuffix": " ms",
+            "nticks": ticks,
+            "tickformat": ",~g",
+            **changes,
+        },
+    )
 
 
 def round_step(least: float) -> float:
@@ -126,6 +138,13 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [low, high]
 
 
+def name_px(
+    names: Sequence[str], theme: Theme, pad: float, letter: float, if_none: int = 0
+) -> float:
+    """Return the room that names take beside a chart, in px; ``if_none`` letters without any."""
+    return (pad + letter * max(map(len, names), default=if_none)) * theme.scale
+
+
 def margins(
     left: float, right: float, top: float, bottom: float, pad: float = 0
 ) -> dict[str, float]:
@@ -136,7 +155,6 @@ def margins(
 def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.Figure:
     """Give a chart transparent paper, small margins and a horizontal legend, without a mode bar."""
     font = {"family": FONT, "size": 12 * theme.scale, "color": theme.ink}
-    above = {"yanchor": "bottom", "y": 1, "xanchor": "left", "bgcolor": "rgba(0,0,0,0)"}
     base: dict[str, Any] = {
         "height": round(height),
         "margin": margins(8, 8, 8, 8),
@@ -144,7 +162,14 @@ def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": font,
-        "legend": {**HORIZONTAL_LEGEND, **above, "font": {k: font[k] for k in ("size", "color")}},
+        "legend": {
+            **HORIZONTAL_LEGEND,
+            "yanchor": "bottom",
+            "y": 1,
+            "xanchor": "left",
+            "bgcolor": "rgba(0,0,0,0)",
+            "font": {k: font[k] for k in ("size", "color")},
+        },
         "barmode": "overlay",
         "bargap": 0,
         "dragmode": False,
@@ -199,6 +224,28 @@ def note(
     return {"x": x, "y": y, "text": text, "showarrow": False, "font": font, **placement}
 
 
+def beside(
+    texts: Sequence[str],
+    ends: Sequence[float],
+    theme: Theme,
+    size: float = 12,
+    shift: float = 6,
+    rows: Sequence[float] | None = None,
+) -> list[dict[str, Any]]:
+    """Return words behind the ends of bars, in rows 0, 1, 2, ... unless ``rows`` says which."""
+    at = range(len(texts)) if rows is None else rows
+    return [
+        note(text, x, y, size * theme.scale, theme.ink, xanchor="left", xshift=shift)
+        for text, x, y in zip(texts, ends, at, strict=True)
+    ]
+
+
+def outside(text: Sequence[str] | None, theme: Theme, size: float = 11.5) -> dict[str, Any]:
+    """Return what writes values at the ends of bars, of the highest one too."""
+    font = {"size": size * theme.scale, "color": theme.ink}
+    return {"text": text, "textposition": "outside", "cliponaxis": False, "textfont": font}
+
+
 def line(colour: str, width: float, dash: str | None = None) -> dict[str, Any]:
     """Return the style of a line."""
     return {"color": colour, "width": width, **({"dash": dash} if dash else {})}
@@ -224,22 +271,25 @@ def upright(
     x: float, style: dict[str, Any], low: float = 0, high: float = 1, yref: str = "paper"
 ) -> dict[str, Any]:
     """Return a vertical line, by default from the bottom of the chart to its top."""
-    ends = {"x0": x, "x1": x, "y0": low, "y1": high}
-    return {"type": "line", "yref": yref, "line": style, **ends}
+    return {"type": "line", "yref": yref, "line": style, "x0": x, "x1": x, "y0": low, "y1": high}
 
 
 def level(y: float, style: dict[str, Any]) -> dict[str, Any]:
     """Return a horizontal line across the whole chart."""
-    ends = {"x0": 0, "x1": 1, "y0": y, "y1": y}
-    return {"type": "line", "xref": "paper", "line": style, **ends}
+    return {"type": "line", "xref": "paper", "line": style, "x0": 0, "x1": 1, "y0": y, "y1": y}
 
 
 def hatch(
     theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45
 ) -> dict[str, Any]:
     """Return diagonal hatching on the page's colour; vermilion: a circuit being set up."""
-    lines = {"shape": "/", "size": size, "solidity": solidity}
-    return {**lines, "fgcolor": colour, "bgcolor": theme.page}
+    return {
+        "shape": "/",
+        "size": size,
+        "solidity": solidity,
+        "fgcolor": colour,
+        "bgcolor": theme.page,
+    }
 
 
 def hatched(
