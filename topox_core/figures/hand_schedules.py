@@ -310,21 +310,19 @@ def by_hand(asking: Asking) -> list[Picture]:
     if not _is_scheduled(asking):
         return []
     graph, cluster = sheet_of(asking)
-    starts = dict(asking.starts_ms)
-    lanes = lane_names(graph, cluster)
-    bars = hand_bars(graph, cluster, starts)
     whole = sum(length_ms(task, cluster) for task in graph.tasks)
-    figure = hand_gantt(graph, cluster, starts, asking.theme, min(whole, 20.0))
-    end = max((bar.end_ms for bar in bars), default=0.0)
+    figure, bars, words, table = _drawn(
+        asking, graph, cluster, dict(asking.starts_ms), min(whole, 20.0)
+    )
     alt = asking.say(
         "hand.alt",
         tasks=len(bars),
         of=len(graph.tasks),
-        end=f"{end:g}",
-        bars=_words(asking, bars, lanes) or asking.say("hand.empty"),
+        end=f"{max((bar.end_ms for bar in bars), default=0.0):g}",
+        bars=words or asking.say("hand.empty"),
     )
     title, note = asking.say("hand.title"), asking.say("hand.note")
-    return [Picture("hand", title, note, figure, alt, _table(asking, bars, lanes))]
+    return [Picture("hand", title, note, figure, alt, table)]
 
 
 def sheet_of(asking: Asking) -> tuple[TaskGraph, Cluster]:
@@ -377,21 +375,20 @@ def bounds(asking: Asking) -> list[Picture]:
 def _told(
     asking: Asking, plan: HandPlan, until_ms: float, bound_ms: float | None, binds: str
 ) -> Picture:
-    bars = hand_bars(plan.graph, plan.cluster, plan.starts_ms)
-    lanes = lane_names(plan.graph, plan.cluster)
-    figure = hand_gantt(plan.graph, plan.cluster, plan.starts_ms, asking.theme, until_ms, bound_ms)
+    figure, _, words, table = _drawn(
+        asking, plan.graph, plan.cluster, plan.starts_ms, until_ms, bound_ms
+    )
     end = f"{plan.makespan_ms:g}"
     note = asking.say("plan.note", end=end)
     alt = asking.say("plan.alt", tasks=len(plan.graph.tasks), end=end)
-    alt = f"{alt} {_words(asking, bars, lanes)}."
+    alt = f"{alt} {words}."
     if bound_ms is not None:
         note = asking.say("plan.bound", end=end, bound=f"{bound_ms:g}")
         alt = f"{alt} {asking.say('plan.bound_alt', bound=f'{bound_ms:g}')}"
     if bound_ms is not None and binds:
-        words = asking.say("binds", binds=binds)
-        note, alt = f"{note}. {words}", f"{alt} {words}"
-    name = asking.say(f"plans.{plan.name}")
-    return Picture(f"plan_{plan.name}", name, note, figure, alt, _table(asking, bars, lanes))
+        why = asking.say("binds", binds=binds)
+        note, alt = f"{note}. {why}", f"{alt} {why}"
+    return Picture(f"plan_{plan.name}", asking.say(f"plans.{plan.name}"), note, figure, alt, table)
 
 
 def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture]:
@@ -422,31 +419,29 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
     return [Picture("planned", title, note, figure, alt, GivenTable(tuple(TASK_COLUMNS), rows))]
 
 
-Lanes = Sequence[tuple[int, int, str]]
-
-
-def _lane_of(bar: HandBar, lanes: Lanes) -> str:
-    return next(name for server, port, name in lanes if (server, port) == (bar.server, bar.port))
-
-
-def _words(asking: Asking, bars: Sequence[HandBar], lanes: Lanes) -> str:
-    return "; ".join(
-        asking.say(
-            "bar_over" if bar.overlaps else "bar",
-            task=bar.task.id,
-            start=f"{bar.start_ms:g}",
-            end=f"{bar.end_ms:g}",
-            where=_lane_of(bar, lanes),
-        )
-        for bar in bars
-    )
-
-
-def _table(asking: Asking, bars: Sequence[HandBar], lanes: Lanes) -> GivenTable:
+def _drawn(
+    asking: Asking,
+    graph: TaskGraph,
+    cluster: Cluster,
+    starts_ms: Mapping[str, float],
+    until_ms: float,
+    bound_ms: float | None = None,
+) -> tuple[go.Figure, tuple[HandBar, ...], str, GivenTable]:
+    """Return the chart of a schedule, its bars, the same in words, and as a table."""
+    bars = hand_bars(graph, cluster, starts_ms)
+    lanes = {(server, port): name for server, port, name in lane_names(graph, cluster)}
     rows = [
-        (bar.task.id, _lane_of(bar, lanes), f"{bar.start_ms:g}", f"{bar.end_ms:g}") for bar in bars
+        (bar.task.id, lanes[bar.server, bar.port], f"{bar.start_ms:g}", f"{bar.end_ms:g}")
+        for bar in bars
     ]
-    return asking.table(("task", "where", "start", "end"), rows)
+    words = "; ".join(
+        asking.say(
+            "bar_over" if bar.overlaps else "bar", task=task, where=where, start=start, end=end
+        )
+        for bar, (task, where, start, end) in zip(bars, rows, strict=True)
+    )
+    figure = hand_gantt(graph, cluster, starts_ms, asking.theme, until_ms, bound_ms)
+    return figure, bars, words, asking.table(("task", "where", "start", "end"), rows)
 
 
 def starts_of(given: Mapping[str, object]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
@@ -35,6 +36,7 @@ from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import percent
+from topox_core.training.order import order
 
 ROW_PX = 28.0
 
@@ -120,49 +122,41 @@ def every_round(asking: Asking) -> list[Picture]:
     one = asking.instance
     if not isinstance(one, FourJobs) or asking.hides("best"):
         return []
-    pictures = [_rounds(asking, "rounds", [*GROUPINGS], [*GROUPINGS], bound=True)]
+    bound = (one.bound_s, asking.say("rounds.bound", bound=f"{one.bound_s:g}"))
+    names = [*GROUPINGS]
+    pictures = [_rounds(asking, "rounds", names, names, bound=bound)]
     if not asking.hides("longer_training"):
-        values = [one.round_s(grouping, LONGER_TRAINING) for grouping in GROUPINGS]
-        figure = named_bars(GROUPINGS, values, "s", asking.theme, [values.index(min(values))])
+        longer = _rounds(asking, "rounds", names, names, LONGER_TRAINING)
         pictures.append(
-            Picture(
-                "longer",
-                asking.say("rounds.longer"),
-                asking.say("rounds.longer_note"),
-                figure,
-                _alt(asking, GROUPINGS, values),
-                asking.table(("name", "value"), _rows(GROUPINGS, values)),
+            replace(
+                longer,
+                id="longer",
+                title=asking.say("rounds.longer"),
+                note=asking.say("rounds.longer_note"),
             )
         )
     return pictures
 
 
 def _rounds(
-    asking: Asking, kind: str, groupings: list[str], names: list[str], bound: bool = False
+    asking: Asking,
+    kind: str,
+    groupings: list[str],
+    names: list[str],
+    longer: int = 1,
+    bound: tuple[float, str] | None = None,
 ) -> Picture:
-    one: FourJobs = asking.instance
-    values = [one.round_s(grouping) for grouping in groupings]
-    line = None
-    if bound:
-        line = (one.bound_s, asking.say("rounds.bound", bound=f"{one.bound_s:g}"))
-    figure = named_bars(names, values, "s", asking.theme, [values.index(min(values))], line)
+    values = [asking.instance.round_s(grouping, longer) for grouping in groupings]
+    figure = named_bars(names, values, "s", asking.theme, [values.index(min(values))], bound)
+    rows = [(name, f"{value} s") for name, value in zip(names, values, strict=True)]
     return Picture(
         kind,
         asking.say(f"{kind}.title"),
         asking.say(f"{kind}.note"),
         figure,
-        _alt(asking, names, values),
-        asking.table(("name", "value"), _rows(names, values)),
+        asking.say("round.alt", rounds=", ".join(" ".join(row) for row in rows)),
+        asking.table(("name", "value"), rows),
     )
-
-
-def _alt(asking: Asking, names: object, values: list[int]) -> str:
-    pairs = zip(names, values, strict=True)  # type: ignore[call-overload]
-    return asking.say("round.alt", rounds=", ".join(f"{name} {value} s" for name, value in pairs))
-
-
-def _rows(names: object, values: list[int]) -> list[tuple[str, str]]:
-    return [(str(name), f"{value} s") for name, value in zip(names, values, strict=True)]  # type: ignore[call-overload]
 
 
 def bills(asking: Asking) -> list[Picture]:
@@ -336,15 +330,10 @@ Passes = list[list[tuple[str, int, int]]]
 
 def order_1f1b(stages: int, microbatches: int) -> Passes:
     """Return the passes of each stage in the order 1F1B, begun as soon as what they wait for has ended."""
-    orders = []
-    for stage in range(stages):
-        warm = min(stages - 1 - stage, microbatches)
-        forward = [("F", k) for k in range(microbatches)]
-        backward = [("B", k) for k in range(microbatches)]
-        order = forward[:warm]
-        for k in range(microbatches - warm):
-            order += [forward[warm + k], backward[k]]
-        orders.append(order + backward[microbatches - warm :])
+    orders = [
+        [(way.upper(), k) for way, k in order(stage, stages, microbatches, "1f1b")]
+        for stage in range(stages)
+    ]
     ends: dict[tuple[str, int, int], int] = {}
     passes: Passes = [[] for _ in range(stages)]
     free = [0] * stages

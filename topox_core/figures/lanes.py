@@ -210,19 +210,10 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
             dark,
         ),
     ]
-    server, row, bar_category, start, end, node, circuit = (
-        np.concatenate(columns) for columns in zip(*parts, strict=True)
-    )
-    order = np.argsort(start, kind="stable")
-    return Bars(
-        server[order],
-        row[order],
-        bar_category[order].astype(np.uint8),
-        start[order],
-        end[order],
-        node[order],
-        circuit[order],
-    )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    columns[2] = columns[2].astype(np.uint8)
+    order = np.argsort(columns[3], kind="stable")
+    return Bars(*(column[order] for column in columns))
 
 
 def first_window(

@@ -321,13 +321,13 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
             )
         )
         left += values
-    words = [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked]
+    labels = [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked]
     return frame(
         figure,
         theme,
         (34 * len(ranked) + 76) * theme.scale,
         showlegend=True,
-        annotations=beside(words, totals, theme),
+        annotations=beside(labels, totals, theme),
         # Time and memory stand behind the bars, the longest one's in the margin.
         margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
         xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),

@@ -233,32 +233,21 @@ def _strides(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[
     if not groups:
         return
     of = f"groups of {size}, " if several else ""
-    strides = next(iter(groups.values()))
-    done: set[int] = set()
-    for k, p in enumerate(strides):
-        if k in done:
-            continue
-        back = (
-            next(
-                (
-                    j
-                    for j in range(k + 1, len(strides))
-                    if j not in done and strides[j] == (size - p) % size
-                ),
-                None,
-            )
-            if layout.variant == "released"
-            else None
-        )
-        done |= {k} if back is None else {k, back}
-        ways = (p,) if back is None else (p, strides[back])
+    left = list(next(iter(groups.values())))
+    while left:
+        ways = [left.pop(0)]
+        back = (size - ways[0]) % size
+        if layout.variant == "released" and back in left:
+            left.remove(back)
+            ways.append(back)
         pairs = tuple(
             (members[i], members[(i + q) % size])
             for members in groups
             for q in ways
             for i in range(size)
         )
-        yield LinkSet(f"{of}stride {p}" + (" both ways" if back is not None else ""), "ring", pairs)
+        both = " both ways" if len(ways) > 1 else ""
+        yield LinkSet(f"{of}stride {ways[0]}{both}", "ring", pairs)
 
 
 def _is_of(step: LayoutStep, members: tuple[int, ...]) -> bool:
