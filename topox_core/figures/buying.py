@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import log10
 from typing import Any
 
 import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Swing
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords, measure_axis
+from topox_core.figures.study_axes import MeasureWords, measure_axis, place_on
 from topox_core.figures.template import (
     axis,
     frame,
@@ -326,8 +325,8 @@ def _labels(
     places: list[tuple[float, float, list[int]]] = []
     order = sorted(range(len(networks)), key=lambda k: (k not in best, not networks[k].on_front))
     for k in order:
-        x = _place(networks[k].price[1], x_axis)
-        y = _place(networks[k].time[1], y_axis)
+        x = place_on(x_axis, networks[k].price[1])
+        y = place_on(y_axis, networks[k].time[1])
         for at_x, at_y, group in places:
             if abs(x - at_x) < NEAR_X * width and abs(y - at_y) < NEAR_Y * height:
                 group.append(k)
@@ -383,8 +382,3 @@ def _free_side(
             }
             return (x0, x1, y0, y1), placement
     return None
-
-
-def _place(value: float, drawn: dict[str, Any]) -> float:
-    """Return where a value's annotation stands: plotly wants the exponent on a logarithmic axis."""
-    return log10(value) if drawn.get("type") == "log" else value

@@ -254,10 +254,6 @@ def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Th
         *({"x": n - 0.4, "y": s, "xanchor": "left"} for s in shown),
         *({"x": d, "y": n - 0.42, "yanchor": "top"} for d in shown),
     ]
-    totals = [
-        note(text, size=size * theme.scale, colour=theme.ink, **place)
-        for text, place in zip(words, places, strict=True)
-    ]
     names = [f"S{s}" for s in shown]
     # The totals need room inside the axes: annotations beyond an axis' range are not drawn.
     across, down = [-0.5, n - 0.5 + n * 0.15], [n - 0.5 + n * 0.09, -0.5]
@@ -266,7 +262,10 @@ def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Th
         theme,
         500 * theme.scale,
         showlegend=True,
-        annotations=totals,
+        annotations=[
+            note(text, size=size * theme.scale, colour=theme.ink, **place)
+            for text, place in zip(words, places, strict=True)
+        ],
         margin=margins(30, 4, 22, 26),
         legend=LEGEND_BELOW,
         xaxis=named_axis(theme, names, shown, size, range=across, **_X),
@@ -392,10 +391,6 @@ def _bars(
             circuits.source[shown].tolist(), destination, circuits.node[shown].tolist(), strict=True
         )
     ]
-    texts = [
-        str(d) if px >= 7 + 6.5 * len(str(d)) else ""
-        for d, px in zip(destination, pixels, strict=True)
-    ]
     marker = {"color": theme.switch_colour(switch), "line": line(theme.page, 1)}
     plain = {"width": 0.8, "showlegend": None}
     bars = [
@@ -406,7 +401,10 @@ def _bars(
             f"switch {switch}",
             marker,
             **plain,
-            text=texts,
+            text=[
+                str(d) if px >= 7 + 6.5 * len(str(d)) else ""
+                for d, px in zip(destination, pixels, strict=True)
+            ],
             textfont={"size": 10 * theme.scale, "color": theme.switch_text(switch)},
             customdata=facts,
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>from %{base:.9~g} ms, %{x:.6~g} ms<extra></extra>",
@@ -491,7 +489,6 @@ def _in_use(execution: Execution, slots: int) -> NDArray[np.int64]:
     return np.ceil(used - 1e-6).astype(np.int64)
 
 
-SWITCH_HEIGHT = 300
 _BEND = 0.16  # how far a circuit keeps from the middle, so that opposite ones lie apart
 
 
@@ -536,7 +533,7 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
     return frame(
         figure,
         theme,
-        SWITCH_HEIGHT * theme.scale,
+        300 * theme.scale,
         shapes=[switch],
         annotations=[
             *arrows,

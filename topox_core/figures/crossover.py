@@ -34,7 +34,6 @@ from topox_core.figures.template import (
 )
 from topox_core.text.numbers import delay_label, short
 
-GATED_HEIGHT = 280
 # Packet networks share the colour of the fat-tree; dash and sign tell them apart.
 _LOOKS = {
     FAT_TREE: ("fat_tree", "dash", "square"),
@@ -67,7 +66,7 @@ def gated_lines(runs: Mapping[str, GatedNetwork], theme: Theme) -> go.Figure:
     return frame(
         figure,
         theme,
-        GATED_HEIGHT * theme.scale,
+        280 * theme.scale,
         showlegend=True,
         margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
@@ -153,10 +152,6 @@ def cut(
             words = f"{words}<br>{shared.pop()[1]}"
         shared.append((y, words))
     left = delay_level(order, order[0])
-    labelled = [
-        note(words, left, y, 11.5 * theme.scale, theme.ink, xanchor="left", yanchor="bottom")
-        for y, words in shared
-    ]
     mark = upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS))
     levels = [delay_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
@@ -167,7 +162,10 @@ def cut(
         HEIGHT * theme.scale,
         showlegend=True,
         shapes=[mark],
-        annotations=labelled,
+        annotations=[
+            note(words, left, y, 11.5 * theme.scale, theme.ink, xanchor="left", yanchor="bottom")
+            for y, words in shared
+        ],
         margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
@@ -244,19 +242,25 @@ def over_delay(
         )
         names.append((values[-1], labels[name]))
     last = delays_ms[-1]
-    ends = [
-        note(
-            words, last, y, 12 * theme.scale, theme.ink, xanchor="right", yanchor="bottom", yshift=3
-        )
-        for y, words in names
-    ]
     highest = max(max(values) for values in times_ms.values())
     return frame(
         figure,
         theme,
         HEIGHT * theme.scale,
         shapes=[upright(now_ms, line(theme.ink, 1.5, DOTS))],
-        annotations=ends,
+        annotations=[
+            note(
+                words,
+                last,
+                y,
+                12 * theme.scale,
+                theme.ink,
+                xanchor="right",
+                yanchor="bottom",
+                yshift=3,
+            )
+            for y, words in names
+        ],
         margin=margins(44, 12, 10, 42),
         xaxis=axis(theme, range=[0, last], title=title),
         yaxis=axis(theme, grid=True, range=[0, 1.12 * highest]),

@@ -55,7 +55,6 @@ CUT_AT = 3.5
 COLUMNS = 900
 # Two rows a server: those of eight servers can be told apart, more are folded into as many.
 MOST_STRIP_ROWS = 16
-ROW_PX = 5.2
 
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
@@ -341,7 +340,7 @@ def strips(
         x, y = min(end, until_ms), (top + bottom) / 2
         words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, xanchor="left", xshift=5))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
-    pixels = max(40.0, ROW_PX * rows) * (1 + gap / rows)
+    pixels = max(40.0, 5.2 * rows) * (1 + gap / rows)
     return frame(
         figure,
         theme,

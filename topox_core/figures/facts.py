@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import (
-    BACKWARD,
     CATEGORY_COLOURS,
     FORWARD,
+    KIND_COLOURS,
     UPDATE,
     Theme,
     parallelism_colour,
@@ -26,12 +26,6 @@ from topox_core.figures.template import (
 )
 from topox_core.text.numbers import count, percent, size, time
 from topox_core.training.pieces import Piece
-
-KIND_COLOURS = {
-    "forward": CATEGORY_COLOURS[FORWARD],
-    "backward": CATEGORY_COLOURS[BACKWARD],
-    "update": CATEGORY_COLOURS[UPDATE],
-}
 
 
 def _bars(
@@ -93,7 +87,6 @@ def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme) -> go.
     )
 
 
-ROW = 23
 # By how the name of a piece begins.
 _TRAFFIC = {
     "tensor": "tp",
@@ -164,7 +157,7 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
     return frame(
         figure,
         theme,
-        (len(names) * ROW + 44) * theme.scale,
+        (len(names) * 23 + 44) * theme.scale,
         margin=margins(name_px(names, theme, 14, 6.3), 62, 4, 40, pad=4),
         xaxis=axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
         yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),

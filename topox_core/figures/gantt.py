@@ -155,8 +155,14 @@ def name_kinds_elsewhere(figure: go.Figure, execution: Execution, bars: Bars) ->
     words, drawn = category_words(traffic(execution.graph)), {trace.name for trace in figure.data}
     for category in COLOURED:
         if words[category] not in drawn and (bars.category == category).any():
-            colour = {"color": CATEGORY_COLOURS[category]}
-            figure.add_trace(go.Bar(x=[None], y=[None], name=words[category], marker=colour))
+            figure.add_trace(
+                go.Bar(
+                    x=[None],
+                    y=[None],
+                    name=words[category],
+                    marker={"color": CATEGORY_COLOURS[category]},
+                )
+            )
 
 
 HOVER = (
@@ -285,24 +291,6 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
     servers = range(lanes.first, lanes.last + 1)
     names = lanes.names()
     edge = GAP / 2
-    bands = [
-        band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
-        for s in servers
-        if s % 2 == 0
-    ]
-    titles = [
-        note(
-            f"<b>S{s}</b>",
-            0,
-            lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
-            12 * theme.scale,
-            theme.ink,
-            xref="paper",
-            xshift=-57,
-            xanchor="left",
-        )
-        for s in servers
-    ]
     rows = np.tile(np.arange(lanes.rows, dtype=np.int32), len(servers))
     ticks = lanes.middle(np.repeat(np.array(servers, np.int32), lanes.rows), rows)
     slot = execution.cluster.slot_ms
@@ -320,8 +308,24 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
         theme,
         lanes.height * theme.scale + 64,
         showlegend=True,
-        shapes=bands,
-        annotations=titles,
+        shapes=[
+            band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
+            for s in servers
+            if s % 2 == 0
+        ],
+        annotations=[
+            note(
+                f"<b>S{s}</b>",
+                0,
+                lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
+                12 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xshift=-57,
+                xanchor="left",
+            )
+            for s in servers
+        ],
         margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
         # What Streamlit sets for a chart whose bars can be clicked: a difference is a second drawing.
         clickmode="event+select",

@@ -36,8 +36,6 @@ from topox_core.model.task_graph import Task, TaskGraph
 
 LANE, GAP = 1.0, 0.35
 RECEIVES = -2  # in place of a port: the lane of what a server with one port receives
-LANE_PX = 26.0
-LEFT_PX = 96.0
 # Of the bars on a laptop, and of a letter: they decide which words fit.
 PLOT_PX, LETTER_PX = 480.0, 7.0
 BAR = 0.78  # of a lane; two that meet share it
@@ -185,10 +183,10 @@ def hand_gantt(
     return frame(
         figure,
         theme,
-        (len(lanes) * LANE_PX + 62) * theme.scale,
+        (len(lanes) * 26.0 + 62) * theme.scale,
         shapes=shapes,
         annotations=notes,
-        margin=margins(LEFT_PX * theme.scale, 12, 20 * theme.scale, 40 * theme.scale),
+        margin=margins(96.0 * theme.scale, 12, 20 * theme.scale, 40 * theme.scale),
         xaxis=axis(
             theme,
             grid=True,
@@ -253,22 +251,18 @@ def _bars(
 ) -> go.Bar:
     """Return bars of one look: category, whether they overlap, px a ms."""
     category, overlaps, px = look
-    marker = (
-        hatched(theme)
-        if overlaps
-        else {"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)}
-    )
     ink = theme.ink if overlaps else CATEGORY_TEXT[category]
-    labels = [f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>" for bar in bars]
     return go.Bar(
         orientation="h",
         base=[bar.start_ms for bar in bars],
         x=[bar.end_ms - bar.start_ms for bar in bars],
         y=[rows[bar.server, bar.port] + BAR / 4 * halves.get(bar, 0) for bar in bars],
         width=[BAR / (2 if bar in halves else 1) for bar in bars],
-        marker=marker,
+        marker=hatched(theme)
+        if overlaps
+        else {"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
         opacity=0.85 if overlaps else 1.0,
-        text=labels,
+        text=[f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>" for bar in bars],
         textfont={
             "color": ink,
             "size": [(10 if bar in halves else 12) * theme.scale for bar in bars],

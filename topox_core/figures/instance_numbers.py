@@ -38,8 +38,6 @@ from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import percent
 from topox_core.training.order import order
 
-ROW_PX = 28.0
-
 
 def named_bars(
     names: Sequence[str],
@@ -94,7 +92,7 @@ def named_bars(
     return frame(
         figure,
         theme,
-        (len(names) * ROW_PX + 58) * theme.scale,
+        (len(names) * 28.0 + 58) * theme.scale,
         shapes=shapes,
         annotations=notes,
         margin=margins(name_px(names, theme, 18, 6.6, 1), 8, 20 * theme.scale, 26 * theme.scale),
@@ -122,9 +120,16 @@ def every_round(asking: Asking) -> list[Picture]:
     one = asking.instance
     if not isinstance(one, FourJobs) or asking.hides("best"):
         return []
-    bound = (one.bound_s, asking.say("rounds.bound", bound=f"{one.bound_s:g}"))
     names = [*GROUPINGS]
-    pictures = [_rounds(asking, "rounds", names, names, bound=bound)]
+    pictures = [
+        _rounds(
+            asking,
+            "rounds",
+            names,
+            names,
+            bound=(one.bound_s, asking.say("rounds.bound", bound=f"{one.bound_s:g}")),
+        )
+    ]
     if not asking.hides("longer_training"):
         longer = _rounds(asking, "rounds", names, names, LONGER_TRAINING)
         pictures.append(
@@ -194,14 +199,17 @@ def swings(asking: Asking) -> list[Picture]:
         (row.name, *(f"{end[0]}: {percent(end[1])}" if end else "–" for end in (row.low, row.high)))
         for row in rows
     ]
-    said = "; ".join(f"{name}: {low}, {high}" for name, low, high in ends)
     return [
         Picture(
             "tornado",
             asking.say("tornado.title"),
             asking.say("tornado.note"),
             tornado_of(rows, base, asking.theme),
-            asking.say("tornado.alt", saving=percent(base), swings=said),
+            asking.say(
+                "tornado.alt",
+                saving=percent(base),
+                swings="; ".join(f"{name}: {low}, {high}" for name, low, high in ends),
+            ),
             asking.table(("name", "value"), [(name, f"{low}; {high}") for name, low, high in ends]),
         )
     ]

@@ -43,14 +43,17 @@ def circuits(asking: Asking) -> list[Picture]:
         for k, stride in enumerate(one.strides)
     )
     picture = Frame(LayoutStep("choose", ""), "", sets, ())
-    steps = "; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets)
     return [
         Picture(
             "circuits",
             asking.say("circuits.title"),
             asking.say("circuits.note"),
             ring(picture, SERVERS, (), asking.theme),
-            asking.say("circuits.alt", servers=SERVERS, steps=steps),
+            asking.say(
+                "circuits.alt",
+                servers=SERVERS,
+                steps="; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets),
+            ),
             asking.table(("name", "circuits"), [(s.name, _pairs_words(s)) for s in sets]),
         )
     ]

@@ -45,7 +45,6 @@ GROUP_NAMES = "ABCDEFGH"
 TIMELINE_PX = 900.0  # width of the timeline on a laptop; decides which bars have room for words
 LEFT = 84  # room for the lanes' names
 HEADER, LANE, GAP = 0.95, 1.0, 0.35  # heights within a round's block
-LANE_PX = 31.0
 IN_MS = 2.0  # a clock shorter than this many s counts in ms
 
 
@@ -237,16 +236,21 @@ def timeline(
         )
     step = round_step(until / 8)
     marks = [k * step for k in range(int(until * 1.0001 / step) + 1)]
-    clock = [f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in marks]
     return frame(
         figure,
         theme,
-        (LANE_PX * y + 68) * theme.scale,
+        (31.0 * y + 68) * theme.scale,
         showlegend=True,
         shapes=shapes,
         annotations=notes,
         margin=margins(LEFT * theme.scale, 10, 30 * theme.scale, 26),
-        xaxis=axis(theme, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock),
+        xaxis=axis(
+            theme,
+            grid=True,
+            range=[0, until * 1.13],
+            tickvals=marks,
+            ticktext=[f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in marks],
+        ),
         yaxis=named_axis(
             theme,
             [words for _, words in ticks],
@@ -377,13 +381,15 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
                 words, worst, values[worst], 11 * theme.scale, theme.ink, yref=f"y{number}", **above
             )
         )
-        domain = [1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0), 1 - each * row]
         layout[f"yaxis{number}"] = axis(
             theme,
             grid=True,
             range=[0, top],
             nticks=4,
-            domain=domain,
+            domain=[
+                1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0),
+                1 - each * row,
+            ],
             anchor="x",
             title=f"group {group_name(group)}, s",
         )
@@ -463,8 +469,17 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     every = bars_of(own, lanes)
     mine = every.server == pod
     bars = Bars(*(getattr(every, one.name)[mine] for one in fields(Bars)))
-    row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row).astype(np.int32)
-    return PodView(pod, own, lanes, replace(bars, row=row))
+    return PodView(
+        pod,
+        own,
+        lanes,
+        replace(
+            bars,
+            row=np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row).astype(
+                np.int32
+            ),
+        ),
+    )
 
 
 def _seen_from(circuits: Circuits, pod: int) -> Circuits:

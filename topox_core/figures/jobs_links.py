@@ -129,29 +129,27 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
             },
             hoverinfo="skip",
         )
-    facts = [
-        [
-            f"P{i} → P{j}",
-            int(view.links[i, j]),
-            f"{view.demand_gbit[i, j]:,.6g}",
-            f"{view.time_s[i, j]:.6g}",
-        ]
-        for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
-    ]
     figure.add_scatter(
         x=columns,
         y=rows,
         mode="markers",
         marker={"size": 22, "opacity": 0, "symbol": "square"},
-        customdata=facts,
+        customdata=[
+            [
+                f"P{i} → P{j}",
+                int(view.links[i, j]),
+                f"{view.demand_gbit[i, j]:,.6g}",
+                f"{view.time_s[i, j]:.6g}",
+            ]
+            for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+        ],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
         "<extra></extra>",
     )
     shapes: list[dict[str, Any]] = []
     if view.worst is not None:
         i, j = view.worst
-        style = line(VERMILION, 3)
-        shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=style))
+        shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3)))
     drawn, room = _port_bars(view, theme)
     for trace in drawn:
         figure.add_trace(trace)

@@ -292,17 +292,16 @@ def overview(
         (lanes.last + 1) * per_server - (1.5 if each else 0.5),
     )
     veil = {"yref": "paper", "fillcolor": theme.veil, "line": {"width": 0}}
-    shapes = [
-        box(0, window[0], 0, 1, **veil),
-        box(window[1], makespan_ms, 0, 1, **veil),
-        box(*window, top, bottom, line=line(theme.ink, 1.5)),
-    ]
     pixels = overview_height(lanes, theme)
     return frame(
         figure,
         theme,
         pixels + 26,
-        shapes=shapes,
+        shapes=[
+            box(0, window[0], 0, 1, **veil),
+            box(window[1], makespan_ms, 0, 1, **veil),
+            box(*window, top, bottom, line=line(theme.ink, 1.5)),
+        ],
         margin=margins(LANE_LEFT, LANE_RIGHT, 2, 24),
         xaxis=axis(theme, range=[0, makespan_ms or 1], nticks=10, tickformat=",~g"),
         yaxis=server_axis(len(image), lanes, theme),

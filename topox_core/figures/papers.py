@@ -13,7 +13,6 @@ from topox_core.figures.template import axis, frame, line, margins, named_axis, 
 from topox_core.papers.card import APART, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
-ROW_PX = 29
 LABEL = 34  # letters that fit at the left
 
 
@@ -50,7 +49,7 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     return frame(
         figure,
         theme,
-        (ROW_PX * len(rows) + 66) * theme.scale,
+        (29 * len(rows) + 66) * theme.scale,
         showlegend=True,
         margin=margins(200 * theme.scale, 118 * theme.scale, 26 * theme.scale, 40),
         annotations=[_verdict(y, row, theme) for y, row in enumerate(rows)],

@@ -28,7 +28,6 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds, short
 from topox_core.training.validation import Compared
 
-SCATTER_HEIGHT = 430
 BAND = 0.1
 Kind = Literal["calibration", "test", "table"]
 # Rows that numbers were fitted to are hollow; a printed table of another machine has squares.
@@ -84,7 +83,7 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
     return frame(
         figure,
         theme,
-        SCATTER_HEIGHT * theme.scale,
+        430 * theme.scale,
         showlegend=True,
         margin=margins(54 * theme.scale, 12, 44 * theme.scale, 46 * theme.scale),
         xaxis=axis(theme, title="measured iteration, s (log)", **span),

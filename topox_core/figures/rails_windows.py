@@ -235,8 +235,12 @@ def _time_from(theme: Theme, view: tuple[float, float]) -> dict[str, object]:
     step = round_step((high - low) / 8)
     ticks = np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1) * step
     unit, name = (1000.0, "s") if high >= 2000 else (1.0, "ms")
-    words = [f"{t / unit:,g} {name}" for t in ticks]
-    return axis(theme, range=[low, high], tickvals=ticks.tolist(), ticktext=words)
+    return axis(
+        theme,
+        range=[low, high],
+        tickvals=ticks.tolist(),
+        ticktext=[f"{t / unit:,g} {name}" for t in ticks],
+    )
 
 
 TOO_SHORT = "rgba(213,94,0,0.09)"
@@ -263,10 +267,6 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     too_short = 1 - share_hiding(windows, threshold_ms)
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
     side = "left" if right else "right"
-    shapes = [
-        upright(at, line(VERMILION, 2)),
-        box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
-    ]
     words_there = note(
         f"delay {time(threshold_ms)}<br><b>{percent(too_short)} too short</b>",
         math.log10(at),
@@ -283,7 +283,10 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         figure,
         theme,
         262 * theme.scale,
-        shapes=shapes,
+        shapes=[
+            upright(at, line(VERMILION, 2)),
+            box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
+        ],
         annotations=[words_there],
         **share_by_length(low, high, ticks, words, theme),
     )

@@ -11,10 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import (
-    BACKWARD,
-    CATEGORY_COLOURS,
-    FORWARD,
-    UPDATE,
+    KIND_COLOURS,
     Theme,
     faded,
     parallelism_colour,
@@ -46,11 +43,6 @@ _SEGMENT, _CALL, _GAP = 1.0, 0.85, 0.5
 # A label stands in a step's bar only where steps are few.
 LABELLED_STEPS = 16
 _PALE = 0.35
-SEGMENT_COLOURS = {
-    "forward": CATEGORY_COLOURS[FORWARD],
-    "backward": CATEGORY_COLOURS[BACKWARD],
-    "update": CATEGORY_COLOURS[UPDATE],
-}
 UNLABELLED = "#999933"
 
 
@@ -327,14 +319,14 @@ def _add_segments(
     view: tuple[float, float],
     theme: Theme,
 ) -> None:
-    for kind, colour in SEGMENT_COLOURS.items():
+    for kind, colour in KIND_COLOURS.items():
         found = [
             (node.end_ms - node.duration_ms, node.end_ms, node)
             for node in graph.nodes
             if not node.is_call
             and node.ranks[0] in top
             and node.duration_ms > 0
-            and (node.kind if node.kind in SEGMENT_COLOURS else "forward") == kind
+            and (node.kind if node.kind in KIND_COLOURS else "forward") == kind
         ]
         bars = [one for one in found if _seen(one[0], one[1], view)]
         if bars:

@@ -102,8 +102,13 @@ class StudyAxis:
                 "tickvals": [math.log10(v) for v in values],
                 "ticktext": [short(v) for v in values],
             }
-        words = f"{self.title}, logarithmic" if self.logarithmic else self.title
-        return axis(theme, grid=grid, range=[low - room, high + room], title=words, **ticks)
+        return axis(
+            theme,
+            grid=grid,
+            range=[low - room, high + room],
+            title=f"{self.title}, logarithmic" if self.logarithmic else self.title,
+            **ticks,
+        )
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,11 @@ class MeasureWords:
     title: str
     words: Callable[[float], str]
     more_is_better: bool = False
+
+
+def place_on(drawn: Mapping[str, Any], value: float) -> float:
+    """Return where a value's annotation stands: plotly wants the exponent on a logarithmic axis."""
+    return math.log10(value) if drawn.get("type") == "log" else value
 
 
 def is_logarithmic(values: Sequence[float]) -> bool:

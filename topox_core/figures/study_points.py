@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis
+from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis, place_on
 from topox_core.figures.template import (
     frame,
     line,
@@ -27,7 +27,6 @@ from topox_core.text.numbers import short
 # More lines take a browser without a graphics card more than two seconds and show no more.
 MOST_LINES = 1_000
 MOST_TICKS = 8
-AXES_HEIGHT = 400
 
 
 @dataclass(frozen=True)
@@ -109,13 +108,14 @@ def parallel_axes(
         The axis whose value colours a line, from low (the accent) to high (pale).
     """
     rows = drawn_rows(axes, most)
-    dimensions = [_dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)]
     by = axes[colour_by].places()[rows] if axes else np.zeros(0)
     low, high = ("#3D2F8F", "#E0CF93") if theme.name == "light" else ("#A79FF2", "#5C5330")
     outside = {"color": theme.line, "opacity": 0.12}
     figure = go.Figure(
         go.Parcoords(
-            dimensions=dimensions,
+            dimensions=[
+                _dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)
+            ],
             line={"color": by.tolist(), "colorscale": [[0, low], [1, high]], "showscale": False},
             unselected={"line": outside},
             labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
@@ -123,7 +123,7 @@ def parallel_axes(
             rangefont={"size": 10 * theme.scale, "color": theme.muted},
         )
     )
-    return frame(figure, theme, AXES_HEIGHT * theme.scale, margin=margins(64, 56, 48, 22))
+    return frame(figure, theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
 
 
 def _dimension(
@@ -287,8 +287,8 @@ def pareto_front(
         marks.append(
             note(
                 one.name,
-                _place(one.x, x_axis),
-                _place(one.y, y_axis),
+                place_on(x_axis, one.x),
+                place_on(y_axis, one.y),
                 11 * theme.scale,
                 theme.ink,
                 xanchor="left",
@@ -351,7 +351,7 @@ def _labels(
     for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
         if not cloud.names[k] or len(marks) == MOST_NAMED:
             continue
-        x, y = _place(cloud.x[k], x_axis), _place(cloud.y[k], y_axis)
+        x, y = place_on(x_axis, cloud.x[k]), place_on(y_axis, cloud.y[k])
         # Below and left of a front nothing stands; only at the picture's edge there is no room.
         at_px = PLOT_PX * (x - x_axis["range"][0]) / width
         long_px = LETTER_PX * len(cloud.names[k])
@@ -370,8 +370,3 @@ def _labels(
             note(words, x, y, 11.5 * theme.scale, theme.ink, yanchor="top", yshift=-3, **side)
         )
     return marks
-
-
-def _place(value: float, drawn: dict[str, Any]) -> float:
-    """Return where a value's annotation stands: plotly wants the exponent on a logarithmic axis."""
-    return math.log10(value) if drawn.get("type") == "log" else value

@@ -94,8 +94,13 @@ def time_axis(
         return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
     step = round_step(until_ms / (most_ticks - 1))
     ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
-    words = [f"{t / 1000:,g} s" for t in ticks]
-    return axis(theme, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=words)
+    return axis(
+        theme,
+        grid=grid,
+        range=[0, until_ms],
+        tickvals=ticks,
+        ticktext=[f"{t / 1000:,g} s" for t in ticks],
+    )
 
 
 def ms_axis(
@@ -321,12 +326,11 @@ def time_image(z: Any, colours: Sequence[str], until_ms: float, **style: Any) ->
 
 def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:
     """Return an entry of the legend for a colour of an image."""
-    marker = {"symbol": "square", "size": size, "color": colour}
     return go.Scatter(
         x=[None],
         y=[None],
         name=name,
-        marker=marker,
+        marker={"symbol": "square", "size": size, "color": colour},
         mode="markers",
         showlegend=True,
         hoverinfo="skip",

@@ -32,7 +32,6 @@ from topox_core.topology.ring_circuits import ring_pairs
 from topox_core.topology.routing import Path
 from topox_core.topology.traffic import Pair
 
-ROW_PX = 34
 # A step's number is written where its bar has room for it.
 LABELLED_SHARE = 0.02
 
@@ -84,7 +83,7 @@ def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Fi
     return frame(
         figure,
         theme,
-        (44 + ROW_PX * one.ports) * theme.scale,
+        (44 + 34 * one.ports) * theme.scale,
         xaxis=time_axis(theme, way.makespan_ms, grid=True),
         yaxis=row_axis(theme, [f"port {r + 1}" for r in range(one.ports)]),
         margin=margins(64 * theme.scale, 12, 6, 30 * theme.scale),
@@ -301,9 +300,14 @@ def ring(
     if busiest is not None:
         link, words = busiest
         x, y = _Arcs.of((link,), drawn, servers).drawn().T
-        style = line(theme.ink, 4)
         figure.add_scatter(
-            x=x, y=y, mode="lines", name=words, showlegend=True, line=style, hoverinfo="name"
+            x=x,
+            y=y,
+            mode="lines",
+            name=words,
+            showlegend=True,
+            line=line(theme.ink, 4),
+            hoverinfo="name",
         )
     for path in routes:
         x, y = place_of(servers, np.array(path))
@@ -329,17 +333,16 @@ def ring(
         hovertemplate="%{customdata}<extra></extra>",
     )
     step = 1 if named else max(1, servers // 16)
-    labels = [
-        note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
-        for s in range(0, servers, step)
-    ]
     plain = {"visible": False, "fixedrange": True}
     return frame(
         figure,
         theme,
         400 * theme.scale,
         showlegend=True,
-        annotations=labels,
+        annotations=[
+            note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
+            for s in range(0, servers, step)
+        ],
         margin=margins(8, 8, 48 * theme.scale, 8),
         xaxis={**plain, "range": [-1.22, 1.22], "constrain": "domain"},
         yaxis={**plain, "range": [-1.18, 1.18], "scaleanchor": "x", "scaleratio": 1},
@@ -401,14 +404,15 @@ def _lines(one: LinkSet, arcs: _Arcs, style: dict[str, Any], opacity: float) -> 
 def _arrows(one: LinkSet, arcs: _Arcs, colour: str, size: int) -> go.Scatter:
     """Return a small triangle on each circuit, nearer its end, that says which way it leads."""
     before, at = arcs.along(BENT_POINTS - 3), arcs.along(BENT_POINTS - 2)
-    turn = np.degrees(np.arctan2(*(at - before).T))
     return go.Scatter(
         x=at[:, 0],
         y=at[:, 1],
         mode="markers",
         showlegend=False,
         name=one.name,
-        marker=opaque(size, colour, symbol="triangle-up", angle=turn),
+        marker=opaque(
+            size, colour, symbol="triangle-up", angle=np.degrees(np.arctan2(*(at - before).T))
+        ),
         customdata=[f"S{a} → S{b}" for a, b in one.pairs],
         hovertemplate="%{customdata}<br>" + one.name + "<extra></extra>",
     )

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.palette import Theme, faded, parallelism_word
+from topox_core.figures.palette import KIND_COLOURS, Theme, faded, parallelism_word
 from topox_core.figures.rails_windows import cdf
 from topox_core.figures.recorded import (
-    SEGMENT_COLOURS,
     call_bars,
     call_colour,
     call_words,
@@ -126,7 +125,7 @@ def timeline(found: RecordedStep, theme: Theme) -> None:
             label_visibility="collapsed",
         )
     labels = found.settings.parallelism
-    keys = [(colour, kind) for kind, colour in SEGMENT_COLOURS.items()]
+    keys = [(colour, kind) for kind, colour in KIND_COLOURS.items()]
     kinds: dict[str, dict[str, None]] = {}
     for node in found.graph.calls:
         kinds.setdefault(label_of(node, labels), {})[call_words(node, labels)] = None
