@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -12,6 +11,7 @@ from topox_core.economics.comparison import Swing
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords, measure_axis, place_on
 from topox_core.figures.template import (
+    Look,
     axis,
     frame,
     line,
@@ -69,7 +69,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     """
     figure = go.Figure()
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
-    marks: list[dict[str, Any]] = []
+    marks: list[Look] = []
     values = [base]
     for side, colour, words in (
         (-1, smaller, f"smaller {of.name}"),
@@ -315,10 +315,10 @@ def _points(
 def _labels(
     networks: Sequence[Drawn],
     best: Collection[int],
-    x_axis: dict[str, Any],
-    y_axis: dict[str, Any],
+    x_axis: Look,
+    y_axis: Look,
     theme: Theme,
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return a label for each place where points lie, the best ones' in bold."""
     width = x_axis["range"][1] - x_axis["range"][0]
     height = y_axis["range"][1] - y_axis["range"][0]
@@ -333,7 +333,7 @@ def _labels(
                 break
         else:
             places.append((x, y, [k]))
-    marks: list[dict[str, Any]] = []
+    marks: list[Look] = []
     taken: list[tuple[float, float, float, float]] = []
     for x, y, group in places:
         names = [
@@ -363,7 +363,7 @@ def _free_side(
     span: Sequence[float],
     taken: Sequence[tuple[float, float, float, float]],
     first_up: bool,
-) -> tuple[tuple[float, float, float, float], dict[str, Any]] | None:
+) -> tuple[tuple[float, float, float, float], Look] | None:
     """Return a box beside a point in which no label is yet, inside the picture, and how a note gets there."""
     (x, y), (across, high) = place, size
     for right in (True, False):

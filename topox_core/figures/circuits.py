@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,6 +15,7 @@ from topox_core.figures.template import (
     LANE_LEFT,
     LANE_RIGHT,
     LEGEND_BELOW,
+    Look,
     axis,
     frame,
     hatched,
@@ -141,8 +141,8 @@ CELLS_PX = 380.0  # width of all cells on a laptop; decides which have room for 
 MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
 SWITCH_COLOURS = 8
 # Both axes keep to their squares, the first row at the top.
-_X: dict[str, Any] = {"constrain": "domain", "side": "top", "constraintoward": "left"}
-_Y: dict[str, Any] = {"constrain": "domain", "scaleanchor": "x", "constraintoward": "top"}
+_X: Look = {"constrain": "domain", "side": "top", "constraintoward": "left"}
+_Y: Look = {"constrain": "domain", "scaleanchor": "x", "constraintoward": "top"}
 
 
 def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
@@ -202,7 +202,7 @@ def _split_cells(circuits: Circuits, state: SlotState) -> tuple[FloatArray, Floa
     return circuits.destination[every] - 0.46 + place * width, width
 
 
-def _cell_style(execution: Execution, chosen: NDArray[np.intp]) -> dict[str, Any]:
+def _cell_style(execution: Execution, chosen: NDArray[np.intp]) -> Look:
     """Return how cells are labelled and what hovering over them says."""
     circuits, ids = execution.circuits, execution.graph.ids
     columns = (
@@ -285,7 +285,7 @@ def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Fi
     figure = go.Figure(image(z, colours, hovertemplate="S%{y} → S%{x}<extra></extra>"))
     for switch in np.unique(circuits.switch[state.carrying]).tolist()[:SWITCH_COLOURS]:
         figure.add_trace(legend_square(f"switch {switch}", theme.switch_colour(switch), 11))
-    ticks: dict[str, Any] = {"nticks": 10, "tickprefix": "S"}
+    ticks: Look = {"nticks": 10, "tickprefix": "S"}
     return frame(
         figure,
         theme,
@@ -428,7 +428,7 @@ def _over_time(
     state: SlotState,
     theme: Theme,
     pixels: float,
-    names_axis: dict[str, Any],
+    names_axis: Look,
 ) -> go.Figure:
     """Return the chart over the iteration with the moment marked."""
     makespan = execution.makespan_ms or 1.0
@@ -529,7 +529,7 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
         "line": line(theme.muted, 1.5),
         "fillcolor": theme.cell,
     }
-    span: dict[str, Any] = {"range": [-1.3, 1.3], "visible": False}
+    span: Look = {"range": [-1.3, 1.3], "visible": False}
     return frame(
         figure,
         theme,
@@ -553,7 +553,7 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
     )
 
 
-def _arrow(tail: tuple[float, float], head: tuple[float, float], colour: str) -> dict[str, Any]:
+def _arrow(tail: tuple[float, float], head: tuple[float, float], colour: str) -> Look:
     return {
         "xref": "x",
         "yref": "y",

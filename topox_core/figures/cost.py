@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,6 +14,7 @@ from topox_core.figures.palette import Theme, blend
 from topox_core.figures.template import (
     HORIZONTAL_LEGEND,
     INSIDE,
+    Look,
     axis,
     beside,
     frame,
@@ -221,7 +222,7 @@ def stacked(
     )
 
 
-def value_ticks(top: float, prefix: str, unit: str) -> dict[str, Any]:
+def value_ticks(top: float, prefix: str, unit: str) -> Look:
     """Return about five ticks from 0 to ``top`` with their words; 0 has no unit."""
     step = round_step(top / 6)
     ticks = [k * step for k in range(int(top * 1.1 / step) + 1)]
@@ -241,9 +242,9 @@ def unit_of(top: float, measure: str) -> tuple[float, str]:
     )
 
 
-def _marker(part: str, theme: Theme) -> dict[str, Any]:
+def _marker(part: str, theme: Theme) -> Look:
     colour = part_colour(part, theme)
-    marker: dict[str, Any] = {"color": colour, "line": line(theme.page, 1)}
+    marker: Look = {"color": colour, "line": line(theme.page, 1)}
     if part in _PATTERN:
         faint = blend(colour, theme.page, 0.4)  # so that a number on it can be read
         marker["pattern"] = {
@@ -377,7 +378,7 @@ def _line(bills: Sequence[Bill], name: str, measure: str, style: Style, scale: f
 
 def _names(
     curves: Mapping[str, Sequence[Bill]], measure: str, span: tuple[float, float], theme: Theme
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return each line's name at its right end, moved apart where lines meet."""
     least = (span[1] - span[0]) * 15 / (HEIGHT - 52)
     ends = sorted(

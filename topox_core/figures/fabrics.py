@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,6 +22,7 @@ from topox_core.figures.template import (
     CLEAR,
     IN_SECONDS,
     UNFADED,
+    Look,
     band,
     beside,
     frame,
@@ -237,7 +237,7 @@ def _clear(low: float, high: float, bound: float, half: float) -> float | None:
     return x if min(x - low, high - x, abs(x - bound)) >= half else None
 
 
-def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
+def _part_marker(part: int, theme: Theme) -> Look:
     if part == 2:
         return hatched(theme)
     colour = [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part]
@@ -327,8 +327,8 @@ def strips(
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
     colours = [CLEAR, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
     figure = go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False))
-    shapes: list[dict[str, Any]] = []
-    words: list[dict[str, Any]] = []
+    shapes: list[Look] = []
+    words: list[Look] = []
     for k, name in enumerate(names):
         top, bottom = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5
         shapes.append(band(top, bottom, theme.band))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -34,6 +33,7 @@ from topox_core.figures.template import (
     LANE_LEFT,
     LANE_RIGHT,
     UNFADED,
+    Look,
     band,
     frame,
     hatched,
@@ -128,7 +128,7 @@ def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> 
     theme, window = view.theme, view.window
     start, end = view.ends(of_kind)
     width = float(view.thickness(of_kind)[0]) * (0.5 if category == UPDATE else 1.0)
-    style: dict[str, Any] = {
+    style: Look = {
         "width": width,
         # An array: plotly copies a nested list entry by entry, which took half of the drawing.
         "customdata": np.array(_facts(view, of_kind), dtype=object),

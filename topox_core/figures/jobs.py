@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +14,7 @@ from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.template import (
     DOTS,
     INSIDE,
+    Look,
     axis,
     box,
     frame,
@@ -170,8 +170,8 @@ def timeline(
     px = TIMELINE_PX * theme.scale / (until * 1.13)
     drawn: dict[str, list[tuple[float, Bar]]] = {kind: [] for kind in KINDS}
     ticks: list[tuple[float, str]] = []
-    shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
+    shapes: list[Look] = []
+    notes: list[Look] = []
     dark: list[tuple[float, float, float]] = []
     stages: list[tuple[str, float, float]] = []
     y = 0.0
@@ -261,7 +261,7 @@ def timeline(
     )
 
 
-def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[dict[str, Any]]:
+def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[Look]:
     """Return the name of a round on its left, and its length behind its end."""
     title = note(
         f"<b>{name}</b>",
@@ -344,9 +344,9 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
     pods = list(range(len(times)))
     top = max(float(times.max(initial=0.0)), float(np.max(together_s, initial=0.0))) * 1.18 or 1.0
     figure = go.Figure()
-    layout: dict[str, Any] = {}
+    layout: Look = {}
     each = 1.0 / len(groups)
-    notes: list[dict[str, Any]] = []
+    notes: list[Look] = []
     for row, group in enumerate(groups):
         number = "" if row == 0 else str(row + 1)
         values = times[:, group]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
 from topox_core.figures.template import (
     ARC_POINTS,
+    Look,
     arc_points,
     axis,
     box,
@@ -146,7 +147,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
         "<extra></extra>",
     )
-    shapes: list[dict[str, Any]] = []
+    shapes: list[Look] = []
     if view.worst is not None:
         i, j = view.worst
         shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3)))
@@ -154,7 +155,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     for trace in drawn:
         figure.add_trace(trace)
     every = 1 if n <= 16 else -(-n // 16)
-    names: dict[str, Any] = {
+    names: Look = {
         "tickvals": list(range(0, n, every)),
         "ticktext": [f"P{p}" for p in range(0, n, every)],
         "ticks": "",
@@ -307,7 +308,7 @@ def _arcs(
     places: NDArray[np.float64],
     arcs: Sequence[tuple[int, int]],
     bend: float,
-    style: dict[str, Any],
+    style: Look,
     name: str,
     legend: bool = False,
 ) -> go.Scatter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,6 +13,7 @@ from topox_core.figures.jobs import lasting
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import (
     DOTS,
+    Look,
     axis,
     frame,
     level,
@@ -234,7 +234,7 @@ def climb(
         {**level(value, line(theme.muted, 1.5, dash)), "layer": "below"}
         for _, value, dash in levels
     ]
-    notes: list[dict[str, Any]] = []
+    notes: list[Look] = []
     at = -math.inf
     for words, value, _ in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
@@ -252,7 +252,7 @@ def climb(
                 align="left",
             )
         )
-    whole: dict[str, Any] = {"ticksuffix": " s", "nticks": 6}
+    whole: Look = {"ticksuffix": " s", "nticks": 6}
     if by_step:
         whole = {"dtick": max(1, round(end / 8)), "title": "moves taken"}
     return frame(

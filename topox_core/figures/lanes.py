@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,6 +22,7 @@ from topox_core.figures.template import (
     DOTS,
     LANE_LEFT,
     LANE_RIGHT,
+    Look,
     axis,
     box,
     frame,
@@ -319,7 +319,7 @@ def overview_height(lanes: Lanes, theme: Theme) -> float:
     return float(np.clip(lanes.servers * 10, 78, 130)) * theme.scale
 
 
-def server_axis(rows: int, lanes: Lanes, theme: Theme) -> dict[str, Any]:
+def server_axis(rows: int, lanes: Lanes, theme: Theme) -> Look:
     """Return the axis that names the servers of an image of so many rows, as many as have room."""
     every = max(1, int(np.ceil(11 * lanes.servers / overview_height(lanes, theme))))
     named = np.arange(0, lanes.servers, every)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -24,6 +23,7 @@ from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, is_logarithmic
 from topox_core.figures.template import (
     CLEAR,
+    Look,
     box,
     frame,
     image,
@@ -95,7 +95,7 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
     figure.add_trace(_clicks(picture, theme))
     written = columns <= MOST_WRITTEN and rows <= 2 * MOST_WRITTEN
     size = (12 if columns <= 8 else 10) * theme.scale
-    text: list[dict[str, Any]] = []
+    text: list[Look] = []
     for row, values in enumerate(picture.values):
         for column, value in enumerate(values):
             if value is None:
@@ -207,7 +207,7 @@ def _colours(theme: Theme) -> list[str]:
     ]
 
 
-def _cell_axis(along: StudyAxis, theme: Theme) -> dict[str, Any]:
+def _cell_axis(along: StudyAxis, theme: Theme) -> Look:
     """Return an axis of cells, of which at most fourteen are named."""
     every = max(1, math.ceil(len(along.values) / MOST_WRITTEN))
     shown = list(range(0, len(along.values), every))
@@ -367,7 +367,7 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     present = [name for name in FABRICS if any(one.fabric == name for one in winners.values())]
     codes = {name: k + 2 for k, name in enumerate(present)}
     z = np.zeros((len(delays), len(values)), np.uint8)
-    text: list[dict[str, Any]] = []
+    text: list[Look] = []
     for (value, delay), one in winners.items():
         x, y = values.index(value), delays.index(delay)
         z[y, x] = codes.get(one.fabric, 1)

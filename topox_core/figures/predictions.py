@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import (
     DOTS,
+    Look,
     axis,
     frame,
     legend_square,
@@ -74,7 +75,7 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
             if rows:
                 figure.add_trace(_points(one, model, rows, colours[model], theme))
     ticks = log_ticks(low, high)
-    span: dict[str, Any] = {
+    span: Look = {
         "type": "log",
         "grid": True,
         "tickvals": ticks,
@@ -178,7 +179,7 @@ def _number_axis(
     unit: str,
     ends: tuple[str, str],
     truth: float | None,
-) -> dict[str, Any]:
+) -> Look:
     """Return an axis whose ticks are the edges between intervals; the tails are named at its ends."""
     low, high = intervals[0][0], intervals[-1][1]
     edges = [a for a, _, _ in intervals[1:]]

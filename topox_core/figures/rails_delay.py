@@ -15,6 +15,7 @@ from topox_core.figures.palette import VERMILION, Theme, blend, parallelism_word
 from topox_core.figures.rails_windows import TOO_SHORT, parallelism_markers
 from topox_core.figures.template import (
     DOTS,
+    Look,
     axis,
     band,
     frame,
@@ -194,7 +195,7 @@ def _top(curves: Sequence[Curve], limit: float, now_ms: float) -> float:
 
 def _label(
     at: list[tuple[float, float, float]], words: str, control: str, top: float, theme: Theme
-) -> dict[str, Any]:
+) -> Look:
     """Return a curve's name beside it: on demand to its left, provisioned to its right."""
     fabric = CONTROL[control][0]
     share = (0.45 if control == "on_demand" else 0.22) * top
@@ -228,14 +229,14 @@ def _place(delay_ms: float) -> float:
 
 def _technologies(
     technologies: Mapping[str, float], most_ms: float, theme: Theme
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[Look], list[Look]]:
     """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
     fast = [item for item in known if item[1] < LEAST_MS]
     slow = [item for item in known if item[1] > most_ms]
     inside = [item for item in known if LEAST_MS <= item[1] <= most_ms]
-    shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
+    shapes: list[Look] = []
+    notes: list[Look] = []
 
     def name_at(x: float, words: str, side: str, shift: float, **placement: Any) -> None:
         where = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xanchor": side, "align": side}

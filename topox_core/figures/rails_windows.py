@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +14,7 @@ from topox_core.figures.template import (
     CLEAR,
     DOTS,
     INSIDE,
+    Look,
     axis,
     box,
     frame,
@@ -128,10 +128,10 @@ def _facts(window: Window) -> list[str]:
     return [time(window.length_ms), parallelism_word(window.before), parallelism_word(window.after)]
 
 
-def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, dict[str, Any]]:
+def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, Look]:
     """Return the marker of each parallelism: its colour, striped where another one has it."""
     seen: Counter[str] = Counter()
-    markers: dict[str, dict[str, Any]] = {}
+    markers: dict[str, Look] = {}
     for name in sorted(set(parallelisms), key=lambda name: (name != "fsdp", name)):
         colour = parallelism_colour(name)
         stripes = _STRIPES[min(seen[colour], len(_STRIPES) - 1)]
@@ -294,7 +294,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
 
 def share_by_length(
     low: float, high: float, ticks: Sequence[float], words: Sequence[str], theme: Theme
-) -> dict[str, Any]:
+) -> Look:
     """Return margin and axes of a share of windows over their length, with the ends and ticks of :func:`log_length_axis`."""
     return {
         "margin": margins(46 * theme.scale, 18, 8, 42),

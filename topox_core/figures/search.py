@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import (
     DOTS,
+    Look,
     axis,
     frame,
     level,
@@ -125,7 +125,7 @@ def _clock(ends_s: Sequence[float], moments_s: Sequence[float]) -> tuple[float, 
     return begin if end / begin > LOG_ABOVE else 0.0, end
 
 
-def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> dict[str, Any]:
+def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> Look:
     """Return the axis of wall time, which says so when it is logarithmic."""
     if not begin:
         return axis(
@@ -157,12 +157,12 @@ def _room(values: Sequence[float]) -> list[float]:
 
 def _ends(
     falling: Sequence[Event], rising: Sequence[Event], height: float, theme: Theme
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
     words = apart(values)
 
-    def label(k: int, text: str, colour: str, shift: float = 0.0) -> dict[str, Any]:
+    def label(k: int, text: str, colour: str, shift: float = 0.0) -> Look:
         return note(
             text,
             1,
@@ -347,7 +347,7 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
     )
 
 
-def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[dict[str, Any]]:
+def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[Look]:
     """Return one label at the right for every level at which an engine ended, engines at the same level together."""
     levels: dict[tuple[str, float], list[Contestant]] = {}
     found = [("", r.makespan_ms, r) for r in shown if r.makespan_ms is not None]
@@ -356,7 +356,7 @@ def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[di
         levels.setdefault((kind, value), []).append(runner)
     order = sorted(levels, key=lambda level: -level[1])
     words = apart([value for _, value in order])
-    labels: list[dict[str, Any]] = []
+    labels: list[Look] = []
     previous = float("inf")
     for (kind, value), word in zip(order, words, strict=True):
         y = min(value, previous - 0.075 * spread)

@@ -13,6 +13,7 @@ from topox_core.fabrics.registry import ENTRIES, FABRICS
 from topox_core.figures.cost import money, power
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import (
+    Look,
     axis,
     frame,
     line,
@@ -78,7 +79,7 @@ class StudyAxis:
             return [float(k) for k in range(len(self.values))]
         return [math.log10(v) if self.logarithmic else float(v) for v in self.values]
 
-    def drawn(self, theme: Theme, *, grid: bool = False) -> dict[str, Any]:
+    def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
         if self.by_names:
             every = max(1, math.ceil(len(self.values) / MOST_NAMED))
@@ -95,7 +96,7 @@ class StudyAxis:
         places = self.places()
         low, high = min(places), max(places)
         room = 0.03 * (high - low or 1.0)
-        ticks: dict[str, Any] = {"nticks": 7}
+        ticks: Look = {"nticks": 7}
         if self.logarithmic:
             values = log_ticks(min(self.values), max(self.values))
             ticks = {
@@ -132,7 +133,7 @@ def is_logarithmic(values: Sequence[float]) -> bool:
 
 def measure_axis(
     theme: Theme, measure: MeasureWords, values: Sequence[float], room: float = 0.06
-) -> dict[str, Any]:
+) -> Look:
     """Return the axis of a measure over some values, ticks in its words; logarithmic where they lie far apart.
 
     Parameters

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis, place_on
 from topox_core.figures.template import (
+    Look,
     frame,
     line,
     log_ticks,
@@ -126,13 +127,11 @@ def parallel_axes(
     return frame(figure, theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
 
 
-def _dimension(
-    one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.int64]
-) -> dict[str, Any]:
+def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.int64]) -> Look:
     """Return one axis as plotly draws it."""
     places = one.places()[rows]
     # Half the bytes, and more digits than a screen has pixels.
-    dimension: dict[str, Any] = {"label": one.title, "values": places.astype(np.float32)}
+    dimension: Look = {"label": one.title, "values": places.astype(np.float32)}
     if one.labels is not None:
         names = list(one.labels.values())
         every = max(1, math.ceil(len(names) / (2 * MOST_TICKS)))
@@ -309,7 +308,7 @@ def pareto_front(
     )
 
 
-def _points(cloud: Cloud, rows: Sequence[int], name: str, marker: dict[str, Any]) -> go.Scatter:
+def _points(cloud: Cloud, rows: Sequence[int], name: str, marker: Look) -> go.Scatter:
     return go.Scatter(
         x=[cloud.x[k] for k in rows],
         y=[cloud.y[k] for k in rows],
@@ -338,16 +337,16 @@ def _labels(
     cloud: Cloud,
     front: Sequence[int],
     best: int | None,
-    axes: tuple[dict[str, Any], dict[str, Any]],
+    axes: tuple[Look, Look],
     theme: Theme,
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return names beside points of the front, the best one's in bold, as many as keep their distance."""
     x_axis, y_axis = axes
     width = x_axis["range"][1] - x_axis["range"][0]
     height = y_axis["range"][1] - y_axis["range"][0]
     first = [best] if best is not None and best in front else []
     kept: list[tuple[float, float, float]] = []
-    marks: list[dict[str, Any]] = []
+    marks: list[Look] = []
     for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
         if not cloud.names[k] or len(marks) == MOST_NAMED:
             continue

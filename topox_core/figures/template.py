@@ -12,23 +12,25 @@ import plotly.graph_objects as go
 from topox_core.figures.palette import VERMILION, Theme, discrete_scale
 from topox_core.model.transfer_graph import FloatArray
 
+# Attributes of a trace, a mark, an axis or a note, as plotly takes them.
+Look = dict[str, Any]
 FONT = "Source Sans, Source Sans Pro, sans-serif"
 # The Gantt chart, its overview, the port use and the time-window slider share these, so that their
 # axes align.
 LANE_LEFT, LANE_RIGHT = 58, 10
 IN_SECONDS = 2_000.0  # an axis that ends beyond this many ms counts in s
-HORIZONTAL_LEGEND: dict[str, Any] = {
+HORIZONTAL_LEGEND: Look = {
     "orientation": "h",
     "x": 0,
     "itemclick": False,
     "itemdoubleclick": False,
 }
-LEGEND_BELOW: dict[str, Any] = {**HORIZONTAL_LEGEND, "y": 0, "yanchor": "top"}
+LEGEND_BELOW: Look = {**HORIZONTAL_LEGEND, "y": 0, "yanchor": "top"}
 
 
-def axis(theme: Theme, *, grid: bool = False, title: str = "", **changes: Any) -> dict[str, Any]:
+def axis(theme: Theme, *, grid: bool = False, title: str = "", **changes: Any) -> Look:
     """Return an axis: ticks outside, no zero line, a grid only where values are read."""
-    base: dict[str, Any] = {
+    base: Look = {
         "showgrid": grid,
         "gridcolor": theme.grid,
         "zeroline": False,
@@ -60,7 +62,7 @@ def named_axis(
     size: float = 11,
     colour: str = "",
     **changes: Any,
-) -> dict[str, Any]:
+) -> Look:
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
     where = list(range(len(names))) if at is None else np.asarray(at).tolist()
     font = {"size": size * theme.scale, "color": colour or theme.muted}
@@ -78,17 +80,13 @@ def named_axis(
     )
 
 
-def row_axis(
-    theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any
-) -> dict[str, Any]:
+def row_axis(theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any) -> Look:
     """Return the axis of rows that are named at their left, the first at the top."""
     span = [len(names) - 0.45, -0.55]
     return named_axis(theme, names, None, size, theme.ink, **{"range": span, **changes})
 
 
-def time_axis(
-    theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8
-) -> dict[str, Any]:
+def time_axis(theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8) -> Look:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
         return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
@@ -103,9 +101,7 @@ def time_axis(
     )
 
 
-def ms_axis(
-    theme: Theme, window_ms: tuple[float, float], ticks: int, **changes: Any
-) -> dict[str, Any]:
+def ms_axis(theme: Theme, window_ms: tuple[float, float], ticks: int, **changes: Any) -> Look:
     """Return an axis of times in ms."""
     return axis(
         theme,
@@ -160,7 +156,7 @@ def margins(
 def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.Figure:
     """Give a chart transparent paper, small margins and a horizontal legend, without a mode bar."""
     font = {"family": FONT, "size": 12 * theme.scale, "color": theme.ink}
-    base: dict[str, Any] = {
+    base: Look = {
         "height": round(height),
         "margin": margins(8, 8, 8, 8),
         "autosize": True,
@@ -208,22 +204,20 @@ CLEAR = "rgba(0,0,0,0)"
 DOTS = "2px,3px"
 ARC_POINTS = 16
 # Text inside a bar, upright and at its own size even where it is wider than the bar.
-INSIDE: dict[str, Any] = {
+INSIDE: Look = {
     "textposition": "inside",
     "insidetextanchor": "middle",
     "constraintext": "none",
     "textangle": 0,
 }
 # Streamlit fades what is not selected; these keep every bar as it is.
-UNFADED: dict[str, Any] = {
+UNFADED: Look = {
     "selected": {"marker": {"opacity": 1}},
     "unselected": {"marker": {"opacity": 1}},
 }
 
 
-def note(
-    text: str, x: object, y: object, size: float, colour: str, **placement: Any
-) -> dict[str, Any]:
+def note(text: str, x: object, y: object, size: float, colour: str, **placement: Any) -> Look:
     """Return an annotation without an arrow; ``placement`` are anchors, shifts and references."""
     font = {"size": size, "color": colour}
     return {"x": x, "y": y, "text": text, "showarrow": False, "font": font, **placement}
@@ -236,7 +230,7 @@ def beside(
     size: float = 12,
     shift: float = 6,
     rows: Sequence[float] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return words behind the ends of bars, in rows 0, 1, 2, ... unless ``rows`` says which."""
     at = range(len(texts)) if rows is None else rows
     return [
@@ -245,48 +239,44 @@ def beside(
     ]
 
 
-def outside(text: Sequence[str] | None, theme: Theme, size: float = 11.5) -> dict[str, Any]:
+def outside(text: Sequence[str] | None, theme: Theme, size: float = 11.5) -> Look:
     """Return what writes values at the ends of bars, of the highest one too."""
     font = {"size": size * theme.scale, "color": theme.ink}
     return {"text": text, "textposition": "outside", "cliponaxis": False, "textfont": font}
 
 
-def line(colour: str, width: float, dash: str | None = None) -> dict[str, Any]:
+def line(colour: str, width: float, dash: str | None = None) -> Look:
     """Return the style of a line."""
     return {"color": colour, "width": width, **({"dash": dash} if dash else {})}
 
 
-def opaque(size: object, colour: object = None, **style: Any) -> dict[str, Any]:
+def opaque(size: object, colour: object = None, **style: Any) -> Look:
     """Return markers that nothing shines through, in the colour of their trace unless one is given."""
     own = {} if colour is None else {"color": colour}
     return {"size": size, "opacity": 1, **own, **style}
 
 
-def box(x0: float, x1: float, y0: float, y1: float, **style: Any) -> dict[str, Any]:
+def box(x0: float, x1: float, y0: float, y1: float, **style: Any) -> Look:
     """Return a rectangle between two corners."""
     return {"type": "rect", "x0": x0, "x1": x1, "y0": y0, "y1": y1, **style}
 
 
-def band(y0: float, y1: float, colour: str) -> dict[str, Any]:
+def band(y0: float, y1: float, colour: str) -> Look:
     """Return a filled stripe across the whole chart, below its data."""
     return box(0, 1, y0, y1, xref="paper", layer="below", fillcolor=colour, line={"width": 0})
 
 
-def upright(
-    x: float, style: dict[str, Any], low: float = 0, high: float = 1, yref: str = "paper"
-) -> dict[str, Any]:
+def upright(x: float, style: Look, low: float = 0, high: float = 1, yref: str = "paper") -> Look:
     """Return a vertical line, by default from the bottom of the chart to its top."""
     return {"type": "line", "yref": yref, "line": style, "x0": x, "x1": x, "y0": low, "y1": high}
 
 
-def level(y: float, style: dict[str, Any]) -> dict[str, Any]:
+def level(y: float, style: Look) -> Look:
     """Return a horizontal line across the whole chart."""
     return {"type": "line", "xref": "paper", "line": style, "x0": 0, "x1": 1, "y0": y, "y1": y}
 
 
-def hatch(
-    theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45
-) -> dict[str, Any]:
+def hatch(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45) -> Look:
     """Return diagonal hatching on the page's colour; vermilion: a circuit being set up."""
     return {
         "shape": "/",
@@ -297,9 +287,7 @@ def hatch(
     }
 
 
-def hatched(
-    theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45
-) -> dict[str, Any]:
+def hatched(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45) -> Look:
     """Return the marker of a hatched bar with an outline."""
     pattern = hatch(theme, colour, size, solidity)
     return {"color": CLEAR, "line": line(colour, 1), "pattern": pattern}
@@ -307,7 +295,7 @@ def hatched(
 
 def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
     """Return an image whose value k has the k-th colour; hover words only from ``style``."""
-    plain: dict[str, Any] = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
+    plain: Look = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
     return go.Heatmap(
         z=z,
         colorscale=discrete_scale(colours),
@@ -342,7 +330,7 @@ def sideways_bars(
     length: FloatArray | Sequence[float],
     rows: object,
     name: str,
-    marker: dict[str, Any],
+    marker: Look,
     **style: Any,
 ) -> go.Bar:
     """Return horizontal bars of one kind, named in the legend; from 0 without ``start``."""

@@ -15,6 +15,7 @@ from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
 from topox_core.figures.palette import VERMILION, Theme, blend
 from topox_core.figures.template import (
     INSIDE,
+    Look,
     arc_points,
     frame,
     image,
@@ -387,7 +388,7 @@ class _Arcs:
         return np.concatenate(lines)
 
 
-def _lines(one: LinkSet, arcs: _Arcs, style: dict[str, Any], opacity: float) -> go.Scatter:
+def _lines(one: LinkSet, arcs: _Arcs, style: Look, opacity: float) -> go.Scatter:
     x, y = arcs.drawn().T
     return go.Scatter(
         x=x,
@@ -436,7 +437,7 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
         "hovertemplate": "S%{y} → S%{x}: %{customdata} hops<extra></extra>",
     }
     figure = go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {})))
-    words: list[dict[str, Any]] = []
+    words: list[Look] = []
     if n <= MOST_NUMBERED:
         size = float(np.clip(200 / n, 9, 13)) * theme.scale
         for (a, b), value in np.ndenumerate(matrix):
