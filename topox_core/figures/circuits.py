@@ -26,6 +26,7 @@ from topox_core.figures.template import (
     ms_axis,
     named_axis,
     note,
+    on_a_circle,
     opaque,
     sideways_bars,
     time_image,
@@ -495,8 +496,7 @@ _BEND = 0.16  # how far a circuit keeps from the middle, so that opposite ones l
 def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return the servers around one switch, and a line with an arrow for each circuit that carries data."""
     n, circuits = execution.cluster.servers, execution.circuits
-    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
-    x, y = np.cos(angle), np.sin(angle)
+    x, y = on_a_circle(n, np.arange(n))
     figure = go.Figure()
     arrows = []
     colour = theme.switch_colour(0)

@@ -74,7 +74,10 @@ def layout(asking: Asking) -> list[Picture]:
     laid = one.layout(degree)
     steps = frames(laid)
     if by_degree or asking.value is None:
-        shown, note = _all_of(steps), asking.say("layout.note_all", degree=degree)
+        shown, note = (
+            Frame(steps[-1].step, "", (), steps[-1].circuits_laid),
+            asking.say("layout.note_all", degree=degree),
+        )
     else:
         shown, note = steps[min(int(asking.value), len(steps) - 1)], asking.say("layout.note")
         note = f"{shown.words} ({note})" if shown.words else note
@@ -101,12 +104,6 @@ def layout(asking: Asking) -> list[Picture]:
 def layout_steps(instance: object) -> int:
     """Return how many steps the layout of instance *pairs* has; 0 of another instance."""
     return len(frames(instance.layout(PORTS))) if isinstance(instance, Pairs) else 0
-
-
-def _all_of(steps: Sequence[Frame]) -> Frame:
-    last = steps[-1]
-    laid = tuple(one for one in (*last.laid, *last.added) if one.laid)
-    return Frame(last.step, "", (), laid)
 
 
 def _hops(asking: Asking, laid: LayoutResult) -> Picture:

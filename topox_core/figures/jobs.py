@@ -17,6 +17,7 @@ from topox_core.figures.template import (
     Look,
     axis,
     box,
+    clock,
     frame,
     line,
     margins,
@@ -535,15 +536,8 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
     for begin in view.stage_begins_ms:
         if window[0] < begin < window[1]:
             figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
-    step = round_step((window[1] - window[0]) / 8)
-    marks = np.arange(np.ceil(window[0] / step) * step, window[1] * (1 + 1e-9), step).tolist()
-    in_ms = window[1] < 1000 * IN_MS
-    figure.update_xaxes(
-        tickvals=marks,
-        ticktext=[f"{t:,g} ms" if in_ms else f"{t / 1000:,g} s" for t in marks],
-        ticksuffix="",
-        minor=None,
-    )
+    marks, clock_words = clock(*window)
+    figure.update_xaxes(tickvals=marks, ticktext=clock_words, ticksuffix="", minor=None)
     return figure
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,6 +22,7 @@ from topox_core.figures.template import (
     line,
     margins,
     note,
+    on_a_circle,
     opaque,
 )
 from topox_core.tdm.model.links import ports_used
@@ -185,7 +185,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     )
 
 
-def _port_bars(view: LinkView, theme: Theme) -> tuple[list[Any], float]:
+def _port_bars(view: LinkView, theme: Theme) -> tuple[list[go.Bar | go.Scatter], float]:
     """Return a bar a pod of its ports in use, full at the limit, and how wide all of it is in cells."""
     n = len(view.links)
     left, width = n - 0.5 + 0.06 * n, 0.16 * n
@@ -235,8 +235,7 @@ def ring_drawing(
     """
     view = link_view(round_, pod_group, group, way)
     pods = len(view.links)
-    angle = np.pi / 2 - 2 * np.pi * np.arange(pods) / pods
-    places = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    places = on_a_circle(pods, np.arange(pods)).T
     figure = go.Figure()
     rings = [
         n

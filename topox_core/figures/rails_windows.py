@@ -17,6 +17,7 @@ from topox_core.figures.template import (
     Look,
     axis,
     box,
+    clock,
     frame,
     hatched,
     level,
@@ -27,7 +28,6 @@ from topox_core.figures.template import (
     note,
     opaque,
     outside,
-    round_step,
     row_axis,
     sideways_bars,
     upright,
@@ -76,6 +76,7 @@ def strip(
             *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
         ]
     )
+    ticks, words = clock(*view)
     more = 20 if sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX else 0
     return frame(
         figure,
@@ -84,7 +85,7 @@ def strip(
         showlegend=True,
         bargap=0,
         margin=margins(16, 18, (30 + more) * theme.scale, 26),
-        xaxis=_time_from(theme, view),
+        xaxis=axis(theme, range=list(view), tickvals=ticks, ticktext=words),
         yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
     )
 
@@ -227,20 +228,6 @@ def _length(window: Window) -> str:
     """Return a window's length as short as it can be written into it."""
     length_ms = window.length_ms
     return f"{short(length_ms / 1000)} s" if length_ms >= 1000 else short(length_ms)
-
-
-def _time_from(theme: Theme, view: tuple[float, float]) -> dict[str, object]:
-    """Return a time axis that need not begin at 0."""
-    low, high = view
-    step = round_step((high - low) / 8)
-    ticks = np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1) * step
-    unit, name = (1000.0, "s") if high >= 2000 else (1.0, "ms")
-    return axis(
-        theme,
-        range=[low, high],
-        tickvals=ticks.tolist(),
-        ticktext=[f"{t / unit:,g} {name}" for t in ticks],
-    )
 
 
 TOO_SHORT = "rgba(213,94,0,0.09)"

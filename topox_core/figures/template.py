@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from topox_core.figures.palette import VERMILION, Theme, discrete_scale
 from topox_core.model.transfer_graph import FloatArray
@@ -341,6 +342,21 @@ def sideways_bars(
         y=rows,
         **{"name": name, "showlegend": True, "marker": marker, **style},
     )
+
+
+def on_a_circle(places: int, at: NDArray[np.int64]) -> FloatArray:
+    """Return x and y of places on a circle of so many, clockwise from the top."""
+    angle = np.pi / 2 - 2 * np.pi * at / max(1, places)
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def clock(low_ms: float, high_ms: float) -> tuple[list[float], list[str]]:
+    """Return about eight ticks between two times in ms, and their words: in ms below two seconds, else in s."""
+    step = round_step((high_ms - low_ms) / 8)
+    first, last = math.ceil(low_ms / step - 1e-9), math.floor(high_ms / step + 1e-9)
+    ticks = (np.arange(first, last + 1) * step).tolist()
+    unit, name = (1000.0, "s") if high_ms >= IN_SECONDS else (1.0, "ms")
+    return ticks, [f"{t / unit:,g} {name}" for t in ticks]
 
 
 def arc_points(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,6 +22,7 @@ from topox_core.figures.template import (
     margins,
     named_axis,
     note,
+    on_a_circle,
     opaque,
     row_axis,
     time_axis,
@@ -167,13 +167,17 @@ class Frame:
     added: tuple[LinkSet, ...]
     laid: tuple[LinkSet, ...]
 
+    @property
+    def circuits_laid(self) -> tuple[LinkSet, ...]:
+        """Sets of circuits that lie after it, without candidates."""
+        return tuple(one for one in (*self.laid, *self.added) if one.laid)
+
     def circuits(self, servers: int) -> NDArray[np.int32]:
         """Return the matrix of circuits laid so far, those of this frame included."""
         matrix = np.zeros((servers, servers), np.int32)
-        for one in (*self.laid, *self.added):
-            if one.laid:
-                for a, b in one.pairs:
-                    matrix[a, b] += 1
+        for one in self.circuits_laid:
+            for a, b in one.pairs:
+                matrix[a, b] += 1
         return matrix
 
 
@@ -255,12 +259,6 @@ def _is_of(step: LayoutStep, members: tuple[int, ...]) -> bool:
     return listed is None or len(listed) < step.data["group_count"] or list(members) in listed
 
 
-def place_of(servers: int, server: int | NDArray[np.int64]) -> tuple[Any, Any]:
-    """Return where a server stands on the circle, clockwise from the top."""
-    angle = np.pi / 2 - 2 * np.pi * np.asarray(server) / max(1, servers)
-    return np.cos(angle), np.sin(angle)
-
-
 def ring(
     picture: Frame,
     servers: int,
@@ -280,7 +278,7 @@ def ring(
     figure = go.Figure()
     every = [*picture.laid, *picture.added]
     new = {one.name for one in picture.added}
-    laid = [one for one in every if one.laid]
+    laid = picture.circuits_laid
     drawn = {pair for one in laid for pair in one.pairs}
     for one in every:
         number = laid.index(one) if one.laid else 0
@@ -311,7 +309,7 @@ def ring(
             hoverinfo="name",
         )
     for path in routes:
-        x, y = place_of(servers, np.array(path))
+        x, y = on_a_circle(servers, np.array(path))
         figure.add_scatter(
             x=x * 0.965,
             y=y * 0.965,
@@ -322,7 +320,7 @@ def ring(
             hoverinfo="name",
             marker=opaque(9, theme.ink),
         )
-    x, y = place_of(servers, np.arange(servers))
+    x, y = on_a_circle(servers, np.arange(servers))
     named = servers <= MOST_NAMED
     figure.add_scatter(
         x=x,
@@ -367,7 +365,7 @@ class _Arcs:
     def of(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs:
         """Return the arcs of circuits; ``drawn`` are all that are in the picture."""
         ends = np.array(pairs, np.int64).reshape(-1, 2)
-        start, end = (np.stack(place_of(servers, ends[:, k]), axis=1) for k in (0, 1))
+        start, end = (on_a_circle(servers, ends[:, k]).T for k in (0, 1))
         both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
         length = np.hypot(*(end - start).T)
         return _Arcs(start, end, np.where(both, np.maximum(BEND * length, LEAST_BEND), 0.0))
@@ -482,10 +480,8 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
 def used_for(layout: LayoutResult) -> dict[Pair, str]:
     """Return for each linked pair what its circuits were laid for, in words."""
     words: dict[Pair, list[str]] = {}
-    pictures = frames(layout)
-    last = pictures[-1] if pictures else None
-    for one in (*last.laid, *last.added) if last else ():
-        if one.laid:
+    for picture in frames(layout)[-1:]:
+        for one in picture.circuits_laid:
             for pair in one.pairs:
                 words.setdefault(pair, []).append(one.name)
     return {pair: ", ".join(names) for pair, names in words.items()}
