@@ -13,14 +13,14 @@ import numpy as np
 from topox_core.figures import hand_schedules, instance_numbers
 from topox_core.figures.crossover import over_delay
 from topox_core.figures.picture import Asking, Picture
-from topox_core.figures.topology import Frame, LinkSet, frames, hops, ring
+from topox_core.figures.topology import hops, ring
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import PORTS, Pairs
 from topox_core.labs.generators.turns import SERVERS, Turns
 from topox_core.labs.lab import Screen, Slider
 from topox_core.text.numbers import short
 from topox_core.topology.result import LayoutResult, LayoutStep
-from topox_core.topology.ring_circuits import ring_pairs
+from topox_core.topology.ring_circuits import Frame, LinkSet, frames, ring_pairs
 
 # Sizes at which both fabrics of instance *mix* are simulated, besides the slider's own.
 SIZES = 9

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.figures.circuits import around_a_switch, matrix, state_at
+from topox_core.figures.circuits import around_a_switch, matrix
 from topox_core.figures.crossover import HEIGHT, over_delay
 from topox_core.figures.gantt import gantt
 from topox_core.figures.jobs import timeline
@@ -31,6 +31,7 @@ from topox_core.labs.tour import (
     times_at,
 )
 from topox_core.model.critical_path import critical_path
+from topox_core.model.measures import state_at
 from topox_core.schedule.result import Result
 from topox_ui.shell.charts import chart, legend_line
 

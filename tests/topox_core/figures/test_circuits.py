@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.figures.circuits import (
+from topox_core.figures.circuits import cross_connects_in, matrix
+from topox_core.figures.palette import LIGHT
+from topox_core.model.measures import (
     busiest_slot,
     changes_a_slot,
-    cross_connects_in,
-    matrix,
     ports_busy,
     ports_carrying_a_slot,
     slot_state,
     slots,
 )
-from topox_core.figures.palette import LIGHT
 
 
 def test_a_moment_shows_one_circuit_a_port_where_two_follow_one_another_within_the_slot(pipeline):

@@ -73,6 +73,7 @@ from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.lab import Lab
 from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.texts_in import texts_in
+from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.papers.card import Row
@@ -86,8 +87,11 @@ from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
 from topox_core.studies.seeds import seed_lines_of
+from topox_core.tdm.model import bottleneck, rounds
 from topox_core.tdm.model.round import RoundTracePoint
+from topox_core.topology import ring_circuits
 from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.training import order
 from topox_core.training.machines import MACHINES
 from topox_core.training.measurements import calibration_rows
 from topox_core.training.pieces import Piece
@@ -155,7 +159,7 @@ def fabric_runs() -> dict[str, Any]:
 def laid() -> tuple[Any, ...]:
     """The circuits of a topology, step by step."""
     graph, cluster = load_sample("moe")
-    return topology.frames(find_layout(traffic_of(graph, cluster.servers), 2, "published"))
+    return ring_circuits.frames(find_layout(traffic_of(graph, cluster.servers), 2, "published"))
 
 
 @cache
@@ -183,8 +187,8 @@ def lane_parts(execution: Execution) -> tuple[Any, Any]:
     return lanes.bars_of(execution, found), found
 
 
-def busiest(execution: Execution) -> circuits.SlotState:
-    return circuits.slot_state(execution, circuits.busiest_slot(execution))
+def busiest(execution: Execution) -> measures.SlotState:
+    return measures.slot_state(execution, measures.busiest_slot(execution))
 
 
 def ends_of(execution: Execution) -> list[float]:
@@ -208,7 +212,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     circuits.changes: lambda look: (
         circuits.changes(planned(), busiest(planned()), look),
-        circuits.changes_a_slot(planned()).tolist(),
+        measures.changes_a_slot(planned()).tolist(),
     ),
     topology.steps_on_ports: lambda look: (
         topology.steps_on_ports(COLLECTIVE, COLLECTIVE.split(), look),
@@ -295,7 +299,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [1, 3, 7, 8, 9],
     ),
     instance_numbers.pipeline: lambda look: (
-        instance_numbers.pipeline(instance_numbers.order_1f1b(3, 4), ["0", "1", "2"], look),
+        instance_numbers.pipeline(order.order_1f1b(3, 4), ["0", "1", "2"], look),
         range(1, 13),
     ),
     jobs.timeline: lambda look: (
@@ -303,7 +307,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [
             end
             for one in (ROUND, TOGETHER)
-            for bar in jobs.bars(one, one.cycles[0])
+            for bar in rounds.bars(one, one.cycles[0])
             for end in (bar.start_s, bar.start_s + bar.length_s)
         ],
     ),
@@ -323,7 +327,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [2, 10, 8, -5],
     ),
     jobs_links.link_matrix: lambda look: (
-        jobs_links.link_matrix(jobs_links.link_view(ROUND, 0, 0), look),
+        jobs_links.link_matrix(bottleneck.link_view(ROUND, 0, 0), look),
         [2, 1.25, 1, 0.5],
     ),
     jobs_links.ring_drawing: lambda look: (

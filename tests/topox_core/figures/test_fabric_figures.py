@@ -25,9 +25,10 @@ from topox_core.figures.fabrics import (
 from topox_core.figures.maps import place, winner_map
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.template import log_ticks, time_axis
-from topox_core.figures.topology import frames, hops, ring, set_ups, steps_on_ports
+from topox_core.figures.topology import hops, ring, set_ups, steps_on_ports
 from topox_core.text.numbers import delay_label
 from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.topology.ring_circuits import frames
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.workloads.samples import load_sample
 
