@@ -1,4 +1,4 @@
-"""What networks cost and burn: stacked by part, by cluster size and by year; dollars, watts and kilowatt-hours in words."""
+"""What networks cost and burn: stacked by part, by cluster size and by year; what a dollar of network buys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from topox_core.figures.template import (
     sideways_bars,
     upright,
 )
-from topox_core.text.numbers import NBSP, short
+from topox_core.text.numbers import NBSP, amount_words, energy, money, short, unit_of
 
 # Two greys and one accent, as optics are what the page is about; parts counted only on request have
 # patterns.
@@ -86,38 +86,6 @@ SHORT_PARTS = {
 }
 PLOT_PX = 220.0
 ROOM_PX, LEAST_PX = 15.0, 10.0  # a part as high as this has its number, as large as it may be
-
-
-_USD = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
-_WATTS = ((1e6, "MW"), (1e3, "kW"))
-_KWH = ((1e6, "GWh"), (1e3, "MWh"))
-
-
-def money(usd: float) -> str:
-    """Return dollars: $1.29 M, $455 k, $37.5."""
-    return "$" + _in_units(usd, _USD, "")
-
-
-def power(watts: float) -> str:
-    """Return watts: 11.0 kW, 1.06 MW, 850 W."""
-    return _in_units(watts, _WATTS, "W")
-
-
-def energy(kwh: float) -> str:
-    """Return kilowatt-hours: 126 MWh, 850 kWh."""
-    return _in_units(kwh, _KWH, "kWh")
-
-
-def amount_words(value: float, measure: str) -> str:
-    """Return a cost in dollars or a power in watts."""
-    return money(value) if measure == "cost" else power(value)
-
-
-def _in_units(value: float, units: Sequence[tuple[float, str]], smallest: str) -> str:
-    for factor, unit in units:
-        if abs(value) >= factor * 0.9995:
-            return f"{short(value / factor)}{NBSP}{unit}"
-    return f"{short(value)}{NBSP}{smallest}" if smallest else short(value)
 
 
 def part_colour(part: str, theme: Theme) -> str:
@@ -231,15 +199,6 @@ def value_ticks(top: float, prefix: str, unit: str) -> Look:
         "tickvals": ticks,
         "ticktext": [f"{prefix}{t:,.6g}{suffix if t else ''}" for t in ticks],
     }
-
-
-def unit_of(top: float, measure: str) -> tuple[float, str]:
-    """Return the factor and the unit of an axis that ends at ``top``."""
-    units = _USD if measure == "cost" else _WATTS
-    return next(
-        ((factor, unit) for factor, unit in units if top >= factor * 0.5),
-        (1.0, "" if measure == "cost" else "W"),
-    )
 
 
 def _marker(part: str, theme: Theme) -> Look:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from topox_core.economics.comparison import tornado as swings_of
 from topox_core.economics.networks import LINE_NAMES, NETWORKS
 from topox_core.figures.buying import tornado as tornado_of
-from topox_core.figures.cost import money, stacked
+from topox_core.figures.cost import stacked
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
 from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.rails_delay import Curve, overhead_curves
@@ -35,7 +35,7 @@ from topox_core.labs.generators.windows import DELAY_MS, Windows
 from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_core.text.numbers import percent
+from topox_core.text.numbers import money, percent
 from topox_core.training.order import Passes, order_1f1b
 
 

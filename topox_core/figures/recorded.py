@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
@@ -35,7 +34,7 @@ from topox_core.figures.template import (
     sideways_bars,
 )
 from topox_core.text.numbers import short, size, time
-from topox_core.traces.run_graph import Node, RunGraph
+from topox_core.traces.run_graph import CallBar, Node, RunGraph, StepTime, call_bars, label_of
 
 # Calls of one rank that go on at once have lanes of their own, up to so many.
 MOST_CALL_LANES = 3
@@ -44,57 +43,6 @@ _SEGMENT, _CALL, _GAP = 1.0, 0.85, 0.5
 LABELLED_STEPS = 16
 _PALE = 0.35
 UNLABELLED = "#999933"
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """One recorded step: how long it lasted, and how long it would with a network that takes no time."""
-
-    number: int
-    recorded_ms: float
-    free_ms: float
-
-    @property
-    def words(self) -> str:
-        """Its number; a file without steps is one."""
-        return str(self.number) if self.number >= 0 else "all"
-
-
-@dataclass(frozen=True)
-class CallBar:
-    """What one rank's kernel of a call did: it waited for the last rank, then moved bytes; in ms."""
-
-    rank: int
-    begin_ms: float
-    latest_ms: float
-    end_ms: float
-    call: Node
-
-    @property
-    def waiting_ms(self) -> float:
-        """How long it waited for the last rank."""
-        return self.latest_ms - self.begin_ms
-
-    @property
-    def transfer_ms(self) -> float:
-        """How long it moved bytes."""
-        return self.end_ms - self.latest_ms
-
-
-def call_bars(graph: RunGraph, ranks: Sequence[int]) -> list[CallBar]:
-    """Return the calls of some ranks, each split where the last of its ranks began."""
-    wanted = set(ranks)
-    return [
-        CallBar(rank, begin, min(max(begin, node.at_ms), end), end, node)
-        for node in graph.calls
-        for rank, begin, end in node.kernels
-        if rank in wanted
-    ]
-
-
-def label_of(node: Node, labels: Mapping[str, str]) -> str:
-    """Return the parallelism of a call: the reader's label, else what its group's description says; "" if none."""
-    return labels.get(node.group) or labels.get(node.description) or node.parallelism or ""
 
 
 def call_words(node: Node, labels: Mapping[str, str]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
+from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts, set_ups
 from topox_core.figures.palette import VERMILION, Theme, blend
 from topox_core.figures.template import (
     INSIDE,
@@ -88,17 +87,6 @@ def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Fi
         yaxis=row_axis(theme, [f"port {r + 1}" for r in range(one.ports)]),
         margin=margins(64 * theme.scale, 12, 6, 30 * theme.scale),
     )
-
-
-def set_ups(one: OneCollective, way: StepsOnPorts) -> list[tuple[int, float]]:
-    """Return port and beginning of every set-up, drawn as late as it may be."""
-    found = []
-    for r in range(one.ports):
-        used = np.flatnonzero(way.share_ms[:, r] > 0).tolist()
-        for before, after in pairwise(used):
-            if one.steps.circuits[before] != one.steps.circuits[after] and one.delay_ms > 0:
-                found.append((r, float(way.start_ms[after, r]) - one.delay_ms))
-    return found
 
 
 DASHES = (

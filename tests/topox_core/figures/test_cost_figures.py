@@ -7,8 +7,8 @@ from tests.topox_core.figures.test_every_figure import PRICED, QUESTION
 from topox_core.economics.comparison import Swing, curves
 from topox_core.economics.networks import NETWORKS
 from topox_core.figures import buying, cost
-from topox_core.figures.cost import energy, money, power
 from topox_core.figures.palette import LIGHT
+from topox_core.text.numbers import energy, money, power
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ from topox_core.tdm.model import bottleneck, rounds
 from topox_core.tdm.model.round import RoundTracePoint
 from topox_core.topology import ring_circuits
 from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.traces import run_graph
 from topox_core.training import order
 from topox_core.training.machines import MACHINES
 from topox_core.training.measurements import calibration_rows
@@ -473,7 +474,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     recorded.steps: lambda look: (
         recorded.steps(
-            [recorded.StepTime(7, 20.0, 15.0), recorded.StepTime(8, 24.0, 16.0)], 8, look
+            [run_graph.StepTime(7, 20.0, 15.0), run_graph.StepTime(8, 24.0, 16.0)], 8, look
         ),
         [20, 24, 15, 16],
     ),

@@ -14,7 +14,7 @@ from topox_core.fabrics.map_words import (
     cell_words,
     map_rows,
 )
-from topox_core.fabrics.one_collective import OneCollective, sent_rows
+from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome, winner
@@ -25,7 +25,7 @@ from topox_core.figures.fabrics import (
 from topox_core.figures.maps import place, winner_map
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.template import log_ticks, time_axis
-from topox_core.figures.topology import hops, ring, set_ups, steps_on_ports
+from topox_core.figures.topology import hops, ring, steps_on_ports
 from topox_core.text.numbers import delay_label
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.topology.ring_circuits import frames
