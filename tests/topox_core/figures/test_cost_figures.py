@@ -8,7 +8,7 @@ from topox_core.economics.comparison import Swing, curves
 from topox_core.economics.networks import NETWORKS
 from topox_core.figures import buying, cost
 from topox_core.figures.palette import LIGHT
-from topox_core.text.numbers import energy, money, power
+from topox_core.text.numbers import money, power
 
 
 @pytest.mark.parametrize(
@@ -37,19 +37,3 @@ def test_names_at_the_lines_ends_do_not_meet(measure) -> None:
     places = sorted(mark.y for mark in figure.layout.annotations)
     assert len(places) == len(NETWORKS)
     assert min(np.diff(places)) >= (high - low) * 13 / (cost.HEIGHT - 52)
-
-
-@pytest.mark.parametrize(
-    ("words", "value", "says"),
-    [
-        (money, 1_289_216, "$1.29 M"),
-        (money, 454_656, "$455 k"),
-        (money, 12, "$12"),
-        (money, 999_990, "$1.00 M"),
-        (power, 11_040, "11.0 kW"),
-        (power, 850, "850 W"),
-        (energy, 126_000, "126 MWh"),
-    ],
-)
-def test_dollars_and_watts_as_people_read_them(words, value, says) -> None:
-    assert words(value).replace("\u00a0", " ") == says
