@@ -153,9 +153,16 @@ def stacked(
     marks = []
     for k, (name, total) in enumerate(zip(names, totals, strict=True)):
         cross, colour = (" ✗", theme.bad) if name in infeasible else ("", theme.ink)
-        text = f"<b>{amount_words(total, measure)}</b>{cross}"
         marks.append(
-            note(text, k, total / factor, 12.5 * theme.scale, colour, yanchor="bottom", yshift=3)
+            note(
+                f"<b>{amount_words(total, measure)}</b>{cross}",
+                k,
+                total / factor,
+                12.5 * theme.scale,
+                colour,
+                yanchor="bottom",
+                yshift=3,
+            )
         )
     return frame(
         figure,

@@ -326,7 +326,6 @@ def strips(
     for k, name in enumerate(names):
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
     colours = [CLEAR, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
-    figure = go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False))
     shapes: list[Look] = []
     words: list[Look] = []
     for k, name in enumerate(names):
@@ -336,13 +335,22 @@ def strips(
         inside = end <= until_ms * (1 + 1e-9)
         if inside:
             shapes.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
-        text = time(end) + ("" if inside else " ›")
         x, y = min(end, until_ms), (top + bottom) / 2
-        words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, xanchor="left", xshift=5))
+        words.append(
+            note(
+                time(end) + ("" if inside else " ›"),
+                x,
+                y,
+                11.5 * theme.scale,
+                theme.ink,
+                xanchor="left",
+                xshift=5,
+            )
+        )
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
     pixels = max(40.0, 5.2 * rows) * (1 + gap / rows)
     return frame(
-        figure,
+        go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False)),
         theme,
         (pixels * len(names)) * theme.scale + 34,
         shapes=shapes,

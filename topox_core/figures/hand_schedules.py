@@ -320,7 +320,6 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
     path = critical_path(execution, LESSON_SETTINGS.exclusive_devices)
     window = (0.0, execution.makespan_ms)
     shown = lanes.showing(0, last)
-    figure = gantt_of(execution, bars, shown, window, path, asking.theme)
     rows = tuple(
         tuple("" if cell is None else str(cell) for cell in row)
         for row in task_rows(execution, path)
@@ -330,7 +329,16 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
     title, note = asking.say("plans.planned"), asking.say("plan.note", end=end)
     if last + 1 < lanes.servers:
         note = asking.say("plan.part", end=end, drawn=last + 1, servers=lanes.servers)
-    return [Picture("planned", title, note, figure, alt, GivenTable(tuple(TASK_COLUMNS), rows))]
+    return [
+        Picture(
+            "planned",
+            title,
+            note,
+            gantt_of(execution, bars, shown, window, path, asking.theme),
+            alt,
+            GivenTable(tuple(TASK_COLUMNS), rows),
+        )
+    ]
 
 
 def _drawn(

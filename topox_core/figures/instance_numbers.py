@@ -12,7 +12,7 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS
 from topox_core.figures.buying import tornado as tornado_of
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
-from topox_core.figures.picture import Asking, Picture
+from topox_core.figures.picture import Asking, Picture, of_instance
 from topox_core.figures.rails_delay import Curve, overhead_curves
 from topox_core.figures.rails_windows import by_length
 from topox_core.figures.rails_windows import cdf as cdf_of
@@ -101,11 +101,9 @@ def named_bars(
     )
 
 
-def moves(asking: Asking) -> list[Picture]:
+@of_instance(FourJobs)
+def moves(asking: Asking, _one: FourJobs) -> list[Picture]:
     """Return the rounds of all single moves at their reveal; before the best is known, those that were tried."""
-    one = asking.instance
-    if not isinstance(one, FourJobs):
-        return []
     if asking.screen.stage == "reveal" and not asking.hides("together", "asked"):
         names = [asking.say("round.none")]
         names += [asking.say("round.move", job=name) for name in NAMES]
@@ -115,11 +113,9 @@ def moves(asking: Asking) -> list[Picture]:
     return [_rounds(asking, "tried", tried, tried)] if tried else []
 
 
-def every_round(asking: Asking) -> list[Picture]:
+@of_instance(FourJobs, "best")
+def every_round(asking: Asking, one: FourJobs) -> list[Picture]:
     """Return all eight rounds with their bound; with longer training once that was asked about."""
-    one = asking.instance
-    if not isinstance(one, FourJobs) or asking.hides("best"):
-        return []
     names = [*GROUPINGS]
     pictures = [
         _rounds(
@@ -152,23 +148,20 @@ def _rounds(
     bound: tuple[float, str] | None = None,
 ) -> Picture:
     values = [asking.instance.round_s(grouping, longer) for grouping in groupings]
-    figure = named_bars(names, values, "s", asking.theme, [values.index(min(values))], bound)
     rows = [(name, f"{value} s") for name, value in zip(names, values, strict=True)]
     return Picture(
         kind,
         asking.say(f"{kind}.title"),
         asking.say(f"{kind}.note"),
-        figure,
+        named_bars(names, values, "s", asking.theme, [values.index(min(values))], bound),
         asking.say("round.alt", rounds=", ".join(" ".join(row) for row in rows)),
         asking.table(("name", "value"), rows),
     )
 
 
-def bills(asking: Asking) -> list[Picture]:
+@of_instance(Price, "photonic", "rail_only")
+def bills(asking: Asking, one: Price) -> list[Picture]:
     """Return what both networks of instance *price* cost, by part."""
-    one = asking.instance
-    if not isinstance(one, Price) or asking.hides("photonic", "rail_only"):
-        return []
     priced = {name: one.question().bill(name) for name in (OTHER, MINE)}
     said = "; ".join(f"{NETWORKS[name]} {money(bill.cost_usd)}" for name, bill in priced.items())
     rows = [
@@ -177,22 +170,18 @@ def bills(asking: Asking) -> list[Picture]:
         for part in bill.lines
     ]
     return [
-        Picture(
+        asking.picture(
             "bills",
-            asking.say("bills.title"),
-            asking.say("bills.note"),
             stacked(priced, "cost", asking.theme),
-            asking.say("bills.alt", bills=said),
             asking.table(("name", "value"), rows),
+            bills=said,
         )
     ]
 
 
-def swings(asking: Asking) -> list[Picture]:
+@of_instance(Price, "mover", "saving")
+def swings(asking: Asking, one: Price) -> list[Picture]:
     """Return how far the saving of instance *price* swings with each price."""
-    one = asking.instance
-    if not isinstance(one, Price) or asking.hides("mover", "saving"):
-        return []
     rows = swings_of(one.question(), MINE, OTHER)
     base = one.saving_percent / 100
     ends = [
@@ -200,17 +189,12 @@ def swings(asking: Asking) -> list[Picture]:
         for row in rows
     ]
     return [
-        Picture(
+        asking.picture(
             "tornado",
-            asking.say("tornado.title"),
-            asking.say("tornado.note"),
             tornado_of(rows, base, asking.theme),
-            asking.say(
-                "tornado.alt",
-                saving=percent(base),
-                swings="; ".join(f"{name}: {low}, {high}" for name, low, high in ends),
-            ),
             asking.table(("name", "value"), [(name, f"{low}; {high}") for name, low, high in ends]),
+            saving=percent(base),
+            swings="; ".join(f"{name}: {low}, {high}" for name, low, high in ends),
         )
     ]
 
@@ -219,37 +203,35 @@ _COUNTED = ("first_stage", "last_stage", "middle", "afab_first")
 _COSTS = ("ahead", "ahead_percent", "on_demand", "slowest_ahead", "slowest_on_demand")
 
 
-def windows(asking: Asking) -> list[Picture]:
+@of_instance(Windows)
+def windows(asking: Asking, one: Windows) -> list[Picture]:
     """Return the pipeline before its windows were counted, the counts at their reveal, the lengths after it."""
-    one = asking.instance
-    if not isinstance(one, Windows):
-        return []
     if asking.hides(*_COUNTED) or not asking.computed:
         return [_pipeline(asking, one)]
     if asking.screen.stage == "reveal":
         return [_counts(asking, one)]
     spans = _spans(one)
     return [
-        Picture(
-            "lengths",
-            asking.say("lengths_of.title"),
-            asking.say("lengths_of.note"),
-            by_length(spans, None, asking.theme),
-            asking.say("lengths_of.alt", lengths=", ".join(map(str, one.lengths_ms))),
-            asking.table(("window", "length"), list(enumerate(one.lengths_ms, 1))),
+        replace(
+            asking.picture(
+                "lengths_of",
+                by_length(spans, None, asking.theme),
+                asking.table(("window", "length"), list(enumerate(one.lengths_ms, 1))),
+                lengths=", ".join(map(str, one.lengths_ms)),
+            ),
+            id="lengths",
         )
     ]
 
 
 def _counts(asking: Asking, one: Windows) -> Picture:
     exact = [one.counted(stage) for stage in range(one.stages)]
-    return Picture(
+    return asking.picture(
         "counts",
-        asking.say("counts.title"),
-        asking.say("counts.note"),
         counts_of(exact, one.counted(0, "afab"), asking.theme),
-        asking.say("counts.alt", last=one.stages - 1, counts=", ".join(map(str, exact))),
         asking.table(("stage", "value"), list(enumerate(exact))),
+        last=one.stages - 1,
+        counts=", ".join(map(str, exact)),
     )
 
 
@@ -261,11 +243,9 @@ def _spans(one: Windows) -> tuple[Window, ...]:
     )
 
 
-def delay_costs(asking: Asking) -> list[Picture]:
+@of_instance(Windows, *_COSTS)
+def delay_costs(asking: Asking, one: Windows) -> list[Picture]:
     """Return what a switch adds to the iteration over its delay, with the products and the limit."""
-    one = asking.instance
-    if not isinstance(one, Windows) or asking.hides(*_COSTS):
-        return []
     now = float(asking.value or DELAY_MS)
     delays = tuple(sorted({*DELAYS_MS, now}))
     base, lengths = float(one.base_ms), one.lengths_ms
@@ -274,46 +254,35 @@ def delay_costs(asking: Asking) -> list[Picture]:
         for control, cost in (("on_demand", on_demand_ms), ("provisioned", provisioned_ms))
     ]
     products = {product.name: product.reconfiguration_ms for product in TECHNOLOGIES}
-    figure = overhead_curves(curves, now, one.limit_percent / 100, products, asking.theme)
     at = delays.index(now)
     demand, ahead = (curve.iteration_ms for curve in curves)
-    columns = ("delay", "value")
-    table = asking.table(columns, [])
-    labels = (table.columns[0], *(asking.say(f"delay.{k}") for k in ("reactive", "provisioned")))
-    rows = tuple((f"{d:g}", f"{demand[k]:g} ms", f"{ahead[k]:g} ms") for k, d in enumerate(delays))
+    labels = [asking.say(f"delay.{k}") for k in ("reactive", "provisioned")]
+    rows = [(f"{d:g}", f"{demand[k]:g} ms", f"{ahead[k]:g} ms") for k, d in enumerate(delays)]
     return [
-        Picture(
+        asking.picture(
             "overhead",
-            asking.say("overhead.title"),
-            asking.say("overhead.note"),
-            figure,
-            asking.say(
-                "overhead.alt",
-                delay=f"{now:g}",
-                on_demand=f"{demand[at]:g}",
-                ahead=f"{ahead[at]:g}",
-                limit=one.limit_percent,
-            ),
-            type(table)(labels, rows),
+            overhead_curves(curves, now, one.limit_percent / 100, products, asking.theme),
+            asking.table(("delay",), rows, labels),
+            delay=f"{now:g}",
+            on_demand=f"{demand[at]:g}",
+            ahead=f"{ahead[at]:g}",
+            limit=one.limit_percent,
         )
     ]
 
 
-def cdf(asking: Asking) -> list[Picture]:
+@of_instance(Windows, "share_longer")
+def cdf(asking: Asking, one: Windows) -> list[Picture]:
     """Return the distribution of the seven windows, with the delay as a threshold."""
-    one = asking.instance
-    if not isinstance(one, Windows) or asking.hides("share_longer"):
-        return []
     now = float(asking.value or DELAY_MS)
     shorter = sum(ms < now for ms in one.lengths_ms) / len(one.lengths_ms)
     return [
-        Picture(
+        asking.picture(
             "cdf",
-            asking.say("cdf.title"),
-            asking.say("cdf.note"),
             cdf_of(_spans(one), now, asking.theme),
-            asking.say("cdf.alt", share=f"{100 * shorter:.1f}", delay=f"{now:g}"),
             asking.table(("window", "length"), list(enumerate(sorted(one.lengths_ms), 1))),
+            share=f"{100 * shorter:.1f}",
+            delay=f"{now:g}",
         )
     ]
 
@@ -322,13 +291,15 @@ def _pipeline(asking: Asking, one: Windows) -> Picture:
     names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
     passes = order_1f1b(one.stages, one.microbatches)
     words = [" ".join(kind for kind, _, _ in row) for row in passes]
-    return Picture(
-        "pipeline",
-        asking.say("order.title"),
-        asking.say("order.note"),
-        pipeline(passes, names, asking.theme),
-        asking.say("order.alt", stages=one.stages, microbatches=one.microbatches),
-        asking.table(("stage", "value"), list(zip(range(one.stages), words, strict=True))),
+    return replace(
+        asking.picture(
+            "order",
+            pipeline(passes, names, asking.theme),
+            asking.table(("stage", "value"), list(zip(range(one.stages), words, strict=True))),
+            stages=one.stages,
+            microbatches=one.microbatches,
+        ),
+        id="pipeline",
     )
 
 

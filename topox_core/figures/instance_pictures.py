@@ -6,13 +6,13 @@ before the first reveal of an instance none shows anything that is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from topox_core.figures import hand_schedules, instance_numbers
 from topox_core.figures.crossover import over_delay
-from topox_core.figures.picture import Asking, Picture
+from topox_core.figures.picture import Asking, Draw, Picture, of_instance
 from topox_core.figures.topology import hops, ring
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import PORTS, Pairs
@@ -28,11 +28,9 @@ _AHEAD = ("provisioned_10", "moved", "cross_provisioned")
 _FOUR_PORTS = ("change", "port_taken", "cross_four")
 
 
-def circuits(asking: Asking) -> list[Picture]:
+@of_instance(Turns)
+def circuits(asking: Asking, one: Turns) -> list[Picture]:
     """Return who sends to whom in each step of instance *turns*."""
-    one = asking.instance
-    if not isinstance(one, Turns):
-        return []
     members = tuple(range(SERVERS))
     sets = tuple(
         LinkSet(
@@ -44,17 +42,12 @@ def circuits(asking: Asking) -> list[Picture]:
     )
     picture = Frame(LayoutStep("choose", ""), "", sets, ())
     return [
-        Picture(
+        asking.picture(
             "circuits",
-            asking.say("circuits.title"),
-            asking.say("circuits.note"),
             ring(picture, SERVERS, (), asking.theme),
-            asking.say(
-                "circuits.alt",
-                servers=SERVERS,
-                steps="; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets),
-            ),
             asking.table(("name", "circuits"), [(s.name, _pairs_words(s)) for s in sets]),
+            servers=SERVERS,
+            steps="; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets),
         )
     ]
 
@@ -63,11 +56,9 @@ def _pairs_words(links: LinkSet) -> str:
     return ", ".join(f"S{a} → S{b}" for a, b in links.pairs)
 
 
-def layout(asking: Asking) -> list[Picture]:
+@of_instance(Pairs)
+def layout(asking: Asking, one: Pairs) -> list[Picture]:
     """Return TopologyFinder's layout of instance *pairs*, as far as the step the slider is on; then its hops."""
-    one = asking.instance
-    if not isinstance(one, Pairs):
-        return []
     slider = asking.screen.slider
     by_degree = slider is not None and slider.key == "degree" and asking.value is not None
     degree = int(asking.value or PORTS) if by_degree else PORTS
@@ -87,13 +78,13 @@ def layout(asking: Asking) -> list[Picture]:
     names = ", ".join(links.name for links in every) or "–"
     rows = [(links.name, _pairs_words(links)) for links in every]
     pictures = [
-        Picture(
+        asking.picture(
             "layout",
-            asking.say("layout.title"),
-            note,
             ring(shown, one.servers, (), asking.theme),
-            asking.say("layout.alt", servers=one.servers, names=names),
             asking.table(("name", "circuits"), rows),
+            note,
+            servers=one.servers,
+            names=names,
         )
     ]
     if not asking.hides("hops", "tax", "tax_two"):
@@ -110,24 +101,18 @@ def _hops(asking: Asking, laid: LayoutResult) -> Picture:
     matrix = laid.network.hop_matrix()
     n, most = len(matrix), laid.hops.diameter
     rows = [(f"S{s}", *(int(v) for v in matrix[s])) for s in range(n)]
-    table = asking.table(("server",), [row[:1] for row in rows])
-    columns = (*table.columns, *(f"S{s}" for s in range(n)))
-    cells = tuple(tuple(map(str, row)) for row in rows)
-    return Picture(
+    return asking.picture(
         "hops",
-        asking.say("hops.title"),
-        asking.say("hops.note"),
         hops(np.asarray(matrix), most, asking.theme),
-        asking.say("hops.alt", servers=n, most=most),
-        type(table)(columns, cells),
+        asking.table(("server",), rows, [f"S{s}" for s in range(n)]),
+        servers=n,
+        most=most,
     )
 
 
-def delay_lines(asking: Asking) -> list[Picture]:
+@of_instance(Turns, "free", "static", "cross_reactive")
+def delay_lines(asking: Asking, one: Turns) -> list[Picture]:
     """Return the iteration of instance *turns* over the delay; circuits ahead of time once they were asked about."""
-    one = asking.instance
-    if not isinstance(one, Turns) or asking.hides("free", "static", "cross_reactive"):
-        return []
     slider, now = asking.screen.slider, float(asking.value or 0.0)
     delays = sorted({*(slider.values if slider else ()), 0.0, 20.0, now})
     values = {
@@ -140,11 +125,9 @@ def delay_lines(asking: Asking) -> list[Picture]:
     return [_lines(asking, "delay", delays, values, labels, now, "delay")]
 
 
-def size_lines(asking: Asking) -> list[Picture]:
+@of_instance(Mix, "cross", "faster", "static_alone", "slope")
+def size_lines(asking: Asking, one: Mix) -> list[Picture]:
     """Return both fabrics of instance *mix* over the size of the all-to-all; four ports once they were asked about."""
-    one = asking.instance
-    if not isinstance(one, Mix) or asking.hides("cross", "faster", "static_alone", "slope"):
-        return []
     slider, now = asking.screen.slider, float(asking.value or 0.0)
     last = slider.values[-1] if slider else 2.0 * one.sum_mb
     sizes = sorted({round(last * k / (SIZES - 1)) for k in range(SIZES)} | {round(now)})
@@ -171,21 +154,14 @@ def _lines(
 ) -> Picture:
     at = list(over).index(now)
     said = "; ".join(f"{labels[name]} {short(values[name][at])} ms" for name in values)
-    table = asking.table((column,), [])
-    rows = tuple(
-        (f"{x:g}", *(f"{values[name][k]:.6g}" for name in values)) for k, x in enumerate(over)
-    )
-    return Picture(
+    rows = [(f"{x:g}", *(f"{values[name][k]:.6g}" for name in values)) for k, x in enumerate(over)]
+    return asking.picture(
         kind,
-        asking.say(f"{kind}.title"),
-        asking.say(f"{kind}.note"),
         over_delay(over, values, labels, now, asking.theme, asking.say(f"{kind}.axis")),
-        asking.say(f"{kind}.alt", **{column: f"{now:g}"}, values=said),
-        type(table)((*table.columns, *(f"{labels[name]} (ms)" for name in values)), rows),
+        asking.table((column,), rows, [f"{labels[name]} (ms)" for name in values]),
+        **{column: f"{now:g}"},
+        values=said,
     )
-
-
-Draw = Callable[[Asking], list[Picture]]
 
 
 def _delay_curve(asking: Asking) -> list[Picture]:

@@ -238,10 +238,9 @@ def climb(
     at = -math.inf
     for words, value, _ in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
-        label = f"{words}<br>{lasting(value)}"
         notes.append(
             note(
-                label,
+                f"{words}<br>{lasting(value)}",
                 1,
                 at,
                 11 * theme.scale,

@@ -285,7 +285,6 @@ def overview(
     theme: Theme,
 ) -> go.Figure:
     """Return the overview: what is outside the window is veiled, servers in view framed."""
-    figure = go.Figure(overview_trace(image, makespan_ms, theme))
     per_server = len(image) / lanes.servers
     top, bottom = (
         lanes.first * per_server - 0.5,
@@ -294,7 +293,7 @@ def overview(
     veil = {"yref": "paper", "fillcolor": theme.veil, "line": {"width": 0}}
     pixels = overview_height(lanes, theme)
     return frame(
-        figure,
+        go.Figure(overview_trace(image, makespan_ms, theme)),
         theme,
         pixels + 26,
         shapes=[
@@ -433,11 +432,10 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
     another like one chart.
     """
     until = max(longest_ms, 1e-9)
-    figure = go.Figure(overview_trace(run.image, run.makespan_ms, theme))
     # The run's own length, and its letter where the page has no room beside the figure.
     words = f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}"
     return frame(
-        figure,
+        go.Figure(overview_trace(run.image, run.makespan_ms, theme)),
         theme,
         overview_height(run.lanes, theme) + 26,
         shapes=[upright(shortest_ms, line(theme.ink, 1.5, DOTS))],

@@ -99,8 +99,15 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
     for row, values in enumerate(picture.values):
         for column, value in enumerate(values):
             if value is None:
-                sign = IMPOSSIBLE if (row, column) in picture.failed else NOT_YET
-                text.append(note(sign, column, row, size, theme.muted))
+                text.append(
+                    note(
+                        IMPOSSIBLE if (row, column) in picture.failed else NOT_YET,
+                        column,
+                        row,
+                        size,
+                        theme.muted,
+                    )
+                )
             elif written:
                 colour = readable_on(colours[int(steps[row, column]) + STEPS])
                 text.append(note(picture.measure.words(value), column, row, size, colour))
@@ -296,14 +303,13 @@ def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> g
         z[y, x] = _SIDES.index(one.side)
         text.append(note(_cell(one), x, y, 12 * theme.scale, _ink(one.side, theme)))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(_AS_FABRIC[s]) for s in _SIDES[2:])]
-    figure = go.Figure(image(z, colours, xgap=2, ygap=24 * theme.scale))
     # Above its row, so that a narrow window keeps its width for the cells.
     titles = [
         note(title, -0.5, y - 0.48, 12.5 * theme.scale, theme.ink, xanchor="left", yanchor="middle")
         for y, title in enumerate(jobs.values())
     ]
     return frame(
-        figure,
+        go.Figure(image(z, colours, xgap=2, ygap=24 * theme.scale)),
         theme,
         (58 * len(rows) + 84) * theme.scale,
         annotations=[*text, *titles],

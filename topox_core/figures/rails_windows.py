@@ -398,14 +398,22 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     )
     # Above the picture: beside its line it would stand in the bars' numbers.
     above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    words = f"dotted: formula, reconstructed: {count(formula)}"
     every = max(1, len(exact) // 16)
     return frame(
         figure,
         theme,
         232 * theme.scale,
         shapes=[level(formula, line(theme.ink, 1.4, DOTS))],
-        annotations=[note(words, 1, 1, 11.5 * theme.scale, theme.ink, **above)],
+        annotations=[
+            note(
+                f"dotted: formula, reconstructed: {count(formula)}",
+                1,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                **above,
+            )
+        ],
         margin=margins(42 * theme.scale, 8, 22 * theme.scale, 42),
         xaxis=axis(
             theme, range=[-0.6, len(exact) - 0.4], tickvals=stages[::every], title="pipeline stage"

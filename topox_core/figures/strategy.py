@@ -132,10 +132,9 @@ def walk(
     high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)
     spread = max(high - low, 0.04 * high, 1e-9)
     shapes = [level(start_ms, line(theme.ink, 1.5, DOTS))]
-    label = f"data parallel {time(start_ms)}"
     notes = [
         note(
-            label,
+            f"data parallel {time(start_ms)}",
             1,
             start_ms,
             12 * theme.scale,

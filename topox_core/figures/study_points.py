@@ -363,9 +363,17 @@ def _labels(
         ):
             continue
         kept.append((begin, begin + long_px, y))
-        words = f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k]
         side = {"xanchor": "left", "xshift": 4} if at_edge else {"xanchor": "right", "xshift": -5}
         marks.append(
-            note(words, x, y, 11.5 * theme.scale, theme.ink, yanchor="top", yshift=-3, **side)
+            note(
+                f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
+                x,
+                y,
+                11.5 * theme.scale,
+                theme.ink,
+                yanchor="top",
+                yshift=-3,
+                **side,
+            )
         )
     return marks

@@ -303,7 +303,6 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
         "customdata": matrix,
         "hovertemplate": "S%{y} → S%{x}: %{customdata} hops<extra></extra>",
     }
-    figure = go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {})))
     words: list[Look] = []
     if n <= MOST_NUMBERED:
         size = float(np.clip(200 / n, 9, 13)) * theme.scale
@@ -312,13 +311,12 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
                 colour = (
                     theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink
                 )
-                text = "×" if value < 0 else str(value)
-                words.append(note(text, int(b), int(a), size, colour))
+                words.append(note("×" if value < 0 else str(value), int(b), int(a), size, colour))
     every = 1 if n <= 24 else max(1, n // 16)
     ticks = list(range(0, n, every))
     names = [f"S{s}" for s in ticks]
     return frame(
-        figure,
+        go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {}))),
         theme,
         360 * theme.scale,
         annotations=words,
