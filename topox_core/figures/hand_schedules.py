@@ -228,15 +228,17 @@ def by_hand(asking: Asking) -> list[Picture]:
     figure, bars, words, table = _drawn(
         asking, graph, cluster, dict(asking.starts_ms), min(whole, 20.0)
     )
-    alt = asking.say(
-        "hand.alt",
-        tasks=len(bars),
-        of=len(graph.tasks),
-        end=f"{max((bar.end_ms for bar in bars), default=0.0):g}",
-        bars=words or asking.say("hand.empty"),
-    )
-    title, note = asking.say("hand.title"), asking.say("hand.note")
-    return [Picture("hand", title, note, figure, alt, table)]
+    return [
+        asking.picture(
+            "hand",
+            figure,
+            table,
+            tasks=len(bars),
+            of=len(graph.tasks),
+            end=f"{max((bar.end_ms for bar in bars), default=0.0):g}",
+            bars=words or asking.say("hand.empty"),
+        )
+    ]
 
 
 def sheet_of(asking: Asking) -> tuple[TaskGraph, Cluster]:

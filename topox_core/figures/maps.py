@@ -122,8 +122,8 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
         annotations=text if written or len(text) <= 400 else [],
         shapes=shapes,
         margin=margins(name_px(picture.up.labels, theme, 34, 6.2), 8, 6, 44 * theme.scale),
-        xaxis=_cell_axis(picture.across, theme),
-        yaxis=_cell_axis(picture.up, theme),
+        xaxis=picture.across.named(theme, MOST_WRITTEN),
+        yaxis=picture.up.named(theme, MOST_WRITTEN),
     )
 
 
@@ -212,19 +212,6 @@ def _colours(theme: Theme) -> list[str]:
         pale,
         *(blend(pale, worst, share) for share in shares),
     ]
-
-
-def _cell_axis(along: StudyAxis, theme: Theme) -> Look:
-    """Return an axis of cells, of which at most fourteen are named."""
-    every = max(1, math.ceil(len(along.values) / MOST_WRITTEN))
-    shown = list(range(0, len(along.values), every))
-    return named_axis(
-        theme,
-        [along.labels[k] for k in shown],
-        shown,
-        range=[-0.5, len(along.values) - 0.5],
-        title=along.title,
-    )
 
 
 def _clicks(picture: HeatMap, theme: Theme) -> go.Scatter:

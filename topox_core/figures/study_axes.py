@@ -77,20 +77,17 @@ class StudyAxis:
             return [float(k) for k in range(len(self.values))]
         return [math.log10(v) if self.logarithmic else float(v) for v in self.values]
 
+    def named(self, theme: Theme, most: int, **changes: Any) -> Look:
+        """Return the axis of a figure whose marks stand at 0, 1, 2, ..., of which so many are named."""
+        shown = range(0, len(self.values), max(1, math.ceil(len(self.values) / most)))
+        names = [self.labels[k] for k in shown]
+        span = [-0.5, len(self.values) - 0.5]
+        return named_axis(theme, names, list(shown), range=span, title=self.title, **changes)
+
     def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
         if self.by_names:
-            every = max(1, math.ceil(len(self.values) / MOST_NAMED))
-            shown = range(0, len(self.values), every)
-            return named_axis(
-                theme,
-                [self.labels[k] for k in shown],
-                list(shown),
-                range=[-0.5, len(self.values) - 0.5],
-                title=self.title,
-                showgrid=grid,
-                gridcolor=theme.grid,
-            )
+            return self.named(theme, MOST_NAMED, showgrid=grid, gridcolor=theme.grid)
         places = self.places()
         low, high = min(places), max(places)
         room = 0.03 * (high - low or 1.0)
