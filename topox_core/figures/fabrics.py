@@ -77,14 +77,12 @@ def bar_legend(runs: Mapping[str, FabricRun], theme: Theme) -> list[tuple[str, s
     stripes = f"repeating-linear-gradient(135deg,{VERMILION} 0 2px,{theme.page} 2px 4px)"
     tick = f"linear-gradient({theme.ink},{theme.ink}) center/3px 100% no-repeat"
     looks = (COMPUTE_COLOUR, EXPOSED_COLOUR, stripes, theme.line, tick)
-    present = [any(part > 0 for part in spent) for spent in _by_part(runs)]
+    present = [
+        any(part > 0 for part in spent)
+        for spent in zip(*(parts_of(run.breakdown) for run in runs.values()), strict=True)
+    ]
     words = zip(looks, (*PARTS, "lower bound"), (*present, True), strict=True)
     return [(look, word) for look, word, there in words if there]
-
-
-def _by_part(runs: Mapping[str, FabricRun]) -> list[tuple[float, ...]]:
-    """Return what the iterations spend on each of ``PARTS``."""
-    return list(zip(*(parts_of(run.breakdown) for run in runs.values()), strict=True))
 
 
 def iteration_bars(

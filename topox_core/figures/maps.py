@@ -376,7 +376,8 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     return frame(
         figure,
         theme,
-        _height(len(delays)) * theme.scale,
+        # A row of cells is low where there are many.
+        ((31 if len(delays) < 10 else 26) * len(delays) + 66) * theme.scale,
         annotations=text,
         shapes=[here],
         margin=margins(76 * theme.scale, 8, 8, 44),
@@ -412,11 +413,6 @@ def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
         ("", words) for doubt, words in OPEN_WORDS.items() if any(w.doubt == doubt for w in shown)
     ]
     return keys + ([("", "no number: between points that agree")] if picture.between else [])
-
-
-def _height(delays: int) -> float:
-    """Return the height of the map: a row of cells is low where there are many."""
-    return (31 if delays < 10 else 26) * delays + 66
 
 
 def _winner_clicks(

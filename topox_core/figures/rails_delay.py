@@ -415,8 +415,6 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
 
 
 MOST_GROUPS = 48
-
-
 MOST_CIRCUITS = 4_000
 
 

@@ -183,12 +183,10 @@ def measure_of_study(name: str, against: str = "") -> MeasureWords:
     more = one.better == "most"
     if against:
         other = lower(FABRICS.get(against, against))
-        return MeasureWords(f"{lower(one.words)} against {other}", _times, more)
+        return MeasureWords(
+            f"{lower(one.words)} against {other}", lambda ratio: f"{short(ratio)}x", more
+        )
     return MeasureWords(lower(one.words), lambda value: value_words(name, value), more)
-
-
-def _times(ratio: float) -> str:
-    return f"{short(ratio)}x"
 
 
 # For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.

@@ -243,14 +243,8 @@ def event_table(events: Sequence[Event]) -> dict[str, list[object]]:
 
 
 ENGINES = ("list", "highs", "cpsat", "auto")
-
-
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
-
-
 SAME_S, SAME_SHARE = 0.1, 0.2  # proofs this close in time count as equally fast
-
-
 ROUNDING = 1e-9  # bounds and times closer than this are the same number
 
 

@@ -254,8 +254,6 @@ def parameter_key(prefix: str, parameter: Parameter) -> Key:
 
 
 KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))
-
-
 _DIGESTS = ("graph", "cluster")
 
 

@@ -110,11 +110,7 @@ def delay_in_sentence(delay_ms: float) -> str:
 
 
 _USD = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
-
-
 _WATTS = ((1e6, "MW"), (1e3, "kW"))
-
-
 _KWH = ((1e6, "GWh"), (1e3, "MWh"))
 
 
