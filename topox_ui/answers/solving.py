@@ -29,6 +29,8 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.runs.shared import Shared, shared_memory
 
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
+
+
 PROOF = RunKind("proof", cancel_help="Stops within a second; the best schedule so far is kept.")
 
 
