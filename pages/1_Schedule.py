@@ -5,8 +5,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.figures.gantt import gantt
-from topox_core.figures.overview import overview
-from topox_core.figures.ports import port_use
+from topox_core.figures.lanes import overview, port_use
 from topox_ui.answers.case import case_of
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -214,3 +215,14 @@ def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:
 
 def _wrong(problem: str) -> InputError:
     return InputError(problem, file="settings", field="algorithm")
+
+
+def set_ups(one: OneCollective, way: StepsOnPorts) -> list[tuple[int, float]]:
+    """Return port and beginning of every set-up, drawn as late as it may be."""
+    found = []
+    for r in range(one.ports):
+        used = np.flatnonzero(way.share_ms[:, r] > 0).tolist()
+        for before, after in pairwise(used):
+            if one.steps.circuits[before] != one.steps.circuits[after] and one.delay_ms > 0:
+                found.append((r, float(way.start_ms[after, r]) - one.delay_ms))
+    return found

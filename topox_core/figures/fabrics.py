@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.run import Breakdown, FabricRun
-from topox_core.figures.marks import (
-    CLEAR,
-    UNFADED,
-    band,
-    hatch,
-    hatched,
-    line,
-    note,
-    opaque,
-    sideways_bars,
-    time_image,
-    upright,
-)
-from topox_core.figures.overview import paint
+from topox_core.figures.lanes import paint
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     DARK,
@@ -32,7 +18,28 @@ from topox_core.figures.palette import (
     Theme,
     categories,
 )
-from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
+from topox_core.figures.template import (
+    CLEAR,
+    IN_SECONDS,
+    UNFADED,
+    Look,
+    band,
+    beside,
+    frame,
+    hatch,
+    hatched,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+    outside,
+    row_axis,
+    sideways_bars,
+    time_axis,
+    time_image,
+    upright,
+)
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
 from topox_core.text.foreign import escape_untrusted
@@ -48,7 +55,6 @@ CUT_AT = 3.5
 COLUMNS = 900
 # Two rows a server: those of eight servers can be told apart, more are folded into as many.
 MOST_STRIP_ROWS = 16
-ROW_PX = 5.2
 
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
@@ -71,14 +77,12 @@ def bar_legend(runs: Mapping[str, FabricRun], theme: Theme) -> list[tuple[str, s
     stripes = f"repeating-linear-gradient(135deg,{VERMILION} 0 2px,{theme.page} 2px 4px)"
     tick = f"linear-gradient({theme.ink},{theme.ink}) center/3px 100% no-repeat"
     looks = (COMPUTE_COLOUR, EXPOSED_COLOUR, stripes, theme.line, tick)
-    present = [any(part > 0 for part in spent) for spent in _by_part(runs)]
+    present = [
+        any(part > 0 for part in spent)
+        for spent in zip(*(parts_of(run.breakdown) for run in runs.values()), strict=True)
+    ]
     words = zip(looks, (*PARTS, "lower bound"), (*present, True), strict=True)
     return [(look, word) for look, word, there in words if there]
-
-
-def _by_part(runs: Mapping[str, FabricRun]) -> list[tuple[float, ...]]:
-    """Return what the iterations spend on each of ``PARTS``."""
-    return list(zip(*(parts_of(run.breakdown) for run in runs.values()), strict=True))
 
 
 def iteration_bars(
@@ -158,23 +162,15 @@ def iteration_bars(
         hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
     )
     totals = [
-        note(
-            f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else ""),
-            min(t, limit),
-            k,
-            12 * theme.scale,
-            theme.ink,
-            xanchor="left",
-            xshift=8,
-        )
-        for k, (name, t) in enumerate(zip(names, times, strict=True))
+        f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else "")
+        for name, t in zip(names, times, strict=True)
     ]
     return frame(
         figure,
         theme,
         (39 * len(names) + (78 if legend else 46)) * theme.scale,
         showlegend=legend,
-        annotations=totals,
+        annotations=beside(totals, [min(t, limit) for t in times], theme, shift=8),
         margin=margins(
             LABEL_LEFT * theme.scale,
             TIME_RIGHT * theme.scale,
@@ -239,7 +235,7 @@ def _clear(low: float, high: float, bound: float, half: float) -> float | None:
     return x if min(x - low, high - x, abs(x - bound)) >= half else None
 
 
-def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
+def _part_marker(part: int, theme: Theme) -> Look:
     if part == 2:
         return hatched(theme)
     colour = [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part]
@@ -328,9 +324,8 @@ def strips(
     for k, name in enumerate(names):
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
     colours = [CLEAR, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
-    figure = go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False))
-    shapes: list[dict[str, Any]] = []
-    words: list[dict[str, Any]] = []
+    shapes: list[Look] = []
+    words: list[Look] = []
     for k, name in enumerate(names):
         top, bottom = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5
         shapes.append(band(top, bottom, theme.band))
@@ -338,14 +333,22 @@ def strips(
         inside = end <= until_ms * (1 + 1e-9)
         if inside:
             shapes.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
-        text = time(end) + ("" if inside else " ›")
-        place = {"xanchor": "left", "xshift": 5}
         x, y = min(end, until_ms), (top + bottom) / 2
-        words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, **place))
+        words.append(
+            note(
+                time(end) + ("" if inside else " ›"),
+                x,
+                y,
+                11.5 * theme.scale,
+                theme.ink,
+                xanchor="left",
+                xshift=5,
+            )
+        )
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
-    pixels = max(40.0, ROW_PX * rows) * (1 + gap / rows)
+    pixels = max(40.0, 5.2 * rows) * (1 + gap / rows)
     return frame(
-        figure,
+        go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False)),
         theme,
         (pixels * len(names)) * theme.scale + 34,
         shapes=shapes,
@@ -369,11 +372,15 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     for fabric in dict.fromkeys(row[1] for row in rows):
         colour = theme.fabric_colour(fabric)
-        degraded = {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35)}
         mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
         for words, after, shift, marker in (
             ("undisturbed", False, -0.19, {"color": colour}),
-            ("degraded", True, 0.19, {**degraded, "line": line(colour, 1)}),
+            (
+                "degraded",
+                True,
+                0.19,
+                {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35), "line": line(colour, 1)},
+            ),
         ):
             times = [row[3] if after else row[2] for _, row in mine]
             figure.add_bar(
@@ -383,10 +390,7 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
                 width=0.32,
                 marker=marker,
                 name=f"{fabric} {words}",
-                text=[time(value) for value in times],
-                textposition="outside",
-                cliponaxis=False,
-                textfont={"size": 12 * theme.scale, "color": theme.ink},
+                **outside([time(value) for value in times], theme, 12),
                 customdata=[
                     [row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)
                 ],

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.lanes import DEVICE_LANE, GAP, PORT_LANE, Bars, Lanes
-from topox_core.figures.marks import (
-    CLEAR,
-    DOTS,
-    INSIDE,
-    UNFADED,
-    band,
-    hatched,
-    line,
-    note,
-    sideways_bars,
-)
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -38,7 +26,24 @@ from topox_core.figures.palette import (
     category_words,
     traffic,
 )
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, frame, margins, ms_axis, named_axis
+from topox_core.figures.template import (
+    CLEAR,
+    DOTS,
+    INSIDE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    UNFADED,
+    Look,
+    band,
+    frame,
+    hatched,
+    line,
+    margins,
+    ms_axis,
+    named_axis,
+    note,
+    sideways_bars,
+)
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
@@ -123,7 +128,7 @@ def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> 
     theme, window = view.theme, view.window
     start, end = view.ends(of_kind)
     width = float(view.thickness(of_kind)[0]) * (0.5 if category == UPDATE else 1.0)
-    style: dict[str, Any] = {
+    style: Look = {
         "width": width,
         # An array: plotly copies a nested list entry by entry, which took half of the drawing.
         "customdata": np.array(_facts(view, of_kind), dtype=object),
@@ -150,8 +155,14 @@ def name_kinds_elsewhere(figure: go.Figure, execution: Execution, bars: Bars) ->
     words, drawn = category_words(traffic(execution.graph)), {trace.name for trace in figure.data}
     for category in COLOURED:
         if words[category] not in drawn and (bars.category == category).any():
-            colour = {"color": CATEGORY_COLOURS[category]}
-            figure.add_trace(go.Bar(x=[None], y=[None], name=words[category], marker=colour))
+            figure.add_trace(
+                go.Bar(
+                    x=[None],
+                    y=[None],
+                    name=words[category],
+                    marker={"color": CATEGORY_COLOURS[category]},
+                )
+            )
 
 
 HOVER = (
@@ -280,23 +291,6 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
     servers = range(lanes.first, lanes.last + 1)
     names = lanes.names()
     edge = GAP / 2
-    bands = [
-        band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
-        for s in servers
-        if s % 2 == 0
-    ]
-    place = {"xref": "paper", "xshift": -57, "xanchor": "left"}
-    titles = [
-        note(
-            f"<b>S{s}</b>",
-            0,
-            lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
-            12 * theme.scale,
-            theme.ink,
-            **place,
-        )
-        for s in servers
-    ]
     rows = np.tile(np.arange(lanes.rows, dtype=np.int32), len(servers))
     ticks = lanes.middle(np.repeat(np.array(servers, np.int32), lanes.rows), rows)
     slot = execution.cluster.slot_ms
@@ -314,8 +308,24 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
         theme,
         lanes.height * theme.scale + 64,
         showlegend=True,
-        shapes=bands,
-        annotations=titles,
+        shapes=[
+            band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
+            for s in servers
+            if s % 2 == 0
+        ],
+        annotations=[
+            note(
+                f"<b>S{s}</b>",
+                0,
+                lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
+                12 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xshift=-57,
+                xanchor="left",
+            )
+            for s in servers
+        ],
         margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
         # What Streamlit sets for a chart whose bars can be clicked: a difference is a second drawing.
         clickmode="event+select",

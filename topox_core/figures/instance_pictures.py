@@ -1,4 +1,4 @@
-"""What a lab's screen shows: every figure that its file names, drawn of the screen's instance.
+"""What a screen of a lab shows: every figure that its file names, drawn of its instance; here its circuits and traffic.
 
 No figure shows a value that is still asked for (:func:`topox_core.labs.student.still_asked`), and
 before the first reveal of an instance none shows anything that is computed.
@@ -6,36 +6,185 @@ before the first reveal of an instance none shows anything that is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
-from topox_core.figures import instance_jobs, instance_rails, instance_schedules, instance_traffic
-from topox_core.figures.picture import Asking, Picture
+import numpy as np
+
+from topox_core.figures import hand_schedules, instance_numbers
+from topox_core.figures.crossover import over_delay
+from topox_core.figures.picture import Asking, Draw, Picture, of_instance
+from topox_core.figures.topology import hops, ring
+from topox_core.labs.generators.mix import Mix
+from topox_core.labs.generators.pairs import PORTS, Pairs
+from topox_core.labs.generators.turns import SERVERS, Turns
 from topox_core.labs.lab import Screen, Slider
+from topox_core.text.numbers import short
+from topox_core.topology.result import LayoutResult, LayoutStep
+from topox_core.topology.ring_circuits import Frame, LinkSet, frames, ring_pairs
 
-Draw = Callable[[Asking], list[Picture]]
+# Sizes at which both fabrics of instance *mix* are simulated, besides the slider's own.
+SIZES = 9
+_AHEAD = ("provisioned_10", "moved", "cross_provisioned")
+_FOUR_PORTS = ("change", "port_taken", "cross_four")
+
+
+@of_instance(Turns)
+def circuits(asking: Asking, one: Turns) -> list[Picture]:
+    """Return who sends to whom in each step of instance *turns*."""
+    members = tuple(range(SERVERS))
+    sets = tuple(
+        LinkSet(
+            asking.say("circuits.step", step=k, stride=stride),
+            "ring",
+            tuple(ring_pairs(members, (stride,))),
+        )
+        for k, stride in enumerate(one.strides)
+    )
+    picture = Frame(LayoutStep("choose", ""), "", sets, ())
+    return [
+        asking.picture(
+            "circuits",
+            ring(picture, SERVERS, (), asking.theme),
+            asking.table(("name", "circuits"), [(s.name, _pairs_words(s)) for s in sets]),
+            servers=SERVERS,
+            steps="; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets),
+        )
+    ]
+
+
+def _pairs_words(links: LinkSet) -> str:
+    return ", ".join(f"S{a} → S{b}" for a, b in links.pairs)
+
+
+@of_instance(Pairs)
+def layout(asking: Asking, one: Pairs) -> list[Picture]:
+    """Return TopologyFinder's layout of instance *pairs*, as far as the step the slider is on; then its hops."""
+    slider = asking.screen.slider
+    by_degree = slider is not None and slider.key == "degree" and asking.value is not None
+    degree = int(asking.value or PORTS) if by_degree else PORTS
+    laid = one.layout(degree)
+    steps = frames(laid)
+    if by_degree or asking.value is None:
+        shown, note = (
+            Frame(steps[-1].step, "", (), steps[-1].circuits_laid),
+            asking.say("layout.note_all", degree=degree),
+        )
+    else:
+        shown, note = steps[min(int(asking.value), len(steps) - 1)], asking.say("layout.note")
+        note = f"{shown.words} ({note})" if shown.words else note
+    if by_degree and not asking.hides("tax", "tax_two"):
+        note = asking.say("layout.tax", degree=degree, tax=f"{one.tax(degree):.4g}")
+    every = (*shown.laid, *shown.added)
+    names = ", ".join(links.name for links in every) or "–"
+    rows = [(links.name, _pairs_words(links)) for links in every]
+    pictures = [
+        asking.picture(
+            "layout",
+            ring(shown, one.servers, (), asking.theme),
+            asking.table(("name", "circuits"), rows),
+            note,
+            servers=one.servers,
+            names=names,
+        )
+    ]
+    if not asking.hides("hops", "tax", "tax_two"):
+        pictures.append(_hops(asking, laid))
+    return pictures
+
+
+def layout_steps(instance: object) -> int:
+    """Return how many steps the layout of instance *pairs* has; 0 of another instance."""
+    return len(frames(instance.layout(PORTS))) if isinstance(instance, Pairs) else 0
+
+
+def _hops(asking: Asking, laid: LayoutResult) -> Picture:
+    matrix = laid.network.hop_matrix()
+    n, most = len(matrix), laid.hops.diameter
+    rows = [(f"S{s}", *(int(v) for v in matrix[s])) for s in range(n)]
+    return asking.picture(
+        "hops",
+        hops(np.asarray(matrix), most, asking.theme),
+        asking.table(("server",), rows, [f"S{s}" for s in range(n)]),
+        servers=n,
+        most=most,
+    )
+
+
+@of_instance(Turns, "free", "static", "cross_reactive")
+def delay_lines(asking: Asking, one: Turns) -> list[Picture]:
+    """Return the iteration of instance *turns* over the delay; circuits ahead of time once they were asked about."""
+    slider, now = asking.screen.slider, float(asking.value or 0.0)
+    delays = sorted({*(slider.values if slider else ()), 0.0, 20.0, now})
+    values = {
+        "static": [float(one.static_ms)] * len(delays),
+        "reactive": [float(one.reactive_ms(delay)) for delay in delays],
+    }
+    if not asking.hides(*_AHEAD):
+        values["provisioned"] = [float(one.provisioned_ms(delay)) for delay in delays]
+    labels = {name: asking.say(f"delay.{name}") for name in values}
+    return [_lines(asking, "delay", delays, values, labels, now, "delay")]
+
+
+@of_instance(Mix, "cross", "faster", "static_alone", "slope")
+def size_lines(asking: Asking, one: Mix) -> list[Picture]:
+    """Return both fabrics of instance *mix* over the size of the all-to-all; four ports once they were asked about."""
+    slider, now = asking.screen.slider, float(asking.value or 0.0)
+    last = slider.values[-1] if slider else 2.0 * one.sum_mb
+    sizes = sorted({round(last * k / (SIZES - 1)) for k in range(SIZES)} | {round(now)})
+    values: dict[str, list[float]] = {}
+    for ports in (2,) if asking.hides(*_FOUR_PORTS) else (2, 4):
+        more = "" if ports == 2 else ":4"
+        times = [one.times_ms(size, ports) for size in sizes]
+        values[f"static{more}"] = [static for static, _ in times]
+        values[f"fat_tree{more}"] = [fat_tree for _, fat_tree in times]
+    labels = {name: asking.say(f"lines.{name.replace(':', '')}") for name in values}
+    return [
+        _lines(asking, "lines", [*map(float, sizes)], values, labels, float(round(now)), "size")
+    ]
+
+
+def _lines(
+    asking: Asking,
+    kind: str,
+    over: Sequence[float],
+    values: Mapping[str, Sequence[float]],
+    labels: Mapping[str, str],
+    now: float,
+    column: str,
+) -> Picture:
+    at = list(over).index(now)
+    said = "; ".join(f"{labels[name]} {short(values[name][at])} ms" for name in values)
+    rows = [(f"{x:g}", *(f"{values[name][k]:.6g}" for name in values)) for k, x in enumerate(over)]
+    return asking.picture(
+        kind,
+        over_delay(over, values, labels, now, asking.theme, asking.say(f"{kind}.axis")),
+        asking.table((column,), rows, [f"{labels[name]} (ms)" for name in values]),
+        **{column: f"{now:g}"},
+        values=said,
+    )
 
 
 def _delay_curve(asking: Asking) -> list[Picture]:
-    return instance_traffic.delay_lines(asking) or instance_rails.delay_costs(asking)
+    return delay_lines(asking) or instance_numbers.delay_costs(asking)
 
 
 # Figures of the instance alone; the table of what is given stands beside every screen.
 _GIVEN: Mapping[str, Draw] = {
-    "hand_gantt": instance_schedules.by_hand,
-    "circuits": instance_traffic.circuits,
-    "windows": instance_rails.windows,
-    "round": instance_jobs.moves,
+    "hand_gantt": hand_schedules.by_hand,
+    "circuits": circuits,
+    "windows": instance_numbers.windows,
+    "round": instance_numbers.moves,
 }
 _COMPUTED: Mapping[str, Draw] = {
-    "gantt": lambda asking: instance_schedules.plans(asking, "bound" in asking.screen.show),
-    "bound": instance_schedules.bounds,
-    "topology_steps": instance_traffic.layout,
+    "gantt": lambda asking: hand_schedules.plans(asking, "bound" in asking.screen.show),
+    "bound": hand_schedules.bounds,
+    "topology_steps": layout,
     "delay_curve": _delay_curve,
-    "two_lines": instance_traffic.size_lines,
-    "cdf": instance_rails.cdf,
-    "all_rounds": instance_jobs.every_round,
-    "cost_bars": instance_jobs.bills,
-    "tornado": instance_jobs.swings,
+    "two_lines": size_lines,
+    "cdf": instance_numbers.cdf,
+    "all_rounds": instance_numbers.every_round,
+    "cost_bars": instance_numbers.bills,
+    "tornado": instance_numbers.swings,
 }
 
 
@@ -51,5 +200,5 @@ def slider_of(screen: Screen, instance: object) -> Slider | None:
     """Return what can be moved on a screen: what its file says, or the steps of a layout."""
     if screen.slider is not None or screen.stage != "reveal":
         return screen.slider
-    steps = instance_traffic.layout_steps(instance) if "topology_steps" in screen.show else 0
+    steps = layout_steps(instance) if "topology_steps" in screen.show else 0
     return Slider("step", tuple(map(float, range(steps)))) if steps else None

@@ -1,20 +1,37 @@
-"""Jobs that share a fabric: rounds on one clock, and which pod group holds everybody up."""
+"""Jobs that share a fabric: rounds on one clock, which pod group holds everybody up, and what one pod does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, INSIDE, box, line, note, opaque, sideways_bars, upright
+from topox_core.figures.gantt import PLOT_PX, Window, gantt
+from topox_core.figures.lanes import Bars, Lanes, bars_of
 from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.template import axis, frame, margins, named_axis, round_step
-from topox_core.tdm.model.jobs import Job
-from topox_core.tdm.model.round import NOBODY, PUSH, Cycle, Phase, Round
-from topox_core.tdm.model.rounds import aggregates
+from topox_core.figures.template import (
+    DOTS,
+    INSIDE,
+    Look,
+    axis,
+    box,
+    clock,
+    frame,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+    round_step,
+    sideways_bars,
+    upright,
+)
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.transfer_graph import BARRIER, COMPUTE
+from topox_core.tdm.model.round import NOBODY, PUSH, Cycle, Round
+from topox_core.tdm.model.rounds import Bar, bars, cycle_in_view, members, numbered
 from topox_core.text.numbers import short, time
 
 # What a bar means: words, colour, colour of the text on it.
@@ -25,22 +42,10 @@ KINDS = {
     "pull": ("pull", "#CC79A7", "#10151C"),
 }
 GROUP_NAMES = "ABCDEFGH"
-PLOT_PX = 900.0  # width of the timeline on a laptop; decides which bars have room for words
+TIMELINE_PX = 900.0  # width of the timeline on a laptop; decides which bars have room for words
 LEFT = 84  # room for the lanes' names
 HEADER, LANE, GAP = 0.95, 1.0, 0.35  # heights within a round's block
-LANE_PX = 31.0
 IN_MS = 2.0  # a clock shorter than this many s counts in ms
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A stretch in the lane of a group: what it does, from when, for how long, and the job that takes longest."""
-
-    group: int
-    kind: str
-    start_s: float
-    length_s: float
-    note: str = ""
 
 
 def lasting(value_s: float) -> str:
@@ -58,78 +63,6 @@ def stage_name(group: int, way: int) -> str:
     if group == NOBODY:
         return "all train"
     return f"{group_name(group)} {'pushes' if way == PUSH else 'pulls'}"
-
-
-def numbered(cycle: Cycle) -> list[tuple[int, Phase]]:
-    """Return the stages of a cycle that take time, counted from 1: a phase in which all train may be over at once."""
-    return list(enumerate((phase for phase in cycle.phases if phase.end_s > phase.start_s), 1))
-
-
-def members(round_: Round, cycle: Cycle, group: int) -> list[Job]:
-    """Return the jobs of a group behind a cycle's barrier."""
-    behind = set(cycle.pod_groups)
-    return [
-        job
-        for job, k in zip(round_.jobs.jobs, round_.group, strict=True)
-        if k == group and job.pod_group in behind
-    ]
-
-
-def bars(round_: Round, cycle: Cycle) -> list[Bar]:
-    """Return what every group does in a cycle: its own stages, and computing from the barrier after each of them.
-
-    Computing that goes on into the next round is drawn at the beginning, where it ends.
-    """
-    drawn: list[Bar] = []
-    for group in range(round_.groups):
-        mine = members(round_, cycle, group)
-        if not mine:
-            continue
-        for place, phase in enumerate(cycle.phases):
-            if phase.group != group:
-                continue
-            kind = "push" if phase.way == PUSH else "pull"
-            if phase.communication_s > 0:
-                drawn.append(Bar(group, kind, phase.start_s + phase.dark_s, phase.communication_s))
-            after = cycle.phases[(place + 1) % len(cycle.phases)]
-            begin = after.start_s + (0.0 if round_.reading.delay_inside else after.dark_s)
-            drawn += [
-                Bar(group, kind, start, length, job.id)
-                for kind, job, length in _computing(round_, mine, phase.way)
-                for start, length in _wrapped(begin, length, cycle.round_s)
-            ]
-    return drawn
-
-
-def _computing(round_: Round, mine: Sequence[Job], way: int) -> list[tuple[str, Job, float]]:
-    """Return what a group computes after a stage of its own: kind, the job that takes longest, seconds."""
-    work = []
-    for job in mine:
-        if way == PUSH and aggregates(job, round_.reading):
-            work.append(("aggregate", job, job.aggregate_s))
-        else:
-            work.append(("train", job, job.train_s))
-    longest = (
-        max((one for one in work if one[0] == kind), key=lambda one: one[2], default=None)
-        for kind in ("train", "aggregate")
-    )
-    return [one for one in longest if one is not None and one[2] > 0]
-
-
-def _wrapped(start: float, length: float, round_s: float) -> list[tuple[float, float]]:
-    """Return a stretch within a round, in two parts if it crosses its end."""
-    if start + length <= round_s * (1 + 1e-9) or round_s <= 0:
-        return [(start, length)]
-    return [(start, round_s - start), (0.0, start + length - round_s)]
-
-
-def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle | None:
-    """Return the cycle of a pod group, or the longest of a round; None where no round was found."""
-    if not round_.cycles:
-        return None
-    if pod_group is None:
-        return max(round_.cycles, key=lambda cycle: cycle.round_s)
-    return round_.cycle_of(pod_group)
 
 
 def timeline(
@@ -151,11 +84,11 @@ def timeline(
         if (cycle := cycle_in_view(round_, pod_group)) is not None
     ]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
-    px = PLOT_PX * theme.scale / (until * 1.13)
+    px = TIMELINE_PX * theme.scale / (until * 1.13)
     drawn: dict[str, list[tuple[float, Bar]]] = {kind: [] for kind in KINDS}
     ticks: list[tuple[float, str]] = []
-    shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
+    shapes: list[Look] = []
+    notes: list[Look] = []
     dark: list[tuple[float, float, float]] = []
     stages: list[tuple[str, float, float]] = []
     y = 0.0
@@ -166,8 +99,18 @@ def timeline(
         bottom = top + LANE * len(lanes)
         notes += _heading(name, cycle, y + HEADER * 0.5, theme)
         stages += [(*one, y + HEADER * 0.5) for one in _stage_numbers(cycle, name, px, theme)]
-        fill = {"fillcolor": theme.band, "line": {"width": 0}}
-        shapes.append(box(0, cycle.round_s, top, bottom, xref="x", layer="below", **fill))
+        shapes.append(
+            box(
+                0,
+                cycle.round_s,
+                top,
+                bottom,
+                xref="x",
+                layer="below",
+                fillcolor=theme.band,
+                line={"width": 0},
+            )
+        )
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
         for end in ends:
             style = line(theme.ink, 2, "solid") if end == ends[-1] else line(theme.ink, 1, DOTS)
@@ -210,16 +153,21 @@ def timeline(
         )
     step = round_step(until / 8)
     marks = [k * step for k in range(int(until * 1.0001 / step) + 1)]
-    clock = [f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in marks]
     return frame(
         figure,
         theme,
-        (LANE_PX * y + 68) * theme.scale,
+        (31.0 * y + 68) * theme.scale,
         showlegend=True,
         shapes=shapes,
         annotations=notes,
         margin=margins(LEFT * theme.scale, 10, 30 * theme.scale, 26),
-        xaxis=axis(theme, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock),
+        xaxis=axis(
+            theme,
+            grid=True,
+            range=[0, until * 1.13],
+            tickvals=marks,
+            ticktext=[f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in marks],
+        ),
         yaxis=named_axis(
             theme,
             [words for _, words in ticks],
@@ -230,10 +178,18 @@ def timeline(
     )
 
 
-def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[dict[str, Any]]:
+def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[Look]:
     """Return the name of a round on its left, and its length behind its end."""
-    left: dict[str, Any] = {"xref": "paper", "xshift": round(-(LEFT - 8) * theme.scale)}
-    title = note(f"<b>{name}</b>", 0, y, 12 * theme.scale, theme.ink, xanchor="left", **left)
+    title = note(
+        f"<b>{name}</b>",
+        0,
+        y,
+        12 * theme.scale,
+        theme.ink,
+        xanchor="left",
+        xref="paper",
+        xshift=round(-(LEFT - 8) * theme.scale),
+    )
     words, end, at = f"<b>{lasting(cycle.round_s)}</b>", cycle.round_s, y + (HEADER + LANE) * 0.5
     return [title, note(words, end, at, 13 * theme.scale, theme.ink, xanchor="left", xshift=6)]
 
@@ -305,9 +261,9 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
     pods = list(range(len(times)))
     top = max(float(times.max(initial=0.0)), float(np.max(together_s, initial=0.0))) * 1.18 or 1.0
     figure = go.Figure()
-    layout: dict[str, Any] = {}
+    layout: Look = {}
     each = 1.0 / len(groups)
-    notes: list[dict[str, Any]] = []
+    notes: list[Look] = []
     for row, group in enumerate(groups):
         number = "" if row == 0 else str(row + 1)
         values = times[:, group]
@@ -342,13 +298,15 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
                 words, worst, values[worst], 11 * theme.scale, theme.ink, yref=f"y{number}", **above
             )
         )
-        domain = [1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0), 1 - each * row]
         layout[f"yaxis{number}"] = axis(
             theme,
             grid=True,
             range=[0, top],
             nticks=4,
-            domain=domain,
+            domain=[
+                1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0),
+                1 - each * row,
+            ],
             anchor="x",
             title=f"group {group_name(group)}, s",
         )
@@ -369,3 +327,157 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
         ),
         **layout,
     )
+
+
+LETTERS = 7  # of a job's name that fit beside its lane
+
+
+@dataclass(frozen=True)
+class PodLanes(Lanes):
+    """Lanes of one pod: a lane for each of its jobs, then one for each port in use."""
+
+    jobs: tuple[str, ...] = ()
+
+    def names(self) -> list[str]:
+        """Return the short names: jobs, then ports."""
+        short = [name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name in self.jobs]
+        return short + [f"port {port}" for _, port in self.ports]
+
+
+@dataclass(frozen=True)
+class PodView:
+    """One pod of a round: its circuits as the pod sees them (the pod is every circuit's source), its lanes and bars."""
+
+    pod: int
+    execution: Execution
+    lanes: PodLanes
+    bars: Bars
+
+    @property
+    def stage_begins_ms(self) -> list[float]:
+        """When the stages of the round begin, and when it ends."""
+        graph = self.execution.graph
+        named = [i for i in np.flatnonzero(graph.kind == BARRIER).tolist() if graph.ids[i]]
+        return sorted({float(self.execution.start_ms[i]) for i in named})
+
+
+def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
+    """Return what one pod does in an execution whose servers are pods and whose devices are jobs.
+
+    A link takes a port at both ends, so what arrives is drawn on the port that it arrives at.
+
+    Parameters
+    ----------
+    jobs
+        Names of the jobs of the pod group, in the order of the devices.
+    """
+    graph = execution.graph
+    own = replace(execution, circuits=_seen_from(execution.circuits, pod))
+    present = np.unique(graph.device[(graph.kind == COMPUTE) & (graph.server == pod)])
+    ports = tuple((0, int(port)) for port in np.unique(own.circuits.source_port))
+    lanes = PodLanes(
+        execution.cluster.servers,
+        len(present),
+        ports,
+        pod,
+        pod,
+        tuple(jobs[device] for device in present.tolist()),
+    )
+    every = bars_of(own, lanes)
+    mine = every.server == pod
+    bars = Bars(*(getattr(every, one.name)[mine] for one in fields(Bars)))
+    return PodView(
+        pod,
+        own,
+        lanes,
+        replace(
+            bars,
+            row=np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row).astype(
+                np.int32
+            ),
+        ),
+    )
+
+
+def _seen_from(circuits: Circuits, pod: int) -> Circuits:
+    """Return a pod's circuits with the pod as their source, those that end there turned round."""
+    mine = (circuits.source == pod) | (circuits.destination == pod)
+    turned = (circuits.destination == pod)[mine]
+    own = Circuits(*(getattr(circuits, one.name)[mine] for one in fields(Circuits)))
+    return replace(
+        own,
+        source=np.where(turned, own.destination, own.source),
+        destination=np.where(turned, own.source, own.destination),
+        source_port=np.where(turned, own.destination_port, own.source_port),
+        destination_port=np.where(turned, own.source_port, own.destination_port),
+    )
+
+
+def kind_of(task: str) -> str:
+    """Return what a task of a round is for, by its name: ``train``, ``aggregate``, ``push`` or ``pull``."""
+    what = task.rsplit("/", 2)[1] if task.count("/") > 1 else ""
+    return "train" if what.startswith("train") else what
+
+
+def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
+    """Return the Gantt chart of a pod in the colours of the timeline: jobs above, ports below, in s from the round's begin."""
+    figure = gantt(view.execution, view.bars, view.lanes, window, None, theme)
+    pixels = PLOT_PX / max(window[1] - window[0], 1e-9)
+    shown: set[str] = set()
+    for trace in figure.data:
+        trace.showlegend = trace.name.startswith("dark")
+        facts = [[str(cell) for cell in row] for row in trace.customdata]
+        kinds = [kind_of(row[0]) for row in facts]
+        if not trace.showlegend:
+            shown |= set(kinds)
+            trace.marker.color = [KINDS[kind][1] for kind in kinds]
+            trace.textfont.color = [KINDS[kind][2] for kind in kinds]
+            trace.text = [
+                _label(row[0], view.pod, pixels * float(length))
+                for row, length in zip(facts, trace.x, strict=True)
+            ]
+        trace.customdata = [
+            [row[0], *_where(row, view.pod), *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]), ""]
+            for row in facts
+        ]
+        trace.hovertemplate = (
+            "<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
+            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>"
+        )
+    for kind in (kind for kind in KINDS if kind in shown):
+        words, colour, _ = KINDS[kind]
+        figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
+    for title in figure.layout.annotations:
+        title.text = f"<b>P{view.pod}</b>"
+    for begin in view.stage_begins_ms:
+        if window[0] < begin < window[1]:
+            figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
+    marks, clock_words = clock(*window)
+    figure.update_xaxes(tickvals=marks, ticktext=clock_words, ticksuffix="", minor=None)
+    return figure
+
+
+def _ends(task: str) -> tuple[int, int]:
+    """Return from which pod to which a transfer goes, by its name."""
+    source, destination = task.rsplit("/", 1)[1].split("-")
+    return int(source), int(destination)
+
+
+def _label(task: str, pod: int, pixels: float) -> str:
+    """Return what fits into a bar: the job's kind of work, or the pod at the other end."""
+    kind = kind_of(task)
+    if kind not in ("push", "pull"):
+        return KINDS[kind][0] if pixels > 8 + 6.0 * len(KINDS[kind][0]) else ""
+    source, destination = _ends(task)
+    out = source == pod
+    words = f"to {destination}" if out else f"from {source}", str(destination if out else source)
+    return next((word for word in words if pixels > 6 + 6.0 * len(word)), "")
+
+
+def _where(row: Sequence[str], pod: int) -> tuple[str, str]:
+    """Return what a bar is and where, in words."""
+    kind = kind_of(row[0])
+    if kind in ("push", "pull"):
+        source, destination = _ends(row[0])
+        return ("switching" if row[1].startswith("dark") else kind), f"P{source} → P{destination}"
+    return KINDS[kind][0], f"in P{pod}"

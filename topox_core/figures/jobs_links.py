@@ -4,78 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import ARC_POINTS, arc_points, box, line, note, opaque
 from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.template import (
+    ARC_POINTS,
+    Look,
+    arc_points,
+    axis,
+    box,
+    frame,
+    line,
+    margins,
+    note,
+    on_a_circle,
+    opaque,
+)
+from topox_core.tdm.model.bottleneck import LinkView, link_view
 from topox_core.tdm.model.round import PUSH, Round
-from topox_core.tdm.model.traffic import between_pods_gbit, ports_used
 from topox_core.text.numbers import short
 
 MOST_CELLS = 24  # pods a side for which cells carry numbers
 RING_COLOURS = 8
-
-
-@dataclass(frozen=True)
-class LinkView:
-    """One stage in one pod group: what is to be sent, over how many links, and how long each pair takes.
-
-    Attributes
-    ----------
-    demand_gbit, links, time_s
-        ``[i, j]``: from pod i to pod j. ``time_s`` is 0 where nothing is sent.
-    ports
-        In use at each pod: a link takes one at both ends (eq. 6).
-    wanted
-        ``[i, j]``: there is traffic besides that of rings, so the link was there before any ring
-        was laid.
-    """
-
-    demand_gbit: NDArray[np.float64]
-    links: NDArray[np.int32]
-    time_s: NDArray[np.float64]
-    ports: NDArray[np.int64]
-    limit: int
-    wanted: NDArray[np.bool_]
-
-    @property
-    def worst(self) -> tuple[int, int] | None:
-        """The pair that takes longest, the first of equals; None where nothing is sent."""
-        if not self.time_s.any():
-            return None
-        i, j = np.unravel_index(int(self.time_s.argmax()), self.time_s.shape)
-        return int(i), int(j)
-
-
-def link_view(round_: Round, pod_group: int, group: int, way: int = PUSH) -> LinkView:
-    """Return a stage's links in a pod group as eqs (2) and (4) have them.
-
-    A pull is its push the other way round.
-    """
-    network, pods = round_.jobs.network, round_.jobs.network.pods_per_group
-    demand = np.zeros((pods, pods))
-    wanted = np.zeros((pods, pods), bool)
-    for n in round_.jobs.of_group(pod_group):
-        if round_.group[n] != group:
-            continue
-        job = round_.jobs.jobs[n]
-        sent = between_pods_gbit(job, round_.reading, round_.rings[n])
-        demand += sent
-        if job.collective != "ring_all_reduce":
-            wanted |= sent > 0
-    links = np.asarray(round_.links[pod_group, group])
-    if way != PUSH:
-        demand, links, wanted = demand.T, links.T, wanted.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        time_s = np.where(demand > 0, demand / (network.port_gbps * links), 0.0)
-    return LinkView(demand, links, time_s, ports_used(links), network.ports_per_pod, wanted)
 
 
 def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
@@ -119,41 +73,47 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
             },
             hoverinfo="skip",
         )
-    facts = [
-        [
-            f"P{i} → P{j}",
-            int(view.links[i, j]),
-            f"{view.demand_gbit[i, j]:,.6g}",
-            f"{view.time_s[i, j]:.6g}",
-        ]
-        for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
-    ]
     figure.add_scatter(
         x=columns,
         y=rows,
         mode="markers",
         marker={"size": 22, "opacity": 0, "symbol": "square"},
-        customdata=facts,
+        customdata=[
+            [
+                f"P{i} → P{j}",
+                int(view.links[i, j]),
+                f"{view.demand_gbit[i, j]:,.6g}",
+                f"{view.time_s[i, j]:.6g}",
+            ]
+            for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+        ],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
         "<extra></extra>",
     )
-    shapes: list[dict[str, Any]] = []
+    shapes: list[Look] = []
     if view.worst is not None:
         i, j = view.worst
-        style = line(VERMILION, 3)
-        shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=style))
+        shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3)))
     drawn, room = _port_bars(view, theme)
     for trace in drawn:
         figure.add_trace(trace)
     every = 1 if n <= 16 else -(-n // 16)
-    names: dict[str, Any] = {
+    names: Look = {
         "tickvals": list(range(0, n, every)),
         "ticktext": [f"P{p}" for p in range(0, n, every)],
         "ticks": "",
         "constrain": "domain",
     }
-    corner = {"xanchor": "left", "yanchor": "bottom", "yshift": 3}
-    title = note("ports", n - 0.5 + 0.06 * n, -0.5, 11 * theme.scale, theme.muted, **corner)
+    title = note(
+        "ports",
+        n - 0.5 + 0.06 * n,
+        -0.5,
+        11 * theme.scale,
+        theme.muted,
+        xanchor="left",
+        yanchor="bottom",
+        yshift=3,
+    )
     return frame(
         figure,
         theme,
@@ -168,7 +128,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     )
 
 
-def _port_bars(view: LinkView, theme: Theme) -> tuple[list[Any], float]:
+def _port_bars(view: LinkView, theme: Theme) -> tuple[list[go.Bar | go.Scatter], float]:
     """Return a bar a pod of its ports in use, full at the limit, and how wide all of it is in cells."""
     n = len(view.links)
     left, width = n - 0.5 + 0.06 * n, 0.16 * n
@@ -218,8 +178,7 @@ def ring_drawing(
     """
     view = link_view(round_, pod_group, group, way)
     pods = len(view.links)
-    angle = np.pi / 2 - 2 * np.pi * np.arange(pods) / pods
-    places = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    places = on_a_circle(pods, np.arange(pods)).T
     figure = go.Figure()
     rings = [
         n
@@ -291,7 +250,7 @@ def _arcs(
     places: NDArray[np.float64],
     arcs: Sequence[tuple[int, int]],
     bend: float,
-    style: dict[str, Any],
+    style: Look,
     name: str,
     legend: bool = False,
 ) -> go.Scatter:
@@ -302,8 +261,16 @@ def _arcs(
         curve = arc_points(places[i], places[j], bend)
         x += [*curve[:, 0].tolist(), None]
         y += [*curve[:, 1].tolist(), None]
-    hidden = {"hoverinfo": "skip", "legendgroup": name, "showlegend": legend}
-    return go.Scatter(x=x, y=y, mode="lines", line=style, name=name, **hidden)
+    return go.Scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        line=style,
+        name=name,
+        hoverinfo="skip",
+        legendgroup=name,
+        showlegend=legend,
+    )
 
 
 def _ring(

@@ -1,15 +1,46 @@
-"""Where things sit on a Gantt chart: lanes by server, its devices first, then its out-ports."""
+"""Where things sit on a Gantt chart: lanes by server; a whole iteration as a small image, alone or beside others; ports in use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.palette import DARK, IDLE, categories
+from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
+    DARK,
+    IDLE,
+    VERMILION,
+    Theme,
+    categories,
+    category_words,
+    traffic,
+)
+from topox_core.figures.template import (
+    DOTS,
+    LANE_LEFT,
+    LANE_RIGHT,
+    Look,
+    axis,
+    box,
+    frame,
+    hatch,
+    line,
+    margins,
+    ms_axis,
+    named_axis,
+    note,
+    time_axis,
+    time_image,
+    upright,
+)
+from topox_core.model.csr import ranges
 from topox_core.model.execution import Execution
+from topox_core.model.measures import ports_in_use
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
+from topox_core.text.numbers import time
 
 DEVICE_LANE, PORT_LANE, GAP = 1.0, 0.8, 0.45
 PIXELS = 13.75  # a unit; makes a port lane 11 px, the least that reads
@@ -179,19 +210,10 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
             dark,
         ),
     ]
-    server, row, bar_category, start, end, node, circuit = (
-        np.concatenate(columns) for columns in zip(*parts, strict=True)
-    )
-    order = np.argsort(start, kind="stable")
-    return Bars(
-        server[order],
-        row[order],
-        bar_category[order].astype(np.uint8),
-        start[order],
-        end[order],
-        node[order],
-        circuit[order],
-    )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    columns[2] = columns[2].astype(np.uint8)
+    order = np.argsort(columns[3], kind="stable")
+    return Bars(*(column[order] for column in columns))
 
 
 def first_window(
@@ -205,3 +227,231 @@ def first_window(
     step = 10.0 ** np.floor(np.log10(max(end, makespan_ms / 1000)))
     end = max(float(np.ceil(end / step * 2) * step / 2), min(slot_ms, makespan_ms))
     return 0.0, min(end, makespan_ms)
+
+
+COLUMNS = 900
+MOST_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
+
+
+def paint(
+    image: NDArray[np.uint8],
+    row: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    colour: NDArray[np.uint8],
+) -> None:
+    """Paint intervals of columns, at least one wide, into rows of an image, all at once."""
+    columns = image.shape[1]
+    start = np.clip(start, 0, columns - 1)
+    length = np.maximum(np.clip(end, 0, columns) - start, 1)
+    first = row * columns + start
+    image.reshape(-1)[ranges(first, length)] = np.repeat(colour, length)
+
+
+def overview_image(
+    bars: Bars, lanes: Lanes, makespan_ms: float, columns: int = COLUMNS
+) -> tuple[NDArray[np.uint8], int]:
+    """Return the image (0 idle, else what a bar means) and its rows a server, one of them a gap.
+
+    Where a row for every lane would be too many, a server has one row for its devices and one for
+    its ports; where that is too many, neighbouring servers share rows.
+    """
+    full = lanes.servers * (lanes.rows + 1) <= MOST_ROWS
+    each = lanes.rows + 1 if full else 3
+    row = bars.row if full else (bars.row >= lanes.devices).astype(np.int32)
+    height = lanes.servers * each
+    place = bars.server.astype(np.int64) * each + row
+    if height > MOST_ROWS:
+        place = place * MOST_ROWS // height
+        each, height = 0, MOST_ROWS
+    image = np.zeros((height, columns), np.uint8)
+    if makespan_ms > 0 and len(bars):
+        per_ms = columns / makespan_ms
+        # Dark stretches on top, except where ports share a row: there they would hide the data
+        # beside them.
+        order = np.argsort((bars.category == DARK) == full, kind="stable")
+        start = np.floor(bars.start_ms * per_ms + 1e-6).astype(np.int64)
+        end = np.round(bars.end_ms * per_ms).astype(np.int64)
+        paint(image, place[order], start[order], end[order], bars.category[order])
+    return image, each
+
+
+def overview(
+    image: NDArray[np.uint8],
+    each: int,
+    lanes: Lanes,
+    makespan_ms: float,
+    window: tuple[float, float],
+    theme: Theme,
+) -> go.Figure:
+    """Return the overview: what is outside the window is veiled, servers in view framed."""
+    per_server = len(image) / lanes.servers
+    top, bottom = (
+        lanes.first * per_server - 0.5,
+        (lanes.last + 1) * per_server - (1.5 if each else 0.5),
+    )
+    veil = {"yref": "paper", "fillcolor": theme.veil, "line": {"width": 0}}
+    pixels = overview_height(lanes, theme)
+    return frame(
+        go.Figure(overview_trace(image, makespan_ms, theme)),
+        theme,
+        pixels + 26,
+        shapes=[
+            box(0, window[0], 0, 1, **veil),
+            box(window[1], makespan_ms, 0, 1, **veil),
+            box(*window, top, bottom, line=line(theme.ink, 1.5)),
+        ],
+        margin=margins(LANE_LEFT, LANE_RIGHT, 2, 24),
+        xaxis=axis(theme, range=[0, makespan_ms or 1], nticks=10, tickformat=",~g"),
+        yaxis=server_axis(len(image), lanes, theme),
+    )
+
+
+def overview_trace(image: NDArray[np.uint8], makespan_ms: float, theme: Theme) -> go.Heatmap:
+    """Return the image in the colours of what a bar means."""
+    colours = [theme.page, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
+    return time_image(image, colours, makespan_ms, y0=0, dy=1, zsmooth=False)
+
+
+def overview_height(lanes: Lanes, theme: Theme) -> float:
+    """Return how high the image is drawn, in px."""
+    return float(np.clip(lanes.servers * 10, 78, 130)) * theme.scale
+
+
+def server_axis(rows: int, lanes: Lanes, theme: Theme) -> Look:
+    """Return the axis that names the servers of an image of so many rows, as many as have room."""
+    every = max(1, int(np.ceil(11 * lanes.servers / overview_height(lanes, theme))))
+    named = np.arange(0, lanes.servers, every)
+    return named_axis(
+        theme,
+        [f"S{s}" for s in named],
+        (named + 0.5) * rows / lanes.servers - 1,
+        10,
+        range=[rows - 0.5, -0.5],
+    )
+
+
+MOST_STEPS = 420
+
+
+def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
+    """Return the edges of steps: slot boundaries while they fit, else equal parts."""
+    low, high = window
+    first, last = np.ceil(low / slot_ms - 1e-9), np.floor(high / slot_ms + 1e-9)
+    if 1 <= last - first <= MOST_STEPS:
+        inner = np.arange(first, last + 1) * slot_ms
+        edges: FloatArray = np.unique(
+            np.concatenate(([low], inner[(inner > low) & (inner < high)], [high]))
+        )
+        return edges
+    return np.linspace(low, high, MOST_STEPS + 1)
+
+
+def port_use(execution: Execution, window: tuple[float, float], theme: Theme) -> go.Figure:
+    """Return out-ports by what they carry (mean of each step), dark ones on top."""
+    circuits, cluster = execution.circuits, execution.cluster
+    total = cluster.servers * cluster.ports_per_server
+    edges = step_edges(window, cluster.slot_ms)
+    category = categories(execution.graph)[circuits.node]
+    words = category_words(traffic(execution.graph))
+    parts: list[tuple[str, str, dict[str, object] | None, FloatArray]] = [
+        (
+            words[kind],
+            CATEGORY_COLOURS[kind],
+            None,
+            ports_in_use(
+                circuits.start_ms[category == kind], circuits.end_ms[category == kind], edges
+            ),
+        )
+        for kind in np.unique(category).tolist()
+    ]
+    _, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
+    parts.append(("dark", VERMILION, hatch(theme), ports_in_use(dark_begin, dark_end, edges)))
+    figure = go.Figure()
+    for name, colour, pattern, values in parts:
+        if not values.any():
+            continue
+        # One closing point, so that the last step is drawn to its end.
+        figure.add_scatter(
+            x=edges,
+            y=np.append(values, values[-1:]),
+            name=name,
+            stackgroup="ports",
+            mode="lines",
+            line={"shape": "hv", "width": 0 if pattern is None else 1, "color": colour},
+            fillcolor=colour if pattern is None else None,
+            fillpattern=pattern,
+            hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>",
+        )
+    peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
+    top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
+    notes = []
+    if top < total:
+        notes = [
+            note(
+                f"of {total:,} out-ports",
+                1,
+                1,
+                10.5 * theme.scale,
+                theme.muted,
+                xref="paper",
+                xanchor="right",
+                yref="paper",
+                yanchor="bottom",
+            )
+        ]
+    return frame(
+        figure,
+        theme,
+        112 * theme.scale,
+        hovermode="x unified",
+        annotations=notes,
+        margin=margins(LANE_LEFT, LANE_RIGHT, 14, 24),
+        xaxis=ms_axis(theme, window, 9),
+        yaxis=axis(theme, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"),
+    )
+
+
+BEHIND_PX = 84  # room behind the longest run for its length
+
+
+@dataclass(frozen=True)
+class RunPicture:
+    """One run as an overview: its letter, its length, its image (as ``overview_image`` makes it) and lanes."""
+
+    letter: str
+    makespan_ms: float
+    image: NDArray[np.uint8]
+    lanes: Lanes
+
+
+def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: Theme) -> go.Figure:
+    """Return a run's overview on the clock of the longest one, with a line where the shortest ends.
+
+    One figure a run, all with the same clock and the same margins, so that they stand under one
+    another like one chart.
+    """
+    until = max(longest_ms, 1e-9)
+    # The run's own length, and its letter where the page has no room beside the figure.
+    words = f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}"
+    return frame(
+        go.Figure(overview_trace(run.image, run.makespan_ms, theme)),
+        theme,
+        overview_height(run.lanes, theme) + 26,
+        shapes=[upright(shortest_ms, line(theme.ink, 1.5, DOTS))],
+        annotations=[
+            note(
+                words,
+                run.makespan_ms,
+                0.5,
+                12.5 * theme.scale,
+                theme.ink,
+                xanchor="left",
+                xshift=7,
+                yref="paper",
+            )
+        ],
+        margin=margins(LANE_LEFT, BEHIND_PX * theme.scale, 2, 24),
+        xaxis=time_axis(theme, until),
+        yaxis=server_axis(len(run.image), run.lanes, theme),
+    )

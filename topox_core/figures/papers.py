@@ -1,19 +1,18 @@
-"""Theirs against ours: a published number and the one computed here, pair by pair."""
+"""Theirs against ours: a published number and the one computed here, pair by pair, and as one small picture of a card."""
 
 from __future__ import annotations
 
 import math
+from base64 import b64encode
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line, note
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import axis, frame, line, margins, named_axis, note
 from topox_core.papers.card import APART, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
-ROW_PX = 29
 LABEL = 34  # letters that fit at the left
 
 
@@ -31,12 +30,14 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
     printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
     computed = [(y, row, row.ours) for y, row in enumerate(rows)]
-    gaps = {
-        "x": [value for _, row, theirs in printed for value in (theirs, row.ours, None)],
-        "y": [value for y, _, _ in printed for value in (y, y, None)],
-    }
-    hidden = {"hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(**gaps, mode="lines", line=line(theme.line, 3), **hidden)
+    figure.add_scatter(
+        x=[value for _, row, theirs in printed for value in (theirs, row.ours, None)],
+        y=[value for y, _, _ in printed for value in (y, y, None)],
+        mode="lines",
+        line=line(theme.line, 3),
+        hoverinfo="skip",
+        showlegend=False,
+    )
     if bounded:
         tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
         figure.add_trace(_dots(bounded, "lower bound", tick))
@@ -48,7 +49,7 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     return frame(
         figure,
         theme,
-        (ROW_PX * len(rows) + 66) * theme.scale,
+        (29 * len(rows) + 66) * theme.scale,
         showlegend=True,
         margin=margins(200 * theme.scale, 118 * theme.scale, 26 * theme.scale, 40),
         annotations=[_verdict(y, row, theme) for y, row in enumerate(rows)],
@@ -119,9 +120,18 @@ def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     said = row.counted_as if row.counted_as in APART else f"<b>{sign}</b>{NBSP}{words}"
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
-    beside = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
     ink = colour.get(row.counted_as, theme.muted)
-    return note(f"{said}{off}", 1, y, 12 * theme.scale, ink, **beside)
+    return note(
+        f"{said}{off}",
+        1,
+        y,
+        12 * theme.scale,
+        ink,
+        xref="paper",
+        xanchor="left",
+        xshift=8,
+        align="left",
+    )
 
 
 def _signed(share: float) -> str:
@@ -129,3 +139,51 @@ def _signed(share: float) -> str:
     if abs(percent) < 0.05:
         return f"0{NBSP}%"
     return f"{'+' if percent > 0 else '−'}{short(float(f'{abs(percent):.2g}'))}{NBSP}%"
+
+
+WIDTH, HEIGHT, EDGE = 228, 54, 7
+MOST = 16  # points that fit beside each other
+
+
+def thumbnail(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> str:
+    """Return the picture of one series as the address of an image (``data:``).
+
+    Parameters
+    ----------
+    rows
+        Of one series and one unit, in reading order; of more than fit, every so many-th is drawn.
+    """
+    chosen = rows[:: -(-len(rows) // MOST) or 1]
+    values = [value for row in chosen for value in (row.theirs, row.ours) if value is not None]
+    logarithmic = logarithmic and min(values, default=0) > 0
+    place = math.log10 if logarithmic else float
+    low, high = (f(map(place, values)) if values else 0.0 for f in (min, max))
+    if not logarithmic and low > 0 and low < 0.6 * high:
+        low = 0.0
+    span = (high - low) or 1.0
+
+    def y(value: float) -> float:
+        return HEIGHT - EDGE - (place(value) - low) / span * (HEIGHT - 2 * EDGE)
+
+    def x(number: int) -> float:
+        return EDGE + (number + 0.5) / len(chosen) * (WIDTH - 2 * EDGE)
+
+    marks = [
+        f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="{theme.line}" stroke-width="1" fill="none"/>'
+    ]
+    for number, row in enumerate(chosen):
+        if row.theirs is not None:
+            a, b = x(number), y(row.theirs)
+            marks.append(
+                f'<path d="M{a:.1f} {y(row.ours):.1f}V{b:.1f}" stroke="{theme.line}" stroke-width="2"/>'
+                f'<path d="M{a - 4:.1f} {b:.1f}l4 -4l4 4l-4 4z" fill="{theme.page}" stroke="{theme.ink}" stroke-width="1.4"/>'
+            )
+    marks += [
+        f'<circle cx="{x(number):.1f}" cy="{y(row.ours):.1f}" r="3" fill="{theme.primary}"/>'
+        for number, row in enumerate(chosen)
+    ]
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}">{"".join(marks)}</svg>'
+    )
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
@@ -68,10 +68,44 @@ class Asking:
         """Return a text of figures."""
         return self.words.say(f"page.figure.{key}", **facts)
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> GivenTable:
-        """Return a table whose columns are named by keys of the texts."""
-        names = tuple(self.say(f"table.{name}") for name in columns)
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[object]], more: Sequence[str] = ()
+    ) -> GivenTable:
+        """Return a table whose columns are named by keys of the texts, and ``more`` in words."""
+        names = (*(self.say(f"table.{name}") for name in columns), *more)
         return GivenTable(names, tuple(tuple(map(_cell, row)) for row in rows))
+
+    def picture(
+        self, kind: str, figure: go.Figure, table: GivenTable, note: str = "", **facts: object
+    ) -> Picture:
+        """Return a figure with the texts of its kind; ``facts`` are of the alternative text."""
+        return Picture(
+            kind,
+            self.say(f"{kind}.title"),
+            note or self.say(f"{kind}.note"),
+            figure,
+            self.say(f"{kind}.alt", **facts),
+            table,
+        )
+
+
+Instance = TypeVar("Instance")
+Draw = Callable[[Asking], list[Picture]]
+
+
+def of_instance(
+    kind: type[Instance], *untold: str
+) -> Callable[[Callable[[Asking, Instance], list[Picture]]], Draw]:
+    """Let a function draw the instances of one generator alone, and none while these values are asked for."""
+
+    def guarded(draw: Callable[[Asking, Instance], list[Picture]]) -> Draw:
+        def drawn(asking: Asking) -> list[Picture]:
+            one = asking.instance
+            return draw(asking, one) if isinstance(one, kind) and not asking.hides(*untold) else []
+
+        return drawn
+
+    return guarded
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What a slower switch costs: overhead by switching delay, and by degree of expert parallelism."""
+"""What switching costs: overhead by delay, by degree of expert parallelism and wiring; and when circuits stand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,27 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.marks import DOTS, band, level, line, note, opaque, upright
-from topox_core.figures.palette import VERMILION, Theme, blend
-from topox_core.figures.rails_windows import TOO_SHORT
-from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.palette import VERMILION, Theme, blend, parallelism_word
+from topox_core.figures.rails_windows import TOO_SHORT, parallelism_markers
+from topox_core.figures.template import (
+    DOTS,
+    Look,
+    axis,
+    band,
+    frame,
+    hatched,
+    level,
+    line,
+    margins,
+    name_px,
+    note,
+    opaque,
+    row_axis,
+    sideways_bars,
+    time_axis,
+    upright,
+)
+from topox_core.rails.iteration import RailRun
 from topox_core.text.numbers import delay_label, percent, time
 
 # On demand and provisioned have the colours, dashes and marks of the circuit controllers on every
@@ -115,10 +132,20 @@ def overhead_curves(
     marks, notes = _technologies(technologies, most, theme)
     marks.append(upright(_place(now_ms), line(VERMILION, 2)))
     marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
-    corner = {"xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
     words = f"limit, {percent(limit)}"
-    on_page = {"bgcolor": theme.page, "borderpad": 0}
-    limit_note = note(words, 0, 100 * limit, 11 * theme.scale, theme.ink, **corner, **on_page)
+    limit_note = note(
+        words,
+        0,
+        100 * limit,
+        11 * theme.scale,
+        theme.ink,
+        xref="paper",
+        xanchor="left",
+        xshift=4,
+        yanchor="bottom",
+        bgcolor=theme.page,
+        borderpad=0,
+    )
     decades = range(round(math.log10(LEAST_MS)), math.ceil(math.log10(most)))
     values = [*(10.0**d for d in decades), most]
     return frame(
@@ -168,7 +195,7 @@ def _top(curves: Sequence[Curve], limit: float, now_ms: float) -> float:
 
 def _label(
     at: list[tuple[float, float, float]], words: str, control: str, top: float, theme: Theme
-) -> dict[str, Any]:
+) -> Look:
     """Return a curve's name beside it: on demand to its left, provisioned to its right."""
     fabric = CONTROL[control][0]
     share = (0.45 if control == "on_demand" else 0.22) * top
@@ -202,14 +229,14 @@ def _place(delay_ms: float) -> float:
 
 def _technologies(
     technologies: Mapping[str, float], most_ms: float, theme: Theme
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[Look], list[Look]]:
     """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
     fast = [item for item in known if item[1] < LEAST_MS]
     slow = [item for item in known if item[1] > most_ms]
     inside = [item for item in known if LEAST_MS <= item[1] <= most_ms]
-    shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
+    shapes: list[Look] = []
+    notes: list[Look] = []
 
     def name_at(x: float, words: str, side: str, shift: float, **placement: Any) -> None:
         where = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xanchor": side, "align": side}
@@ -287,9 +314,16 @@ def expert_region(
             marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
             hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
         )
-    corner = {"xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "top"}
     fails = note(
-        f"✗ fails: more than {percent(limit)}", 0.01, 1, 12 * theme.scale, theme.bad, **corner
+        f"✗ fails: more than {percent(limit)}",
+        0.01,
+        1,
+        12 * theme.scale,
+        theme.bad,
+        xref="paper",
+        xanchor="left",
+        yref="paper",
+        yanchor="top",
     )
     ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(
@@ -321,3 +355,164 @@ def expert_region(
 def _shades(n: int, theme: Theme) -> list[str]:
     """Return n colours from quiet to strong; dashes and labels tell them apart as well."""
     return [blend(theme.muted, "#CC79A7", (k + 1) / max(1, n)) for k in range(n)]
+
+
+def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go.Figure:
+    """Return a bar a way to wire the rail: the iteration, and hatched what switching adds to it.
+
+    Parameters
+    ----------
+    rows
+        (name, iteration in ms or None where it cannot be wired so, of which stall in ms).
+    """
+    known = [(k, name, ms, stall) for k, (name, ms, stall) in enumerate(rows) if ms is not None]
+    figure = go.Figure(
+        sideways_bars(
+            None,
+            [ms - stall for _, _, ms, stall in known],
+            [k for k, *_ in known],
+            "iteration",
+            {"color": theme.primary, "line": {"width": 0}},
+            width=0.66,
+            customdata=[[name, time(ms)] for _, name, ms, _ in known],
+            hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]}<extra></extra>",
+        )
+    )
+    stalled = [row for row in known if row[3] > 0]
+    if stalled:
+        figure.add_trace(
+            sideways_bars(
+                [ms - stall for _, _, ms, stall in stalled],
+                [stall for *_, stall in stalled],
+                [k for k, *_ in stalled],
+                "stalled by switching",
+                hatched(theme),
+                width=0.66,
+                customdata=[[name, time(stall)] for _, name, _, stall in stalled],
+                hovertemplate="<b>%{customdata[0]}</b>: stalled %{customdata[1]}<extra></extra>",
+            )
+        )
+    top = max((ms for _, _, ms, _ in known), default=1.0)
+    base = known[0][2] if known else 1.0
+    words = []
+    for k, (_, ms, _) in enumerate(rows):
+        text = "✗ cannot be wired so" if ms is None else time(ms)
+        if ms is not None and k and base:
+            text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
+        colour = theme.bad if ms is None else theme.ink
+        words.append(note(text, ms or 0.0, k, 12 * theme.scale, colour, xanchor="left", xshift=6))
+    names = [name for name, *_ in rows]
+    return frame(
+        figure,
+        theme,
+        (31 * len(rows) + 66) * theme.scale,
+        showlegend=True,
+        annotations=words,
+        margin=margins(name_px(names, theme, 20, 6.3, 4), 8, 32 * theme.scale, 28),
+        xaxis=time_axis(theme, top * 1.22, grid=True),
+        yaxis=row_axis(theme, names, 11.5),
+    )
+
+
+MOST_GROUPS = 48
+MOST_CIRCUITS = 4_000
+
+
+def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
+    """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
+    with_circuits = sorted({circuit.group for circuit in run.circuits})
+    groups = run.iteration.groups
+
+    def place(g: int) -> tuple[bool, str, int]:
+        return groups[g].parallelism != "pp", groups[g].parallelism, g
+
+    return sorted(with_circuits, key=place)[:most]
+
+
+def timeline(run: RailRun, theme: Theme) -> go.Figure:
+    """Return when each group's circuits stand: dark (hatched) first, then in place."""
+    shown = groups_in_view(run)
+    row = {group: k for k, group in enumerate(shown)}
+    circuits = [one for one in run.circuits if one.group in row][:MOST_CIRCUITS]
+    groups = run.iteration.groups
+    figure = go.Figure()
+    least = 0.003 * run.iteration_ms  # of the width: about three pixels
+    markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
+    for name in dict.fromkeys(groups[g].parallelism for g in shown):
+        same = [one for one in circuits if groups[one.group].parallelism == name]
+        figure.add_trace(
+            sideways_bars(
+                [one.start_ms for one in same],
+                [max(least, one.end_ms - one.start_ms) for one in same],
+                [row[one.group] for one in same],
+                parallelism_word(name),
+                markers[name],
+                width=0.72,
+                customdata=[
+                    [
+                        group_words(run, one.group),
+                        _members(run, one.group),
+                        time(one.start_ms),
+                        time(one.end_ms),
+                    ]
+                    for one in same
+                ],
+                hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>in place from %{customdata[2]} to %{customdata[3]}"
+                "<extra></extra>",
+            )
+        )
+    dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
+    if dark:
+        figure.add_trace(
+            sideways_bars(
+                [one.setup_ms for one in dark],
+                [one.start_ms - one.setup_ms for one in dark],
+                [row[one.group] for one in dark],
+                "dark (switching)",
+                hatched(theme),
+                width=0.72,
+                customdata=[
+                    [
+                        group_words(run, one.group),
+                        time(one.setup_ms),
+                        time(one.start_ms - one.setup_ms),
+                    ]
+                    for one in dark
+                ],
+                hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
+            )
+        )
+    names = [group_words(run, g) for g in shown]
+    return frame(
+        figure,
+        theme,
+        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
+        showlegend=True,
+        margin=margins(name_px(names, theme, 18, 6.2, 4), 10, 32 * theme.scale, 26),
+        xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
+        yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
+    )
+
+
+def group_words(run: RailRun, group: int) -> str:
+    """Return a group's parallelism and stages in words: pp, stages 0 and 1; fsdp, stage 0."""
+    iteration = run.iteration
+    one = iteration.groups[group]
+    stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})
+    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
+        return f"{one.parallelism or 'transfers'}, " + _members(run, group)
+    words = f"stage {stages[0]}"
+    if len(stages) > 1:
+        words = f"stages {', '.join(map(str, stages[:-1]))} and {stages[-1]}"
+    return f"{one.parallelism or 'transfers'}, {words}"
+
+
+def _members(run: RailRun, group: int) -> str:
+    ranks = run.iteration.groups[group].ranks
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return "ranks " + (
+        ", ".join(map(str, ranks))
+        if len(ranks) <= 8
+        else f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
+    )

@@ -1,20 +1,233 @@
-"""A rail's windows: how long they are, by the traffic after them, and how many a stage has."""
+"""What one rank sends on its rail: traffic as bars, its windows, their lengths and how many a stage has."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, box, level, line, note, opaque, upright
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
-from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.figures.template import (
+    CLEAR,
+    DOTS,
+    INSIDE,
+    Look,
+    axis,
+    box,
+    clock,
+    frame,
+    hatched,
+    level,
+    line,
+    log_ticks,
+    margins,
+    name_px,
+    note,
+    opaque,
+    outside,
+    row_axis,
+    sideways_bars,
+    upright,
+)
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
-from topox_core.rails.windows import TrafficClass, mib, share_hiding
+from topox_core.rails.windows import Phase, TrafficClass, hides, mib, share_hiding
 from topox_core.rails.windows import cdf as distribution
-from topox_core.text.numbers import count, percent, plural, time
+from topox_core.text.numbers import count, percent, plural, short, time
+
+# Of the strip's width: a window wider than this carries its length.
+LABELLED = 0.026
+# Of the strip's width: traffic is drawn at least this wide, about three pixels.
+THINNEST = 0.003
+LEGEND_PX = 1010  # of a laptop's page: a longer legend takes a second row
+# Parallelisms that share a colour: the first of a chart is plain, the others are striped.
+_STRIPES = ("", "-", "x")
+
+
+def strip(
+    phases: Sequence[Phase],
+    windows: Sequence[Window],
+    dark_ms: float,
+    view: tuple[float, float],
+    theme: Theme,
+) -> go.Figure:
+    """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
+
+    Parameters
+    ----------
+    dark_ms
+        How long a changed circuit carries nothing: a window shorter than this cannot hide a change.
+    view
+        The stretch of time in view, in ms.
+    """
+    short_windows = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
+    overlaps = [one for one in windows if one.length_ms <= 0]
+    figure = go.Figure(
+        [
+            _outlines(windows, view, theme),
+            *_traffic(phases, view, theme),
+            *_marks(
+                short_windows, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale
+            ),
+            *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
+        ]
+    )
+    ticks, words = clock(*view)
+    more = 20 if sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX else 0
+    return frame(
+        figure,
+        theme,
+        (112 + more) * theme.scale,
+        showlegend=True,
+        bargap=0,
+        margin=margins(16, 18, (30 + more) * theme.scale, 26),
+        xaxis=axis(theme, range=list(view), tickvals=ticks, ticktext=words),
+        yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
+    )
+
+
+def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> go.Bar:
+    low, high = view
+    here = [
+        one
+        for one in windows
+        if one.length_ms > 0 and one.begin_ms + one.length_ms >= low and one.begin_ms <= high
+    ]
+    begins = [max(low, one.begin_ms) for one in here]
+    widths = [
+        min(high, one.begin_ms + one.length_ms) - begin
+        for one, begin in zip(here, begins, strict=True)
+    ]
+    return sideways_bars(
+        begins,
+        widths,
+        [0.5] * len(here),
+        "window",
+        {"color": CLEAR, "line": line(theme.muted, 1)},
+        width=1,
+        legendrank=2000,
+        text=[
+            _length(one) if width >= LABELLED * (high - low) else ""
+            for one, width in zip(here, widths, strict=True)
+        ],
+        **INSIDE,
+        cliponaxis=True,
+        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        customdata=[
+            [*_facts(one), one.operation.replace("_", " "), mib(one.size_bytes)] for one in here
+        ],
+        hovertemplate="<b>window of %{customdata[0]}</b><br>%{customdata[1]} → %{customdata[2]}<br>then %{customdata[3]}, "
+        "%{customdata[4]}<extra></extra>",
+    )
+
+
+def _facts(window: Window) -> list[str]:
+    return [time(window.length_ms), parallelism_word(window.before), parallelism_word(window.after)]
+
+
+def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, Look]:
+    """Return the marker of each parallelism: its colour, striped where another one has it."""
+    seen: Counter[str] = Counter()
+    markers: dict[str, Look] = {}
+    for name in sorted(set(parallelisms), key=lambda name: (name != "fsdp", name)):
+        colour = parallelism_colour(name)
+        stripes = _STRIPES[min(seen[colour], len(_STRIPES) - 1)]
+        seen[colour] += 1
+        markers[name] = {"color": colour, "line": {"width": 0}}
+        if stripes:
+            markers[name]["pattern"] = {
+                "shape": stripes,
+                "size": 4,
+                "solidity": 0.4,
+                "bgcolor": colour,
+                "fgcolor": theme.page,
+            }
+    return markers
+
+
+def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
+    """Return a trace of bars a parallelism, none too thin to be seen, over the windows beside."""
+    low, high = view
+    least = THINNEST * (high - low)
+    traces = []
+    markers = parallelism_markers([one.parallelism for one in phases], theme)
+    for name in dict.fromkeys(one.parallelism for one in phases):
+        shown = [
+            s for s in phases if s.parallelism == name and s.end_ms >= low and s.begin_ms <= high
+        ]
+        if not shown:
+            continue
+        begins = [max(low, s.begin_ms) for s in shown]
+        widths = [max(least, min(high, s.end_ms) - b) for s, b in zip(shown, begins, strict=True)]
+        traces.append(
+            sideways_bars(
+                [min(b, high - w) for b, w in zip(begins, widths, strict=True)],
+                widths,
+                [0.5] * len(shown),
+                parallelism_word(name),
+                markers[name],
+                width=1,
+                customdata=[
+                    [
+                        parallelism_word(s.parallelism),
+                        time(s.begin_ms),
+                        time(s.end_ms - s.begin_ms),
+                        plural(s.communications, "communication"),
+                        s.operation.replace("_", " "),
+                        mib(s.size_bytes),
+                    ]
+                    for s in shown
+                ],
+                hovertemplate="<b>%{customdata[0]}</b> for %{customdata[2]} from %{customdata[1]}<br>%{customdata[3]}, first "
+                "%{customdata[4]}; %{customdata[5]}<extra></extra>",
+            )
+        )
+    return traces
+
+
+def _marks(
+    windows: list[Window],
+    view: tuple[float, float],
+    symbol: str,
+    line_px: float,
+    words: str,
+    scale: float,
+) -> list[go.Scatter]:
+    """Return a mark below each window that begins in view, as one trace, if there is any."""
+    shown = [one for one in windows if view[0] <= one.begin_ms <= view[1]]
+    if not shown:
+        return []
+    return [
+        go.Scatter(
+            x=[min(one.begin_ms + max(0.0, one.length_ms) / 2, view[1]) for one in shown],
+            y=[-0.22] * len(shown),
+            mode="markers",
+            name=words,
+            showlegend=True,
+            marker={
+                "symbol": symbol,
+                "size": 9 * scale,
+                "color": VERMILION,
+                "opacity": 1,
+                "line": line(VERMILION, line_px),
+            },
+            cliponaxis=False,
+            customdata=[_facts(one) for one in shown],
+            hovertemplate="<b>%{customdata[0]}</b>: "
+            + words
+            + "<br>%{customdata[1]} → %{customdata[2]}<extra></extra>",
+        )
+    ]
+
+
+def _length(window: Window) -> str:
+    """Return a window's length as short as it can be written into it."""
+    length_ms = window.length_ms
+    return f"{short(length_ms / 1000)} s" if length_ms >= 1000 else short(length_ms)
+
 
 TOO_SHORT = "rgba(213,94,0,0.09)"
 
@@ -40,10 +253,6 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     too_short = 1 - share_hiding(windows, threshold_ms)
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
     side = "left" if right else "right"
-    shapes = [
-        upright(at, line(VERMILION, 2)),
-        box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
-    ]
     words_there = note(
         f"delay {time(threshold_ms)}<br><b>{percent(too_short)} too short</b>",
         math.log10(at),
@@ -60,7 +269,10 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         figure,
         theme,
         262 * theme.scale,
-        shapes=shapes,
+        shapes=[
+            upright(at, line(VERMILION, 2)),
+            box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
+        ],
         annotations=[words_there],
         **share_by_length(low, high, ticks, words, theme),
     )
@@ -68,7 +280,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
 
 def share_by_length(
     low: float, high: float, ticks: Sequence[float], words: Sequence[str], theme: Theme
-) -> dict[str, Any]:
+) -> Look:
     """Return margin and axes of a share of windows over their length, with the ends and ticks of :func:`log_length_axis`."""
     return {
         "margin": margins(46 * theme.scale, 18, 8, 42),
@@ -156,7 +368,7 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
         theme,
         (30 * max(2, len(groups)) + 56) * theme.scale,
         shapes=[upright(min(max(threshold_ms, low), high), line(VERMILION, 2))],
-        margin=margins((16 + 6.1 * max(map(len, rows), default=10)) * theme.scale, 10, 8, 42),
+        margin=margins(name_px(rows, theme, 16, 6.1, 10), 10, 8, 42),
         xaxis=axis(
             theme,
             grid=True,
@@ -179,26 +391,148 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
         y=list(exact),
         width=0.7,
         marker={"color": theme.primary, "line": {"width": 0}},
-        text=[count(v) for v in exact] if len(exact) <= 24 else None,
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        **outside([count(v) for v in exact] if len(exact) <= 24 else None, theme),
         customdata=[plural(v, "window") for v in exact],
         hovertemplate="stage %{x}: %{customdata}<extra></extra>",
     )
     # Above the picture: beside its line it would stand in the bars' numbers.
     above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    words = f"dotted: formula, reconstructed: {count(formula)}"
     every = max(1, len(exact) // 16)
     return frame(
         figure,
         theme,
         232 * theme.scale,
         shapes=[level(formula, line(theme.ink, 1.4, DOTS))],
-        annotations=[note(words, 1, 1, 11.5 * theme.scale, theme.ink, **above)],
+        annotations=[
+            note(
+                f"dotted: formula, reconstructed: {count(formula)}",
+                1,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                **above,
+            )
+        ],
         margin=margins(42 * theme.scale, 8, 22 * theme.scale, 42),
         xaxis=axis(
             theme, range=[-0.6, len(exact) - 0.4], tickvals=stages[::every], title="pipeline stage"
         ),
         yaxis=axis(theme, grid=True, range=[0, top], nticks=5, tickformat=",~g"),
+    )
+
+
+# Of the runs in their order: which fabric's colour, and the dash.
+_LOOKS = (
+    ("scheduled", "solid"),
+    ("reactive", "7px,5px"),
+    ("fat_tree", "2px,3px"),
+    ("provisioned", "9px,3px,2px,3px"),
+)
+
+
+def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -> go.Figure:
+    """Return the distribution of the windows' lengths of each run (letter, lengths in ms), length logarithmic.
+
+    A run without a window has no line.
+    """
+    there = [(letter, lengths) for letter, lengths in runs if len(lengths)]
+    every = [v for _, lengths in there for v in lengths.tolist()]
+    low, high, ticks, words = log_length_axis(every, 0.0)
+    figure = go.Figure()
+    marks = []
+    for number, (letter, lengths) in enumerate(there):
+        fabric, dash = _LOOKS[number % len(_LOOKS)]
+        colour = theme.fabric_colour(fabric)
+        ascending, shares = (values.tolist() for values in distribution(lengths.tolist()))
+        x = [low, *(min(max(v, low), high) for v in ascending), high]
+        figure.add_scatter(
+            x=x,
+            y=[0.0, *(100 * share for share in shares), 100.0],
+            mode="lines",
+            name=letter,
+            line={"shape": "hv", **line(colour, 2.2, dash)},
+            customdata=[[letter, time(v)] for v in x],
+            hovertemplate="<b>%{customdata[0]}</b>: %{y:.1f} % are no longer than %{customdata[1]}<extra></extra>",
+        )
+        half = float(np.median(lengths))
+        at = min(max(half, low), high)
+        # On the side that has more room, each at a height of its own.
+        side = 1 if math.log10(at / low) < 0.45 * math.log10(high / low) else -1
+        marks.append(
+            note(
+                f'<span style="color:{colour}"><b>{letter}</b></span>, {_half_words(half)}',
+                math.log10(at),
+                30 + 14 * number,
+                11.5 * theme.scale,
+                theme.ink,
+                xanchor="left" if side > 0 else "right",
+                xshift=10 * side,
+            )
+        )
+    return frame(
+        figure,
+        theme,
+        250 * theme.scale,
+        annotations=marks,
+        **share_by_length(low, high, ticks, words, theme),
+    )
+
+
+def _half_words(half_ms: float) -> str:
+    """Return what half of the windows are: longer than a time, or no window at all but an overlap."""
+    return f"half longer than {time(half_ms)}" if half_ms > 0 else "half of them overlaps"
+
+
+def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -> go.Figure:
+    """Return a bar a window, in the order of time: filled where a change of this delay fits, else hatched.
+
+    Without a delay all are filled.
+    """
+    least_ms = delay_ms or 0.0
+    low, high = 1.0, max(window.length_ms for window in windows) * 2.5
+    figure = go.Figure()
+    for fits in (True, False):
+        rows = [k for k, one in enumerate(windows) if (one.length_ms >= least_ms) == fits]
+        figure.add_bar(
+            x=[windows[k].length_ms - low for k in rows],
+            base=[low] * len(rows),
+            y=rows,
+            width=0.7,
+            orientation="h",
+            marker={"color": theme.primary} if fits else hatched(theme),
+            **outside([time(windows[k].length_ms) for k in rows], theme),
+            hovertemplate="%{text}<extra></extra>",
+        )
+    rows_of = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
+    shapes, notes = [], []
+    if delay_ms is not None:
+        shapes = [upright(delay_ms, line(VERMILION, 2))]
+        notes = [
+            note(
+                f"delay {time(delay_ms)}",
+                math.log10(delay_ms),
+                1,
+                12 * theme.scale,
+                theme.bad,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="left" if delay_ms < 2 else "center",
+            )
+        ]
+    ticks = log_ticks(low, high)
+    return frame(
+        figure,
+        theme,
+        232 * theme.scale,
+        shapes=shapes,
+        annotations=notes,
+        margin=margins(78 * theme.scale, 14, 22, 26),
+        xaxis=axis(
+            theme,
+            type="log",
+            range=[math.log10(low), math.log10(high)],
+            tickvals=ticks,
+            ticktext=[time(tick) for tick in ticks],
+        ),
+        yaxis=row_axis(theme, rows_of, 11.5),
     )

@@ -5,25 +5,36 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import CLEAR, UNFADED, band, level, line, note, opaque, sideways_bars
 from topox_core.figures.palette import (
-    BACKWARD,
-    CATEGORY_COLOURS,
-    FORWARD,
-    UPDATE,
+    KIND_COLOURS,
     Theme,
     faded,
     parallelism_colour,
     parallelism_word,
 )
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, named_axis
+from topox_core.figures.template import (
+    CLEAR,
+    LANE_LEFT,
+    LANE_RIGHT,
+    UNFADED,
+    axis,
+    band,
+    frame,
+    level,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+    outside,
+    sideways_bars,
+)
 from topox_core.text.numbers import short, size, time
-from topox_core.traces.run_graph import Node, RunGraph
+from topox_core.traces.run_graph import CallBar, Node, RunGraph, StepTime, call_bars, label_of
 
 # Calls of one rank that go on at once have lanes of their own, up to so many.
 MOST_CALL_LANES = 3
@@ -31,63 +42,7 @@ _SEGMENT, _CALL, _GAP = 1.0, 0.85, 0.5
 # A label stands in a step's bar only where steps are few.
 LABELLED_STEPS = 16
 _PALE = 0.35
-SEGMENT_COLOURS = {
-    "forward": CATEGORY_COLOURS[FORWARD],
-    "backward": CATEGORY_COLOURS[BACKWARD],
-    "update": CATEGORY_COLOURS[UPDATE],
-}
 UNLABELLED = "#999933"
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """One recorded step: how long it lasted, and how long it would with a network that takes no time."""
-
-    number: int
-    recorded_ms: float
-    free_ms: float
-
-    @property
-    def words(self) -> str:
-        """Its number; a file without steps is one."""
-        return str(self.number) if self.number >= 0 else "all"
-
-
-@dataclass(frozen=True)
-class CallBar:
-    """What one rank's kernel of a call did: it waited for the last rank, then moved bytes; in ms."""
-
-    rank: int
-    begin_ms: float
-    latest_ms: float
-    end_ms: float
-    call: Node
-
-    @property
-    def waiting_ms(self) -> float:
-        """How long it waited for the last rank."""
-        return self.latest_ms - self.begin_ms
-
-    @property
-    def transfer_ms(self) -> float:
-        """How long it moved bytes."""
-        return self.end_ms - self.latest_ms
-
-
-def call_bars(graph: RunGraph, ranks: Sequence[int]) -> list[CallBar]:
-    """Return the calls of some ranks, each split where the last of its ranks began."""
-    wanted = set(ranks)
-    return [
-        CallBar(rank, begin, min(max(begin, node.at_ms), end), end, node)
-        for node in graph.calls
-        for rank, begin, end in node.kernels
-        if rank in wanted
-    ]
-
-
-def label_of(node: Node, labels: Mapping[str, str]) -> str:
-    """Return the parallelism of a call: the reader's label, else what its group's description says; "" if none."""
-    return labels.get(node.group) or labels.get(node.description) or node.parallelism or ""
 
 
 def call_words(node: Node, labels: Mapping[str, str]) -> str:
@@ -141,10 +96,9 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
             "color": CLEAR,
             "line": {"color": theme.ink, "width": [2 if one else 0 for one in ink]},
         },
-        text=[short(one.recorded_ms) for one in rows] if len(rows) <= LABELLED_STEPS else None,
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        **outside(
+            [short(one.recorded_ms) for one in rows] if len(rows) <= LABELLED_STEPS else None, theme
+        ),
         customdata=hover,
         hovertemplate=says,
         **UNFADED,
@@ -313,14 +267,14 @@ def _add_segments(
     view: tuple[float, float],
     theme: Theme,
 ) -> None:
-    for kind, colour in SEGMENT_COLOURS.items():
+    for kind, colour in KIND_COLOURS.items():
         found = [
             (node.end_ms - node.duration_ms, node.end_ms, node)
             for node in graph.nodes
             if not node.is_call
             and node.ranks[0] in top
             and node.duration_ms > 0
-            and (node.kind if node.kind in SEGMENT_COLOURS else "forward") == kind
+            and (node.kind if node.kind in KIND_COLOURS else "forward") == kind
         ]
         bars = [one for one in found if _seen(one[0], one[1], view)]
         if bars:

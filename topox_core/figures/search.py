@@ -1,20 +1,30 @@
-"""The search as it ran, and the iteration time under other delays."""
+"""The search as it ran, engines raced against each other on one time axis, and the iteration time under other delays."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, level, line, note, opaque
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.template import (
+    DOTS,
+    Look,
+    axis,
+    frame,
+    level,
+    line,
+    margins,
+    named_axis,
+    note,
+    opaque,
+)
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import Family
-from topox_core.schedule.story import FAMILY_WORDS, Event, events_of
-from topox_core.text.numbers import apart, short
+from topox_core.schedule.story import ENGINES, FAMILY_WORDS, Contestant, Event, events_of
+from topox_core.text.numbers import apart, seconds, short
+from topox_core.text.sentences import STOPPED_BY
 
 GLYPHS: dict[Family, str] = {
     "rules": "●",
@@ -49,10 +59,8 @@ def search(
     work at once.
     """
     events = events_of(trace)
-    end = max([until_s, *(point.elapsed_s for point in trace), FIRST_S])
-    begin = max(FIRST_S, min((point.elapsed_s for point in trace), default=0.0))
-    log = end / begin > LOG_ABOVE
-    begin = begin if log else 0.0
+    moments = [point.elapsed_s for point in trace]
+    begin, end = _clock([until_s, *moments], moments)
     figure = go.Figure()
     falling, rising = [[e for e in events if e.moved == what] for what in ("schedule", "bound")]
     for name, steps in (("bound", rising), ("best found", falling)):
@@ -81,7 +89,7 @@ def search(
         height * theme.scale,
         annotations=_ends(falling, rising, height, theme),
         margin=margins(46, 60 * theme.scale, 8, 30),
-        xaxis=time_axis(begin, end, log, theme),
+        xaxis=_time_axis(begin, end, theme),
         yaxis=axis(
             theme, grid=True, range=_room([e.value_ms for e in events]), nticks=5, tickformat=",~g"
         ),
@@ -110,21 +118,24 @@ def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) 
     )
 
 
-def time_axis(begin: float, end: float, log: bool, theme: Theme, title: str = "") -> dict[str, Any]:
+def _clock(ends_s: Sequence[float], moments_s: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis of wall time: it begins at 0 unless it is logarithmic."""
+    end = max([*ends_s, FIRST_S])
+    begin = max(FIRST_S, min(moments_s, default=0.0))
+    return begin if end / begin > LOG_ABOVE else 0.0, end
+
+
+def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> Look:
     """Return the axis of wall time, which says so when it is logarithmic."""
-    if not log:
-        plain: dict[str, Any] = {
-            "range": [0, end * 1.02],
-            "ticksuffix": " s",
-            "nticks": 5,
-            "tickformat": ",~g",
-        }
-        return axis(theme, title=title, **plain)
+    if not begin:
+        return axis(
+            theme, title=title, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
+        )
     low, high = math.log10(begin), math.log10(end)
     ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
     return axis(
         theme,
-        title=title,
+        title=f"{title}, logarithmic" if title else "",
         type="log",
         range=[low - 0.03 * (high - low), high + 0.03 * (high - low)],
         tickvals=ticks,
@@ -146,37 +157,34 @@ def _room(values: Sequence[float]) -> list[float]:
 
 def _ends(
     falling: Sequence[Event], rising: Sequence[Event], height: float, theme: Theme
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
     words = apart(values)
+
+    def label(k: int, text: str, colour: str, shift: float = 0.0) -> Look:
+        return note(
+            text,
+            1,
+            values[k],
+            12 * theme.scale,
+            colour,
+            yshift=shift,
+            xref="paper",
+            xanchor="left",
+            xshift=5,
+            yanchor="middle",
+        )
+
     if not falling:
-        return [
-            _label(value, word, theme.ink, 0.0, theme.scale)
-            for value, word in zip(values, words, strict=True)
-        ]
+        return [label(k, word, theme.ink) for k, word in enumerate(words)]
+    best = f"<b>{words[0]}</b>"
     if len(values) == 1 or values[0] <= values[1]:
-        return [
-            _label(
-                values[0],
-                f"<b>{words[0]}</b>",
-                theme.good if rising else theme.primary,
-                0.0,
-                theme.scale,
-            )
-        ]
+        return [label(0, best, theme.good if rising else theme.primary)]
     low, high = _room([e.value_ms for e in (*falling, *rising)])
     distance = (values[0] - values[1]) / (high - low) * (height - 38) * theme.scale
     push = max(0.0, (15 * theme.scale - distance) / 2)
-    return [
-        _label(values[0], f"<b>{words[0]}</b>", theme.primary, push, theme.scale),
-        _label(values[1], words[1], theme.ink, -push, theme.scale),
-    ]
-
-
-def _label(y: float, text: str, colour: str, shift: float, scale: float) -> dict[str, Any]:
-    place = {"xref": "paper", "xanchor": "left", "xshift": 5}
-    return note(text, 1, y, 12 * scale, colour, yanchor="middle", yshift=shift, **place)
+    return [label(0, best, theme.primary, push), label(1, words[1], theme.ink, -push)]
 
 
 def delays(
@@ -239,3 +247,149 @@ def delays(
             else None,
         ),
     )
+
+
+COLOURS = {
+    "light": {"list": "#8A8F98", "highs": "#AA4499", "cpsat": "#B8860B", "auto": "#0072B2"},
+    "dark": {"list": "#8A8F98", "highs": "#D67BC4", "cpsat": "#E0B84A", "auto": "#56B4E9"},
+}
+# Lines that run on top of each other stay apart by their widths: the later an engine is drawn, the
+# thinner.
+_WIDTHS = {"list": 8.0, "highs": 5.5, "cpsat": 3.5, "auto": 1.75}
+ENGINE_SYMBOLS = {"list": "circle", "highs": "square", "cpsat": "diamond", "auto": "star"}
+
+
+def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figure:
+    """Return every engine's schedule (a falling line) and bound (a rising dotted one) over its own wall time."""
+    shown = sorted((r for r in runners if r.events), key=lambda r: ENGINES.index(r.engine))
+    begin, end = _clock(
+        [limit_s, *(r.wall_s for r in shown)], [e.elapsed_s for r in shown for e in r.events]
+    )
+    figure = go.Figure()
+    for runner in shown:
+        for moved in ("schedule", "bound"):
+            steps = [e for e in runner.events if e.moved == moved]
+            if steps:
+                figure.add_trace(_line(runner, steps, moved, begin, theme))
+    for runner in shown:
+        figure.add_trace(_end(runner, begin, theme))
+    values = [e.value_ms for r in shown for e in r.events]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    spread = max(high - low, 0.02 * high, 1e-9)
+    return frame(
+        figure,
+        theme,
+        320 * theme.scale,
+        showlegend=True,
+        annotations=_labels(shown, spread, theme),
+        margin=margins(52, 150 * theme.scale, 30 * theme.scale, 42),
+        xaxis=_time_axis(begin, end, theme, "seconds since each engine began"),
+        yaxis=axis(
+            theme,
+            grid=True,
+            range=[low - 0.12 * spread, high + 0.1 * spread],
+            nticks=6,
+            tickformat=",~g",
+            ticksuffix=" ms",
+        ),
+    )
+
+
+def _line(
+    runner: Contestant, steps: Sequence[Event], moved: str, begin: float, theme: Theme
+) -> go.Scatter:
+    """Return one engine's schedules or bounds as steps."""
+    schedule = moved == "schedule"
+    until = max(runner.wall_s if runner.proved_s is None else runner.proved_s, begin)
+    width = _WIDTHS[runner.engine]
+    facts = [[e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in steps]
+    return go.Scatter(
+        x=[*(max(e.elapsed_s, begin) for e in steps), until],
+        y=[*(e.value_ms for e in steps), steps[-1].value_ms],
+        mode="lines",
+        name=runner.name,
+        legendgroup=runner.engine,
+        showlegend=False,
+        opacity=1,
+        line={
+            "shape": "hv",
+            "width": width if schedule else max(1.5, 0.6 * width),
+            "color": COLOURS[theme.name][runner.engine],
+            "dash": "solid" if schedule else "2px,3px",
+        },
+        customdata=[*facts, facts[-1]],
+        hovertemplate=f"{runner.name}: {moved} %{{customdata[1]}} ms after %{{customdata[2]}} s<br>"
+        "%{customdata[0]}<extra></extra>",
+    )
+
+
+def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
+    """Return the mark where an engine ended: filled if it proved, open if not."""
+    proved = runner.proved_s is not None
+    at = max(runner.proved_s if runner.proved_s is not None else runner.wall_s, begin)
+    colour = COLOURS[theme.name][runner.engine]
+    how = "proved" if proved else STOPPED_BY.get(runner.ended, "running")
+    return go.Scatter(
+        x=[at],
+        y=[runner.makespan_ms],
+        mode="markers",
+        name=runner.name,
+        legendgroup=runner.engine,
+        cliponaxis=False,
+        opacity=1,
+        hovertemplate=f"{runner.name}: {how} after {seconds(at)}<extra></extra>",
+        marker=opaque(
+            13 if runner.engine == "auto" else 11,
+            colour if proved else theme.page,
+            symbol=ENGINE_SYMBOLS[runner.engine],
+            line=line(colour, 2),
+        ),
+    )
+
+
+def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[Look]:
+    """Return one label at the right for every level at which an engine ended, engines at the same level together."""
+    levels: dict[tuple[str, float], list[Contestant]] = {}
+    found = [("", r.makespan_ms, r) for r in shown if r.makespan_ms is not None]
+    unproved = [("bound ", r.bound_ms, r) for r in shown if r.proved_s is None]
+    for kind, value, runner in (*found, *unproved):
+        levels.setdefault((kind, value), []).append(runner)
+    order = sorted(levels, key=lambda level: -level[1])
+    words = apart([value for _, value in order])
+    labels: list[Look] = []
+    previous = float("inf")
+    for (kind, value), word in zip(order, words, strict=True):
+        y = min(value, previous - 0.075 * spread)
+        previous = y
+        who = _who(levels[kind, value], shown)
+        labels.append(
+            note(
+                f"{kind}{word} <span style='color:{theme.muted}'>{who}</span>"
+                if kind
+                else f"<b>{word}</b> {who}",
+                1,
+                y,
+                12 * theme.scale,
+                theme.muted if kind else theme.ink,
+                xref="paper",
+                xanchor="left",
+                xshift=10,
+                yanchor="middle",
+                align="left",
+            )
+        )
+    return labels
+
+
+def _who(here: Sequence[Contestant], shown: Sequence[Contestant]) -> str:
+    """Return the names of those at one level, in few letters where most are there."""
+    absent = [r.name for r in shown if r not in here]
+    if len(here) > 2:
+        return (
+            f"all but {absent[0]}"
+            if len(absent) == 1
+            else "all"
+            if not absent
+            else f"{len(here)} engines"
+        )
+    return ", ".join(r.name for r in here)

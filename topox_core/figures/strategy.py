@@ -1,4 +1,4 @@
-"""Strategies: the walk of a search, operators' places and costs, where plans' time goes."""
+"""Strategies: the walk of a search, operators' places and costs, where plans' time goes, and what each fabric makes of them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import (
+from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.palette import Theme, blend
+from topox_core.figures.template import (
     DOTS,
     INSIDE,
+    UNFADED,
+    axis,
+    beside,
+    frame,
     image,
     legend_square,
     level,
     line,
-    note,
-    opaque,
-    sideways_bars,
-    upright,
-)
-from topox_core.figures.palette import Theme, blend
-from topox_core.figures.template import (
-    axis,
-    frame,
     margins,
     named_axis,
+    note,
+    opaque,
     round_step,
     row_axis,
+    sideways_bars,
     time_axis,
+    upright,
 )
+from topox_core.strategy.fabric_table import StrategyTable, TableRow
 from topox_core.strategy.moves import Move
 from topox_core.strategy.plans import RankedPlan
 from topox_core.strategy.strategy import Strategy
@@ -130,13 +132,33 @@ def walk(
     high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)
     spread = max(high - low, 0.04 * high, 1e-9)
     shapes = [level(start_ms, line(theme.ink, 1.5, DOTS))]
-    label = f"data parallel {time(start_ms)}"
-    corner = {"xref": "paper", "xanchor": "right", "yanchor": "bottom"}
-    notes = [note(label, 1, start_ms, 12 * theme.scale, theme.ink, **corner)]
+    notes = [
+        note(
+            f"data parallel {time(start_ms)}",
+            1,
+            start_ms,
+            12 * theme.scale,
+            theme.ink,
+            xref="paper",
+            xanchor="right",
+            yanchor="bottom",
+        )
+    ]
     if x[-1] > until:
         shapes.append(upright(until, line(theme.line, 1)))
-        foot = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
-        notes.append(note("then in order", until, 0, 11 * theme.scale, theme.muted, **foot))
+        notes.append(
+            note(
+                "then in order",
+                until,
+                0,
+                11 * theme.scale,
+                theme.muted,
+                xanchor="left",
+                xshift=3,
+                yref="paper",
+                yanchor="bottom",
+            )
+        )
     step = round_step(x[-1] / 6)
     ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
     return frame(
@@ -196,20 +218,14 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
                 hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}}<extra></extra>",
             )
         )
-    top = max(totals)
-    beside = {"xanchor": "left", "xshift": 5}
-    notes = [
-        note(f"<b>{time(total)}</b>", total, k, 13 * theme.scale, theme.ink, **beside)
-        for k, total in enumerate(totals)
-    ]
     return frame(
         figure,
         theme,
         138 * theme.scale,
         showlegend=True,
-        annotations=notes,
+        annotations=beside([f"<b>{time(t)}</b>" for t in totals], totals, theme, 13, 5),
         margin=margins(104 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, 1.24 * top),
+        xaxis=time_axis(theme, 1.24 * max(totals)),
         yaxis=row_axis(theme, names, 12, range=[len(rows) - 0.5, -0.5]),
     )
 
@@ -304,28 +320,16 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
             )
         )
         left += values
-    top = max(totals, default=1.0)
-    words_at = [
-        note(
-            f"{time(total)}, {short(ranked[k].memory.total_bytes / 1e9)} GB",
-            total,
-            k,
-            12 * theme.scale,
-            theme.ink,
-            xanchor="left",
-            xshift=6,
-        )
-        for k, total in enumerate(totals)
-    ]
+    labels = [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked]
     return frame(
         figure,
         theme,
         (34 * len(ranked) + 76) * theme.scale,
         showlegend=True,
-        annotations=words_at,
+        annotations=beside(labels, totals, theme),
         # Time and memory stand behind the bars, the longest one's in the margin.
         margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, top, grid=True, most_ticks=4),
+        xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
         yaxis=row_axis(theme, [plan_word(one).replace(", ", "<br>") for one in ranked], 11.5),
     )
 
@@ -341,4 +345,71 @@ def plan_word(one: RankedPlan) -> str:
     return (
         f"TP{plan.tensor} PP{plan.pipeline} DP{plan.data}{extra}, {plan.microbatches}×{plan.microbatch_size}"
         + (" R" if one.recomputes else "")
+    )
+
+
+UPPER, LOWER, THICK = -0.2, 0.2, 0.34
+
+
+def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
+    """Return two bars a fabric: data parallel above, the strategy found for the fabric below."""
+    shown = [name for name in table.fabrics if name in table.start.outcomes]
+    pairs = [(k, name, table.start, table.best(name)) for k, name in enumerate(shown)]
+    times_ms = [row.outcomes[name].iteration_ms for _, name, *rows in pairs for row in rows]
+    limit = max(times_ms, default=1.0) * 1.18 or 1.0
+    figure = go.Figure()
+    figure.add_trace(
+        _bars("data parallel", [(k + UPPER, name, row) for k, name, row, _ in pairs], theme.line)
+    )
+    colours = [theme.fabric_colour(name) for name in shown]
+    own = [(k + LOWER, name, row) for k, name, _, row in pairs]
+    figure.add_trace(_bars("found for the fabric", own, colours))
+    both = [
+        (k + at, row.outcomes[name])
+        for k, name, *rows in pairs
+        for at, row in zip((UPPER, LOWER), rows, strict=True)
+    ]
+    figure.add_scatter(
+        x=[one.bound_ms for _, one in both],
+        y=[at for at, _ in both],
+        mode="markers",
+        name="lower bound",
+        showlegend=True,
+        marker=opaque(15 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.2)),
+        customdata=[[f"{one.bound_ms:.6g}", one.bound_by] for _, one in both],
+        hovertemplate="no less than %{customdata[0]} ms<br>%{customdata[1]}<extra></extra>",
+    )
+    return frame(
+        figure,
+        theme,
+        (46 * len(shown) + 78) * theme.scale,
+        showlegend=True,
+        annotations=beside(
+            [time(one.iteration_ms) for _, one in both],
+            [one.iteration_ms for _, one in both],
+            theme,
+            shift=8,
+            rows=[at for at, _ in both],
+        ),
+        margin=margins(124 * theme.scale, 8, 34 * theme.scale, 30),
+        xaxis=time_axis(theme, limit, grid=True),
+        yaxis=row_axis(theme, [FABRICS[name] for name in shown]),
+    )
+
+
+def _bars(name: str, rows: list[tuple[float, str, TableRow]], colour: str | list[str]) -> go.Bar:
+    times_ms = [row.outcomes[fabric].iteration_ms for _, fabric, row in rows]
+    return sideways_bars(
+        None,
+        times_ms,
+        [at for at, *_ in rows],
+        name,
+        {"color": colour},
+        width=THICK,
+        **UNFADED,
+        customdata=[
+            [FABRICS[fabric], f"{one:.6g}"]
+            for (_, fabric, _), one in zip(rows, times_ms, strict=True)
+        ],
+        hovertemplate=f"<b>%{{customdata[0]}}</b><br>{name}: %{{customdata[1]}} ms<extra></extra>",
     )

@@ -1,14 +1,37 @@
-"""An axis of a study as figures draw it, and the words of what is measured along it."""
+"""An axis of a study as figures draw it, and a line of means over it with the band of its seeds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, log_ticks, named_axis
+import plotly.graph_objects as go
+
+from topox_core.fabrics.registry import ENTRIES, FABRICS
+from topox_core.figures.palette import Theme, faded
+from topox_core.figures.template import (
+    Look,
+    axis,
+    frame,
+    line,
+    log_ticks,
+    margins,
+    name_px,
+    named_axis,
+    opaque,
+)
+from topox_core.studies.keys import (
+    Key,
+    Value,
+    axis_label,
+    axis_words,
+    lower,
+    value_words,
+)
+from topox_core.studies.measures import MEASURES
+from topox_core.studies.table import SeedLine, SeedPoint
 from topox_core.text.numbers import short
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
@@ -54,32 +77,34 @@ class StudyAxis:
             return [float(k) for k in range(len(self.values))]
         return [math.log10(v) if self.logarithmic else float(v) for v in self.values]
 
-    def drawn(self, theme: Theme, *, grid: bool = False) -> dict[str, Any]:
+    def named(self, theme: Theme, most: int, **changes: Any) -> Look:
+        """Return the axis of a figure whose marks stand at 0, 1, 2, ..., of which so many are named."""
+        shown = range(0, len(self.values), max(1, math.ceil(len(self.values) / most)))
+        names = [self.labels[k] for k in shown]
+        span = [-0.5, len(self.values) - 0.5]
+        return named_axis(theme, names, list(shown), range=span, title=self.title, **changes)
+
+    def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
         if self.by_names:
-            every = max(1, math.ceil(len(self.values) / MOST_NAMED))
-            shown = range(0, len(self.values), every)
-            return named_axis(
-                theme,
-                [self.labels[k] for k in shown],
-                list(shown),
-                range=[-0.5, len(self.values) - 0.5],
-                title=self.title,
-                showgrid=grid,
-                gridcolor=theme.grid,
-            )
+            return self.named(theme, MOST_NAMED, showgrid=grid, gridcolor=theme.grid)
         places = self.places()
         low, high = min(places), max(places)
         room = 0.03 * (high - low or 1.0)
-        ticks: dict[str, Any] = {"nticks": 7}
+        ticks: Look = {"nticks": 7}
         if self.logarithmic:
             values = log_ticks(min(self.values), max(self.values))
             ticks = {
                 "tickvals": [math.log10(v) for v in values],
                 "ticktext": [short(v) for v in values],
             }
-        words = f"{self.title}, logarithmic" if self.logarithmic else self.title
-        return axis(theme, grid=grid, range=[low - room, high + room], title=words, **ticks)
+        return axis(
+            theme,
+            grid=grid,
+            range=[low - room, high + room],
+            title=f"{self.title}, logarithmic" if self.logarithmic else self.title,
+            **ticks,
+        )
 
 
 @dataclass(frozen=True)
@@ -91,6 +116,11 @@ class MeasureWords:
     more_is_better: bool = False
 
 
+def place_on(drawn: Mapping[str, Any], value: float) -> float:
+    """Return where a value's annotation stands: plotly wants the exponent on a logarithmic axis."""
+    return math.log10(value) if drawn.get("type") == "log" else value
+
+
 def is_logarithmic(values: Sequence[float]) -> bool:
     """Return whether positive numbers lie so far apart that only a logarithmic axis shows them all."""
     return len(values) > 1 and min(values) > 0 and max(values) >= LOG_FROM * min(values)
@@ -98,7 +128,7 @@ def is_logarithmic(values: Sequence[float]) -> bool:
 
 def measure_axis(
     theme: Theme, measure: MeasureWords, values: Sequence[float], room: float = 0.06
-) -> dict[str, Any]:
+) -> Look:
     """Return the axis of a measure over some values, ticks in its words; logarithmic where they lie far apart.
 
     Parameters
@@ -138,3 +168,108 @@ def _round_ticks(low: float, high: float, most: int = 6) -> list[float]:
     step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) <= most)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [k * step for k in range(first, last + 1)]
+
+
+def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
+    """Return an axis of a study for figures; units that the labels carry are not in its title."""
+    in_labels = key.unit in ("", "ms", "Gbit/s")
+    title = lower(axis_words(key)) if in_labels else f"{lower(axis_words(key))}, {key.unit}"
+    return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
+
+
+def measure_of_study(name: str, against: str = "") -> MeasureWords:
+    """Return a measure for figures; against a fabric it is a ratio."""
+    one = MEASURES[name]
+    more = one.better == "most"
+    if against:
+        other = lower(FABRICS.get(against, against))
+        return MeasureWords(
+            f"{lower(one.words)} against {other}", lambda ratio: f"{short(ratio)}x", more
+        )
+    return MeasureWords(lower(one.words), lambda value: value_words(name, value), more)
+
+
+# For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.
+_LOOKS = (
+    ("#0072B2", "solid", "circle"),
+    ("#E69F00", "6px,3px", "diamond"),
+    ("#009E73", "2px,3px", "square"),
+    ("#CC79A7", "9px,3px,2px,3px", "triangle-up"),
+    ("#8A8F98", "longdash", "x"),
+    ("#56B4E9", "dash", "cross"),
+    ("#D55E00", "dot", "star"),
+    ("#332288", "dashdot", "triangle-down"),
+)
+MOST_LINES = len(_LOOKS)
+
+
+def seed_lines(
+    lines: Sequence[SeedLine], along: StudyAxis, measure: MeasureWords, theme: Theme
+) -> go.Figure:
+    """Return the lines, each mean with a mark, and behind it the band from the least seed to the most."""
+    places = along.places()
+    values = [v for one in lines for p in one.points for v in (p.least, p.most)]
+    value_axis = measure_axis(theme, measure, values)
+    figure = go.Figure()
+    for number, one in enumerate(lines):
+        colour, dash, symbol = look_of(one, number, theme)
+        points = sorted(one.points, key=lambda p: places[p.at])
+        x = [places[p.at] for p in points]
+        if any(p.most > p.least for p in points):
+            figure.add_scatter(
+                x=[*x, *reversed(x)],
+                y=[*(p.most for p in points), *(p.least for p in reversed(points))],
+                fill="toself",
+                mode="lines",
+                fillcolor=faded(colour, 0.16),
+                line={"width": 0},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        figure.add_scatter(
+            x=x,
+            y=[p.mean for p in points],
+            mode="lines+markers",
+            name=one.name,
+            showlegend=True,
+            line=line(colour, 2.2, dash),
+            marker=opaque(8, colour, symbol=symbol),
+            customdata=[[p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points],
+            hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    return frame(
+        figure,
+        theme,
+        330 * theme.scale,
+        showlegend=len(lines) > 1,
+        margin=margins(
+            name_px(value_axis["ticktext"], theme, 30, 6.4),
+            12,
+            (12 + 20 * math.ceil(len(lines) / 4) * (len(lines) > 1)) * theme.scale,
+            44 * theme.scale,
+        ),
+        xaxis=along.drawn(theme),
+        yaxis=value_axis,
+    )
+
+
+def look_of(one: SeedLine, number: int, theme: Theme) -> tuple[str, str, str]:
+    """Return colour, dash and mark of a line: its fabric's, or the next of those for other lines."""
+    if entry := ENTRIES.get(one.fabric):
+        return theme.fabric_colour(one.fabric), entry.dash, entry.mark
+    colour, dash, symbol = _LOOKS[number % MOST_LINES]
+    if theme.name == "dark":
+        colour = {"#0072B2": "#56B4E9", "#56B4E9": "#BFE3F8", "#332288": "#8F86E8"}.get(
+            colour, colour
+        )
+    return colour, dash, symbol
+
+
+def _said(point: SeedPoint, measure: MeasureWords) -> str:
+    words = measure.words(point.mean)
+    if point.seeds < 2:
+        return f"{measure.title} {words}"
+    span = f"{measure.words(point.least)} to {measure.words(point.most)}"
+    return f"{measure.title} {words}, the mean of {point.seeds} seeds<br>{span}"

@@ -1,4 +1,4 @@
-"""The quiet frame that every chart shares: margins, type, axes."""
+"""What every chart shares: margins, type and axes, and what it draws besides its data."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
-from topox_core.figures.palette import Theme
+from topox_core.figures.palette import VERMILION, Theme, discrete_scale
+from topox_core.model.transfer_graph import FloatArray
 
+# Attributes of a trace, a mark, an axis or a note, as plotly takes them.
+Look = dict[str, Any]
 FONT = "Source Sans, Source Sans Pro, sans-serif"
 # The Gantt chart, its overview, the port use and the time-window slider share these, so that their
 # axes align.
 LANE_LEFT, LANE_RIGHT = 58, 10
 IN_SECONDS = 2_000.0  # an axis that ends beyond this many ms counts in s
-HORIZONTAL_LEGEND: dict[str, Any] = {
+HORIZONTAL_LEGEND: Look = {
     "orientation": "h",
     "x": 0,
     "itemclick": False,
     "itemdoubleclick": False,
 }
-LEGEND_BELOW: dict[str, Any] = {**HORIZONTAL_LEGEND, "y": 0, "yanchor": "top"}
+LEGEND_BELOW: Look = {**HORIZONTAL_LEGEND, "y": 0, "yanchor": "top"}
 
 
-def axis(theme: Theme, *, grid: bool = False, title: str = "", **changes: Any) -> dict[str, Any]:
+def axis(theme: Theme, *, grid: bool = False, title: str = "", **changes: Any) -> Look:
     """Return an axis: ticks outside, no zero line, a grid only where values are read."""
-    base: dict[str, Any] = {
+    base: Look = {
         "showgrid": grid,
         "gridcolor": theme.grid,
         "zeroline": False,
@@ -59,46 +63,57 @@ def named_axis(
     size: float = 11,
     colour: str = "",
     **changes: Any,
-) -> dict[str, Any]:
+) -> Look:
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
     where = list(range(len(names))) if at is None else np.asarray(at).tolist()
     font = {"size": size * theme.scale, "color": colour or theme.muted}
-    ticks = {
-        "tickvals": where,
-        "ticktext": list(names),
-        "ticks": "",
-        "ticklabelstandoff": 3,
-        "tickfont": font,
-    }
-    return axis(theme, **{**ticks, "ticklabeloverflow": "allow", **changes})
+    return axis(
+        theme,
+        **{
+            "tickvals": where,
+            "ticktext": list(names),
+            "ticks": "",
+            "ticklabelstandoff": 3,
+            "tickfont": font,
+            "ticklabeloverflow": "allow",
+            **changes,
+        },
+    )
 
 
-def row_axis(
-    theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any
-) -> dict[str, Any]:
+def row_axis(theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any) -> Look:
     """Return the axis of rows that are named at their left, the first at the top."""
     span = [len(names) - 0.45, -0.55]
     return named_axis(theme, names, None, size, theme.ink, **{"range": span, **changes})
 
 
-def time_axis(
-    theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8
-) -> dict[str, Any]:
+def time_axis(theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8) -> Look:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
         return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
     step = round_step(until_ms / (most_ticks - 1))
     ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
-    words = [f"{t / 1000:,g} s" for t in ticks]
-    return axis(theme, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=words)
+    return axis(
+        theme,
+        grid=grid,
+        range=[0, until_ms],
+        tickvals=ticks,
+        ticktext=[f"{t / 1000:,g} s" for t in ticks],
+    )
 
 
-def ms_axis(
-    theme: Theme, window_ms: tuple[float, float], ticks: int, **changes: Any
-) -> dict[str, Any]:
+def ms_axis(theme: Theme, window_ms: tuple[float, float], ticks: int, **changes: Any) -> Look:
     """Return an axis of times in ms."""
-    words = {"ticksuffix": " ms", "nticks": ticks, "tickformat": ",~g"}
-    return axis(theme, **{"range": list(window_ms), **words, **changes})
+    return axis(
+        theme,
+        **{
+            "range": list(window_ms),
+            "ticksuffix": " ms",
+            "nticks": ticks,
+            "tickformat": ",~g",
+            **changes,
+        },
+    )
 
 
 def round_step(least: float) -> float:
@@ -125,6 +140,13 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [low, high]
 
 
+def name_px(
+    names: Sequence[str], theme: Theme, pad: float, letter: float, if_none: int = 0
+) -> float:
+    """Return the room that names take beside a chart, in px; ``if_none`` letters without any."""
+    return (pad + letter * max(map(len, names), default=if_none)) * theme.scale
+
+
 def margins(
     left: float, right: float, top: float, bottom: float, pad: float = 0
 ) -> dict[str, float]:
@@ -135,15 +157,21 @@ def margins(
 def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.Figure:
     """Give a chart transparent paper, small margins and a horizontal legend, without a mode bar."""
     font = {"family": FONT, "size": 12 * theme.scale, "color": theme.ink}
-    above = {"yanchor": "bottom", "y": 1, "xanchor": "left", "bgcolor": "rgba(0,0,0,0)"}
-    base: dict[str, Any] = {
+    base: Look = {
         "height": round(height),
         "margin": margins(8, 8, 8, 8),
         "autosize": True,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": font,
-        "legend": {**HORIZONTAL_LEGEND, **above, "font": {k: font[k] for k in ("size", "color")}},
+        "legend": {
+            **HORIZONTAL_LEGEND,
+            "yanchor": "bottom",
+            "y": 1,
+            "xanchor": "left",
+            "bgcolor": "rgba(0,0,0,0)",
+            "font": {k: font[k] for k in ("size", "color")},
+        },
         "barmode": "overlay",
         "bargap": 0,
         "dragmode": False,
@@ -171,3 +199,188 @@ def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.
                 trace[name] = None  # a list that equals the array would not be taken
                 trace[name] = values.tolist()
     return figure
+
+
+CLEAR = "rgba(0,0,0,0)"
+DOTS = "2px,3px"
+ARC_POINTS = 16
+# Text inside a bar, upright and at its own size even where it is wider than the bar.
+INSIDE: Look = {
+    "textposition": "inside",
+    "insidetextanchor": "middle",
+    "constraintext": "none",
+    "textangle": 0,
+}
+# Streamlit fades what is not selected; these keep every bar as it is.
+UNFADED: Look = {
+    "selected": {"marker": {"opacity": 1}},
+    "unselected": {"marker": {"opacity": 1}},
+}
+
+
+def note(text: str, x: object, y: object, size: float, colour: str, **placement: Any) -> Look:
+    """Return an annotation without an arrow; ``placement`` are anchors, shifts and references."""
+    font = {"size": size, "color": colour}
+    return {"x": x, "y": y, "text": text, "showarrow": False, "font": font, **placement}
+
+
+def beside(
+    texts: Sequence[str],
+    ends: Sequence[float],
+    theme: Theme,
+    size: float = 12,
+    shift: float = 6,
+    rows: Sequence[float] | None = None,
+) -> list[Look]:
+    """Return words behind the ends of bars, in rows 0, 1, 2, ... unless ``rows`` says which."""
+    at = range(len(texts)) if rows is None else rows
+    return [
+        note(text, x, y, size * theme.scale, theme.ink, xanchor="left", xshift=shift)
+        for text, x, y in zip(texts, ends, at, strict=True)
+    ]
+
+
+def outside(text: Sequence[str] | None, theme: Theme, size: float = 11.5) -> Look:
+    """Return what writes values at the ends of bars, of the highest one too."""
+    font = {"size": size * theme.scale, "color": theme.ink}
+    return {"text": text, "textposition": "outside", "cliponaxis": False, "textfont": font}
+
+
+def line(colour: str, width: float, dash: str | None = None) -> Look:
+    """Return the style of a line."""
+    return {"color": colour, "width": width, **({"dash": dash} if dash else {})}
+
+
+def opaque(size: object, colour: object = None, **style: Any) -> Look:
+    """Return markers that nothing shines through, in the colour of their trace unless one is given."""
+    own = {} if colour is None else {"color": colour}
+    return {"size": size, "opacity": 1, **own, **style}
+
+
+def box(x0: float, x1: float, y0: float, y1: float, **style: Any) -> Look:
+    """Return a rectangle between two corners."""
+    return {"type": "rect", "x0": x0, "x1": x1, "y0": y0, "y1": y1, **style}
+
+
+def band(y0: float, y1: float, colour: str) -> Look:
+    """Return a filled stripe across the whole chart, below its data."""
+    return box(0, 1, y0, y1, xref="paper", layer="below", fillcolor=colour, line={"width": 0})
+
+
+def upright(x: float, style: Look, low: float = 0, high: float = 1, yref: str = "paper") -> Look:
+    """Return a vertical line, by default from the bottom of the chart to its top."""
+    return {"type": "line", "yref": yref, "line": style, "x0": x, "x1": x, "y0": low, "y1": high}
+
+
+def level(y: float, style: Look) -> Look:
+    """Return a horizontal line across the whole chart."""
+    return {"type": "line", "xref": "paper", "line": style, "x0": 0, "x1": 1, "y0": y, "y1": y}
+
+
+def hatch(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45) -> Look:
+    """Return diagonal hatching on the page's colour; vermilion: a circuit being set up."""
+    return {
+        "shape": "/",
+        "size": size,
+        "solidity": solidity,
+        "fgcolor": colour,
+        "bgcolor": theme.page,
+    }
+
+
+def hatched(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45) -> Look:
+    """Return the marker of a hatched bar with an outline."""
+    pattern = hatch(theme, colour, size, solidity)
+    return {"color": CLEAR, "line": line(colour, 1), "pattern": pattern}
+
+
+def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
+    """Return an image whose value k has the k-th colour; hover words only from ``style``."""
+    plain: Look = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
+    return go.Heatmap(
+        z=z,
+        colorscale=discrete_scale(colours),
+        zmin=-0.5,
+        zmax=len(colours) - 0.5,
+        showscale=False,
+        **{**plain, **style},
+    )
+
+
+def time_image(z: Any, colours: Sequence[str], until_ms: float, **style: Any) -> go.Heatmap:
+    """Return an image whose columns are equal parts of the time from 0 to ``until_ms``."""
+    step = until_ms / z.shape[1] if until_ms else 1.0
+    return image(z, colours, x0=step / 2, dx=step, **style)
+
+
+def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:
+    """Return an entry of the legend for a colour of an image."""
+    return go.Scatter(
+        x=[None],
+        y=[None],
+        name=name,
+        marker={"symbol": "square", "size": size, "color": colour},
+        mode="markers",
+        showlegend=True,
+        hoverinfo="skip",
+    )
+
+
+def sideways_bars(
+    start: FloatArray | Sequence[float] | None,
+    length: FloatArray | Sequence[float],
+    rows: object,
+    name: str,
+    marker: Look,
+    **style: Any,
+) -> go.Bar:
+    """Return horizontal bars of one kind, named in the legend; from 0 without ``start``."""
+    return go.Bar(
+        orientation="h",
+        base=start,
+        x=length,
+        y=rows,
+        **{"name": name, "showlegend": True, "marker": marker, **style},
+    )
+
+
+def on_a_circle(places: int, at: NDArray[np.int64]) -> FloatArray:
+    """Return x and y of places on a circle of so many, clockwise from the top."""
+    angle = np.pi / 2 - 2 * np.pi * at / max(1, places)
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def clock(low_ms: float, high_ms: float) -> tuple[list[float], list[str]]:
+    """Return about eight ticks between two times in ms, and their words: in ms below two seconds, else in s."""
+    step = round_step((high_ms - low_ms) / 8)
+    first, last = math.ceil(low_ms / step - 1e-9), math.floor(high_ms / step + 1e-9)
+    ticks = (np.arange(first, last + 1) * step).tolist()
+    unit, name = (1000.0, "s") if high_ms >= IN_SECONDS else (1.0, "ms")
+    return ticks, [f"{t / unit:,g} {name}" for t in ticks]
+
+
+def arc_points(
+    start: FloatArray, end: FloatArray, bend: FloatArray | float, points: int = ARC_POINTS
+) -> FloatArray:
+    """Return points of curves that leave the straight line to its left, so that both ways are seen.
+
+    Parameters
+    ----------
+    start, end
+        Places, ``[..., 2]``.
+    bend
+        In its middle a curve is 0.8 of this beside the line; 0 is straight.
+
+    Returns
+    -------
+    FloatArray
+        ``[..., points, 2]``.
+    """
+    across = end - start
+    length = np.maximum(np.hypot(across[..., 0], across[..., 1]), 1e-9)
+    sideways = np.stack([-across[..., 1], across[..., 0]], axis=-1) / length[..., None]
+    bulge = (start + end) / 2 + 1.6 * np.asarray(bend)[..., None] * sideways
+    t = np.linspace(0.0, 1.0, points)[:, None]
+    from_start, by_bulge, from_end = (one[..., None, :] for one in (start, bulge, end))
+    curve: FloatArray = (1 - t) ** 2 * from_start + 2 * t * (1 - t) * by_bulge + t**2 * from_end
+    return curve

@@ -1,23 +1,93 @@
-"""TopologyFinder step by step: circuits on a circle of servers, and hops between them."""
+"""TopologyFinder step by step: circuits on a circle, hops between servers, and the steps inside one collective."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import arc_points, image, line, note, opaque
-from topox_core.figures.palette import Theme, blend
-from topox_core.figures.template import frame, margins, named_axis
+from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts, set_ups
+from topox_core.figures.palette import VERMILION, Theme, blend
+from topox_core.figures.template import (
+    INSIDE,
+    Look,
+    arc_points,
+    frame,
+    image,
+    line,
+    margins,
+    named_axis,
+    note,
+    on_a_circle,
+    opaque,
+    row_axis,
+    time_axis,
+)
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.topology.result import LayoutResult, LayoutStep
-from topox_core.topology.ring_circuits import ring_pairs
+from topox_core.topology.ring_circuits import Frame, LinkSet
 from topox_core.topology.routing import Path
 from topox_core.topology.traffic import Pair
+
+# A step's number is written where its bar has room for it.
+LABELLED_SHARE = 0.02
+
+
+def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Figure:
+    """Return a row a port: its steps in the colours of their circuits, and the set-ups between them.
+
+    All members do the same, so that the ports of one stand for all. A set-up is drawn right before
+    the step that needs it.
+    """
+    figure = go.Figure()
+    for circuits in np.unique(one.steps.circuits).tolist():
+        sent = [
+            (q, r)
+            for q, r in np.argwhere(way.share_ms > 0).tolist()
+            if one.steps.circuits[q] == circuits
+        ]
+        lengths = [float(way.share_ms[q, r]) + one.latency_ms for q, r in sent]
+        figure.add_bar(
+            x=lengths,
+            base=[float(way.start_ms[q, r]) for q, r in sent],
+            y=[r for _, r in sent],
+            orientation="h",
+            width=0.62,
+            marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
+            text=[
+                str(q + 1) if length > LABELLED_SHARE * way.makespan_ms else ""
+                for (q, _), length in zip(sent, lengths, strict=True)
+            ],
+            textfont={"color": theme.switch_text(circuits)},
+            customdata=[
+                [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
+            ],
+            hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
+            "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
+            **INSIDE,
+        )
+    dark = set_ups(one, way)
+    if dark:
+        figure.add_bar(
+            x=[one.delay_ms] * len(dark),
+            base=[start for _, start in dark],
+            y=[port for port, _ in dark],
+            orientation="h",
+            width=0.24,
+            marker={"color": VERMILION, "line": {"width": 0}},
+            hovertemplate="set-up, %{x:.6g} ms<extra></extra>",
+        )
+    return frame(
+        figure,
+        theme,
+        (44 + 34 * one.ports) * theme.scale,
+        xaxis=time_axis(theme, way.makespan_ms, grid=True),
+        yaxis=row_axis(theme, [f"port {r + 1}" for r in range(one.ports)]),
+        margin=margins(64 * theme.scale, 12, 6, 30 * theme.scale),
+    )
+
 
 DASHES = (
     "solid",
@@ -58,137 +128,6 @@ _LINES_DARK = (
 )
 
 
-@dataclass(frozen=True)
-class LinkSet:
-    """Circuits that belong together: one stride of rings, one matching, the connecting ring.
-
-    ``kind`` is ``ring``, ``matching``, ``connect`` or ``candidate`` (considered, not laid).
-    """
-
-    name: str
-    kind: str
-    pairs: tuple[Pair, ...]
-
-    @property
-    def laid(self) -> bool:
-        """Whether these are circuits, not candidates."""
-        return self.kind != "candidate"
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One picture of the player: the step, what it adds, and what lies already."""
-
-    step: LayoutStep
-    words: str
-    added: tuple[LinkSet, ...]
-    laid: tuple[LinkSet, ...]
-
-    def circuits(self, servers: int) -> NDArray[np.int32]:
-        """Return the matrix of circuits laid so far, those of this frame included."""
-        matrix = np.zeros((servers, servers), np.int32)
-        for one in (*self.laid, *self.added):
-            if one.laid:
-                for a, b in one.pairs:
-                    matrix[a, b] += 1
-        return matrix
-
-
-def frames(layout: LayoutResult) -> tuple[Frame, ...]:
-    """Return the player's pictures: chosen strides one by one, a matching all at once."""
-    several = len({len(members) for members in layout.rings}) > 1
-    result: list[Frame] = []
-    laid: tuple[LinkSet, ...] = ()
-    for step in layout.steps:
-        parts = list(_parts(step, layout, several))
-        if not parts:
-            result.append(Frame(step, step.text, (), laid))
-        for k, one in enumerate(parts):
-            more = f" ({k + 1} of {len(parts)}: {one.name})" if len(parts) > 1 else ""
-            result.append(Frame(step, step.text + more, (one,), laid))
-            if one.laid:
-                laid = (*laid, one)
-    return tuple(result)
-
-
-def _parts(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[LinkSet]:
-    data = step.data
-    if (
-        step.kind == "connect"
-        and tuple(data["members"]) not in layout.rings
-        and data["size"] == len(data["members"])
-    ):
-        members = data["members"]
-        yield LinkSet("connecting ring", "connect", tuple(ring_pairs(tuple(members), (1,))))
-    elif step.kind == "candidates":
-        yield LinkSet(
-            "candidate strides from S0",
-            "candidate",
-            tuple(
-                (0, p * max(1, layout.layout.servers // data["size"]) % layout.layout.servers)
-                for p in data["candidates"]
-            ),
-        )
-    elif step.kind == "choose" and data["chosen"]:
-        yield from _strides(step, layout, several)
-    elif step.kind == "matching":
-        pairs = tuple(ends for a, b, _ in data["pairs"] for ends in ((a, b), (b, a)))
-        yield LinkSet(f"matching {data['round']}", "matching", pairs)
-
-
-def _strides(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[LinkSet]:
-    """Yield the circuits of each chosen stride, with those back where rings run both ways."""
-    size = step.data["size"]
-    ports = step.data["ports"]
-    groups = {
-        members: strides
-        for members, strides in layout.rings.items()
-        if len(members) == size
-        and (layout.variant == "released" or len(strides) >= ports)
-        and _is_of(step, members)
-    }
-    if not groups:
-        return
-    of = f"groups of {size}, " if several else ""
-    strides = next(iter(groups.values()))
-    done: set[int] = set()
-    for k, p in enumerate(strides):
-        if k in done:
-            continue
-        back = (
-            next(
-                (
-                    j
-                    for j in range(k + 1, len(strides))
-                    if j not in done and strides[j] == (size - p) % size
-                ),
-                None,
-            )
-            if layout.variant == "released"
-            else None
-        )
-        done |= {k} if back is None else {k, back}
-        ways = (p,) if back is None else (p, strides[back])
-        pairs = tuple(
-            (members[i], members[(i + q) % size])
-            for members in groups
-            for q in ways
-            for i in range(size)
-        )
-        yield LinkSet(f"{of}stride {p}" + (" both ways" if back is not None else ""), "ring", pairs)
-
-
-def _is_of(step: LayoutStep, members: tuple[int, ...]) -> bool:
-    listed = step.data.get("groups")
-    return listed is None or len(listed) < step.data["group_count"] or list(members) in listed
-
-
-def place_of(servers: int, server: int | NDArray[np.int64]) -> tuple[Any, Any]:
-    """Return where a server stands on the circle, clockwise from the top."""
-    angle = np.pi / 2 - 2 * np.pi * np.asarray(server) / max(1, servers)
-    return np.cos(angle), np.sin(angle)
-
-
 def ring(
     picture: Frame,
     servers: int,
@@ -208,7 +147,7 @@ def ring(
     figure = go.Figure()
     every = [*picture.laid, *picture.added]
     new = {one.name for one in picture.added}
-    laid = [one for one in every if one.laid]
+    laid = picture.circuits_laid
     drawn = {pair for one in laid for pair in one.pairs}
     for one in every:
         number = laid.index(one) if one.laid else 0
@@ -229,12 +168,17 @@ def ring(
     if busiest is not None:
         link, words = busiest
         x, y = _Arcs.of((link,), drawn, servers).drawn().T
-        style = line(theme.ink, 4)
         figure.add_scatter(
-            x=x, y=y, mode="lines", name=words, showlegend=True, line=style, hoverinfo="name"
+            x=x,
+            y=y,
+            mode="lines",
+            name=words,
+            showlegend=True,
+            line=line(theme.ink, 4),
+            hoverinfo="name",
         )
     for path in routes:
-        x, y = place_of(servers, np.array(path))
+        x, y = on_a_circle(servers, np.array(path))
         figure.add_scatter(
             x=x * 0.965,
             y=y * 0.965,
@@ -245,7 +189,7 @@ def ring(
             hoverinfo="name",
             marker=opaque(9, theme.ink),
         )
-    x, y = place_of(servers, np.arange(servers))
+    x, y = on_a_circle(servers, np.arange(servers))
     named = servers <= MOST_NAMED
     figure.add_scatter(
         x=x,
@@ -257,17 +201,16 @@ def ring(
         hovertemplate="%{customdata}<extra></extra>",
     )
     step = 1 if named else max(1, servers // 16)
-    labels = [
-        note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
-        for s in range(0, servers, step)
-    ]
     plain = {"visible": False, "fixedrange": True}
     return frame(
         figure,
         theme,
         400 * theme.scale,
         showlegend=True,
-        annotations=labels,
+        annotations=[
+            note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
+            for s in range(0, servers, step)
+        ],
         margin=margins(8, 8, 48 * theme.scale, 8),
         xaxis={**plain, "range": [-1.22, 1.22], "constrain": "domain"},
         yaxis={**plain, "range": [-1.18, 1.18], "scaleanchor": "x", "scaleratio": 1},
@@ -291,7 +234,7 @@ class _Arcs:
     def of(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs:
         """Return the arcs of circuits; ``drawn`` are all that are in the picture."""
         ends = np.array(pairs, np.int64).reshape(-1, 2)
-        start, end = (np.stack(place_of(servers, ends[:, k]), axis=1) for k in (0, 1))
+        start, end = (on_a_circle(servers, ends[:, k]).T for k in (0, 1))
         both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
         length = np.hypot(*(end - start).T)
         return _Arcs(start, end, np.where(both, np.maximum(BEND * length, LEAST_BEND), 0.0))
@@ -312,7 +255,7 @@ class _Arcs:
         return np.concatenate(lines)
 
 
-def _lines(one: LinkSet, arcs: _Arcs, style: dict[str, Any], opacity: float) -> go.Scatter:
+def _lines(one: LinkSet, arcs: _Arcs, style: Look, opacity: float) -> go.Scatter:
     x, y = arcs.drawn().T
     return go.Scatter(
         x=x,
@@ -329,14 +272,15 @@ def _lines(one: LinkSet, arcs: _Arcs, style: dict[str, Any], opacity: float) -> 
 def _arrows(one: LinkSet, arcs: _Arcs, colour: str, size: int) -> go.Scatter:
     """Return a small triangle on each circuit, nearer its end, that says which way it leads."""
     before, at = arcs.along(BENT_POINTS - 3), arcs.along(BENT_POINTS - 2)
-    turn = np.degrees(np.arctan2(*(at - before).T))
     return go.Scatter(
         x=at[:, 0],
         y=at[:, 1],
         mode="markers",
         showlegend=False,
         name=one.name,
-        marker=opaque(size, colour, symbol="triangle-up", angle=turn),
+        marker=opaque(
+            size, colour, symbol="triangle-up", angle=np.degrees(np.arctan2(*(at - before).T))
+        ),
         customdata=[f"S{a} → S{b}" for a, b in one.pairs],
         hovertemplate="%{customdata}<br>" + one.name + "<extra></extra>",
     )
@@ -359,8 +303,7 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
         "customdata": matrix,
         "hovertemplate": "S%{y} → S%{x}: %{customdata} hops<extra></extra>",
     }
-    figure = go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {})))
-    words: list[dict[str, Any]] = []
+    words: list[Look] = []
     if n <= MOST_NUMBERED:
         size = float(np.clip(200 / n, 9, 13)) * theme.scale
         for (a, b), value in np.ndenumerate(matrix):
@@ -368,31 +311,34 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
                 colour = (
                     theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink
                 )
-                text = "×" if value < 0 else str(value)
-                words.append(note(text, int(b), int(a), size, colour))
+                words.append(note("×" if value < 0 else str(value), int(b), int(a), size, colour))
     every = 1 if n <= 24 else max(1, n // 16)
     ticks = list(range(0, n, every))
     names = [f"S{s}" for s in ticks]
-    across: dict[str, Any] = {"side": "top", "constrain": "domain", "constraintoward": "left"}
-    down: dict[str, Any] = {"scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
     return frame(
-        figure,
+        go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {}))),
         theme,
         360 * theme.scale,
         annotations=words,
         margin=margins(40, 8, 34, 8),
-        xaxis=named_axis(theme, names, ticks, 10, range=[-0.5, n - 0.5], **across),
-        yaxis=named_axis(theme, names, ticks, 10, range=[n - 0.5, -0.5], **down),
+        xaxis=named_axis(
+            theme,
+            names,
+            ticks,
+            10,
+            range=[-0.5, n - 0.5],
+            side="top",
+            constrain="domain",
+            constraintoward="left",
+        ),
+        yaxis=named_axis(
+            theme,
+            names,
+            ticks,
+            10,
+            range=[n - 0.5, -0.5],
+            scaleanchor="x",
+            constrain="domain",
+            constraintoward="top",
+        ),
     )
-
-
-def used_for(layout: LayoutResult) -> dict[Pair, str]:
-    """Return for each linked pair what its circuits were laid for, in words."""
-    words: dict[Pair, list[str]] = {}
-    pictures = frames(layout)
-    last = pictures[-1] if pictures else None
-    for one in (*last.laid, *last.added) if last else ():
-        if one.laid:
-            for pair in one.pairs:
-                words.setdefault(pair, []).append(one.name)
-    return {pair: ", ".join(names) for pair, names in words.items()}

@@ -1,8 +1,8 @@
-"""A schedule entered by hand: start times become a result file, and the independent checker reads it."""
+"""A schedule entered by hand: start times become a result file, which the independent checker reads, and bars on lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,3 +147,83 @@ def _set_up(circuits: list[dict[str, Any]], delay_ms: float) -> None:
         if ends:
             row["setup_ms"] = max(row["start_ms"] - delay_ms, min(row["start_ms"], max(ends)))
         free |= dict.fromkeys(ports, row["end_ms"])
+
+
+@dataclass(frozen=True)
+class HandBar:
+    """One task on its lane.
+
+    Attributes
+    ----------
+    server, port
+        Where it computes, or from where it sends; ``port`` is -1 of a device.
+    overlaps
+        Whether something else needs the same device or port at the same time.
+    """
+
+    task: Task
+    server: int
+    port: int
+    start_ms: float
+    end_ms: float
+    overlaps: bool
+
+
+def hand_bars(
+    graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, float]
+) -> tuple[HandBar, ...]:
+    """Return a bar for every task that has a start, by start; transfers on the first port that is free."""
+    placed: list[HandBar] = []
+    free: dict[tuple[int, int], float] = {}
+    known = [task for task in graph.tasks if task.id in starts_ms]
+    crowded = _crowded(known, cluster, starts_ms)
+    for task in sorted(known, key=lambda task: starts_ms[task.id]):
+        start = float(starts_ms[task.id])
+        end = start + length_ms(task, cluster)
+        sends = task.duration_ms is None
+        server = int((task.source if sends else task.server) or 0)
+        ports = range(cluster.ports_per_server) if sends else (-1,)
+        port = next((one for one in ports if free.get((server, one), start) <= start), ports[0])
+        free[server, port] = max(end, free.get((server, port), end))
+        placed.append(HandBar(task, server, port, start, end, task.id in crowded))
+    return tuple(placed)
+
+
+def _crowded(
+    tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
+) -> frozenset[str]:
+    """Return the tasks that run while a device or a port they need has no place for them."""
+    users: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    for task in tasks:
+        start = float(starts_ms[task.id])
+        span = (start, start + length_ms(task, cluster), task.id)
+        if task.duration_ms is None:
+            users.setdefault(("out", int(task.source or 0)), []).append(span)
+            users.setdefault(("in", int(task.destination or 0)), []).append(span)
+        else:
+            users.setdefault(("device", int(task.server or 0)), []).append(span)
+    crowded: set[str] = set()
+    for (kind, _), spans in users.items():
+        most = 1 if kind == "device" else cluster.ports_per_server
+        for start, _end, _name in spans:
+            here = [name for begin, end, name in spans if begin <= start < end]
+            if len(here) > most:
+                crowded |= {*here}
+    return frozenset(crowded)
+
+
+def lane_names(graph: TaskGraph, cluster: Cluster) -> list[tuple[int, int, str]]:
+    """Return the lanes in their order, as (server, port, name): devices that compute, ports that send."""
+    computes = {task.server for task in graph.tasks if task.duration_ms is not None}
+    sends = {task.source for task in graph.tasks if task.duration_ms is None}
+    several = cluster.ports_per_server > 1
+    lanes = []
+    for server in range(cluster.servers):
+        if server in computes:
+            lanes.append((server, -1, f"S{server} computes"))
+        if server in sends:
+            lanes += [
+                (server, port, f"S{server} sends" + (f", {port + 1}" if several else ""))
+                for port in range(cluster.ports_per_server)
+            ]
+    return lanes

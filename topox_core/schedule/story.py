@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
+from topox_core.schedule.result import MET, ClassBound, Result, TracePoint, gap
 from topox_core.schedule.source import Family, TraceSource
-from topox_core.text.numbers import about_seconds, apart, percent, time
-from topox_core.text.sentences import capitalised, enumeration
+from topox_core.text.numbers import about_seconds, apart, percent, seconds, time
+from topox_core.text.sentences import STOPPED_BY, capitalised, enumeration
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
@@ -236,3 +236,184 @@ def event_table(events: Sequence[Event]) -> dict[str, list[object]]:
         "by": [e.source for e in events],
         "kind": [FAMILY_WORDS[e.family] for e in events],
     }
+
+
+ENGINES = ("list", "highs", "cpsat", "auto")
+ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
+SAME_S, SAME_SHARE = 0.1, 0.2  # proofs this close in time count as equally fast
+ROUNDING = 1e-9  # bounds and times closer than this are the same number
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One engine's solve, ended or still running: its steps, where it stands and how it ended (empty while it runs)."""
+
+    engine: str
+    events: tuple[Event, ...]
+    wall_s: float
+    ended: str = ""
+    message: str = ""
+
+    @staticmethod
+    def of(engine: str, result: Result) -> Contestant:
+        """Return the runner of a solve that has ended."""
+        return Contestant(
+            engine, events_of(result.trace), result.wall_s, result.stopped_by, result.message
+        )
+
+    @staticmethod
+    def running(engine: str, trace: Sequence[TracePoint], elapsed_s: float) -> Contestant:
+        """Return the runner of a solve on its way."""
+        return Contestant(engine, events_of(trace), elapsed_s)
+
+    @property
+    def name(self) -> str:
+        """The engine's name."""
+        return ENGINE_WORDS.get(self.engine, self.engine)
+
+    @property
+    def makespan_ms(self) -> float | None:
+        """Makespan of the best schedule."""
+        return self.events[-1].incumbent_ms if self.events else None
+
+    @property
+    def bound_ms(self) -> float:
+        """The best bound."""
+        return self.events[-1].bound_ms if self.events else 0.0
+
+    @property
+    def best_s(self) -> float | None:
+        """When the best schedule was found."""
+        found = last_better(self.events)
+        return found.elapsed_s if found else None
+
+    @property
+    def found_by(self) -> str:
+        """Who found the best schedule: the engine itself, a rule, or the local search beside it."""
+        found = last_better(self.events)
+        return found.words if found else ""
+
+    @property
+    def proved_s(self) -> float | None:
+        """When schedule and bound met; None if they did not."""
+        proof = proof_of(self.events)
+        return proof.elapsed_s if proof else None
+
+    @property
+    def proved_by(self) -> str:
+        """Who raised the bound up to the schedule; empty without a proof."""
+        return (
+            next((e.words for e in reversed(self.events) if e.moved == "bound"), "")
+            if self.proved_s is not None
+            else ""
+        )
+
+
+def race_table(runners: Sequence[Contestant]) -> dict[str, list[object]]:
+    """Return one row for every engine."""
+    best = min((r.makespan_ms for r in runners if r.makespan_ms is not None), default=0.0)
+    table: dict[str, list[object]] = {
+        "engine": [r.name for r in runners],
+        "iteration (ms)": [r.makespan_ms for r in runners],
+        "above best (%)": [
+            round(100 * (r.makespan_ms / best - 1), 3)
+            if r.makespan_ms is not None and best > 0
+            else None
+            for r in runners
+        ],
+        "bound (ms)": [r.bound_ms for r in runners],
+        "gap (%)": [
+            round(100 * gap(r.makespan_ms, r.bound_ms), 3) if r.makespan_ms else None
+            for r in runners
+        ],
+        "best after (s)": [None if r.best_s is None else round(r.best_s, 3) for r in runners],
+        "found by": [r.found_by for r in runners],
+        "proof after (s)": [None if r.proved_s is None else round(r.proved_s, 3) for r in runners],
+        "proved by": [r.proved_by for r in runners],
+        "ended by": [
+            "proof" if r.proved_s is not None else STOPPED_BY.get(r.ended, r.ended) for r in runners
+        ],
+    }
+    return (
+        {**table, "remark": [r.message for r in runners]}
+        if any(r.message for r in runners)
+        else table
+    )
+
+
+def race_finding(runners: Sequence[Contestant]) -> str:
+    """Return who won, as a sentence: who proves and how fast, who comes how close without a proof."""
+    found = [r for r in runners if r.makespan_ms is not None]
+    if not found:
+        return ""
+    best = min(float(r.makespan_ms or 0.0) for r in found)
+    proved = sorted((r for r in found if r.proved_s is not None), key=lambda r: r.proved_s or 0.0)
+    others = [r for r in found if r.proved_s is None]
+    word = apart(
+        [best, *(float(r.makespan_ms or 0.0) for r in found), max(r.bound_ms for r in found)]
+    )
+    parts = _proofs(proved, word[0]) if proved else _closest(found, best, word[0])
+    if proved:
+        parts += _behind(
+            others, best, "reaches the same without proving it", "reach the same without proving it"
+        )
+    else:
+        bound = max(r.bound_ms for r in found)
+        high = [r for r in found if r.bound_ms >= bound * (1 - ROUNDING)]
+        whose = (
+            "the same for all"
+            if len(high) == len(found) > 1
+            else f"that of {enumeration([r.name for r in high])}"
+        )
+        parts.append(f"nobody proves it; the best bound, {word[-1]}, is {whose}")
+    text = "; ".join(parts) + "."
+    return capitalised(text)
+
+
+def _proofs(proved: Sequence[Contestant], word: str) -> list[str]:
+    """Return who proves first, and how much longer the others need."""
+    fastest = proved[0].proved_s or 0.0
+    level = max(fastest + SAME_S, fastest * (1 + SAME_SHARE))
+    first = [r for r in proved if (r.proved_s or 0.0) <= level]
+    verb = "proves" if len(first) == 1 else "both prove" if len(first) == 2 else "all prove"
+    parts = [
+        f"{enumeration([r.name for r in first])} {verb} {word} after {seconds(round(fastest, 3))}"
+    ]
+    slower = [r for r in proved if r not in first]
+    return parts + [
+        f"{r.name} needs {seconds(round((r.proved_s or 0.0) - fastest, 2))} longer" for r in slower
+    ]
+
+
+def _closest(found: Sequence[Contestant], best: float, word: str) -> list[str]:
+    """Return who comes to the best schedule when nobody proves it, the fastest first, and how far the others are."""
+    first = sorted(
+        (r for r in found if float(r.makespan_ms or 0.0) <= best * (1 + ROUNDING)),
+        key=lambda r: r.best_s or 0.0,
+    )
+    fastest = first[0]
+    after = seconds(float(f"{fastest.best_s or 0.0:.2g}"))
+    by = f" by {fastest.found_by}" if fastest.found_by != fastest.name else ""
+    head = (
+        f"{fastest.name} comes to {word}, the shortest,{by} after {after}"
+        if len(first) == 1
+        else f"{enumeration([r.name for r in first])} come to {word}, {fastest.name} first,{by} after {after}"
+    )
+    return [head, *_behind([r for r in found if r not in first], best, "", "")]
+
+
+def _behind(others: Sequence[Contestant], best: float, same: str, same_many: str) -> list[str]:
+    """Return how far engines are above the best, those at the same distance together."""
+    by_distance: dict[str, list[str]] = {}
+    for runner in sorted(others, key=lambda r: r.makespan_ms or 0.0):
+        share = float(runner.makespan_ms or 0.0) / best - 1 if best > 0 else 0.0
+        by_distance.setdefault("" if share <= ROUNDING else percent(share), []).append(runner.name)
+    parts = []
+    for distance, names in by_distance.items():
+        if distance:
+            parts.append(
+                f"{enumeration(names)} {'is' if len(names) == 1 else 'are'} {distance} above"
+            )
+        else:
+            parts.append(f"{enumeration(names)} {same if len(names) == 1 else same_many}")
+    return parts

@@ -107,3 +107,44 @@ def in_1024s(count: float) -> str:
 def delay_in_sentence(delay_ms: float) -> str:
     """Return a delay within a sentence: no delay, 20.0 µs, 1 ms."""
     return time(delay_ms) if delay_ms else "no delay"
+
+
+_USD = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
+_WATTS = ((1e6, "MW"), (1e3, "kW"))
+_KWH = ((1e6, "GWh"), (1e3, "MWh"))
+
+
+def money(usd: float) -> str:
+    """Return dollars: $1.29 M, $455 k, $37.5."""
+    return "$" + _in_units(usd, _USD, "")
+
+
+def power(watts: float) -> str:
+    """Return watts: 11.0 kW, 1.06 MW, 850 W."""
+    return _in_units(watts, _WATTS, "W")
+
+
+def energy(kwh: float) -> str:
+    """Return kilowatt-hours: 126 MWh, 850 kWh."""
+    return _in_units(kwh, _KWH, "kWh")
+
+
+def amount_words(value: float, measure: str) -> str:
+    """Return a cost in dollars or a power in watts."""
+    return money(value) if measure == "cost" else power(value)
+
+
+def _in_units(value: float, units: Sequence[tuple[float, str]], smallest: str) -> str:
+    for factor, unit in units:
+        if abs(value) >= factor * 0.9995:
+            return f"{short(value / factor)}{NBSP}{unit}"
+    return f"{short(value)}{NBSP}{smallest}" if smallest else short(value)
+
+
+def unit_of(top: float, measure: str) -> tuple[float, str]:
+    """Return the factor and the unit of an axis that ends at ``top``."""
+    units = _USD if measure == "cost" else _WATTS
+    return next(
+        ((factor, unit) for factor, unit in units if top >= factor * 0.5),
+        (1.0, "" if measure == "cost" else "W"),
+    )

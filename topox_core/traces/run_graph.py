@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topox_core.errors import InputError
@@ -198,3 +198,54 @@ def most_moved(splits: Sequence[Sequence[float]]) -> float:
     sent = [sum(row) - row[i] for i, row in enumerate(splits)]
     received = [sum(splits[i][j] for i in range(n) if i != j) for j in range(n)]
     return max(*sent, *received)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """One recorded step: how long it lasted, and how long it would with a network that takes no time."""
+
+    number: int
+    recorded_ms: float
+    free_ms: float
+
+    @property
+    def words(self) -> str:
+        """Its number; a file without steps is one."""
+        return str(self.number) if self.number >= 0 else "all"
+
+
+@dataclass(frozen=True)
+class CallBar:
+    """What one rank's kernel of a call did: it waited for the last rank, then moved bytes; in ms."""
+
+    rank: int
+    begin_ms: float
+    latest_ms: float
+    end_ms: float
+    call: Node
+
+    @property
+    def waiting_ms(self) -> float:
+        """How long it waited for the last rank."""
+        return self.latest_ms - self.begin_ms
+
+    @property
+    def transfer_ms(self) -> float:
+        """How long it moved bytes."""
+        return self.end_ms - self.latest_ms
+
+
+def call_bars(graph: RunGraph, ranks: Sequence[int]) -> list[CallBar]:
+    """Return the calls of some ranks, each split where the last of its ranks began."""
+    wanted = set(ranks)
+    return [
+        CallBar(rank, begin, min(max(begin, node.at_ms), end), end, node)
+        for node in graph.calls
+        for rank, begin, end in node.kernels
+        if rank in wanted
+    ]
+
+
+def label_of(node: Node, labels: Mapping[str, str]) -> str:
+    """Return the parallelism of a call: the reader's label, else what its group's description says; "" if none."""
+    return labels.get(node.group) or labels.get(node.description) or node.parallelism or ""

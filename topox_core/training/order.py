@@ -68,3 +68,35 @@ def dealt(layers: int, chunks: int) -> list[range]:
         result.append(range(first, first + size))
         first += size
     return result
+
+
+# Of a stage: (F or B, microbatch, begin), in order, every pass as long as the other.
+Passes = list[list[tuple[str, int, int]]]
+
+
+def order_1f1b(stages: int, microbatches: int) -> Passes:
+    """Return the passes of each stage in the order 1F1B, begun as soon as what they wait for has ended."""
+    orders = [
+        [(way.upper(), k) for way, k in order(stage, stages, microbatches, "1f1b")]
+        for stage in range(stages)
+    ]
+    ends: dict[tuple[str, int, int], int] = {}
+    passes: Passes = [[] for _ in range(stages)]
+    free = [0] * stages
+    while any(len(passes[s]) < len(orders[s]) for s in range(stages)):
+        for s in range(stages):
+            while len(passes[s]) < len(orders[s]):
+                kind, k = orders[s][len(passes[s])]
+                before = _before(kind, k, s, stages)
+                if before is not None and before not in ends:
+                    break
+                begin = max(free[s], 0 if before is None else ends[before])
+                ends[kind, k, s] = free[s] = begin + 1
+                passes[s].append((kind, k, begin))
+    return passes
+
+
+def _before(kind: str, k: int, stage: int, stages: int) -> tuple[str, int, int] | None:
+    if kind == "F":
+        return ("F", k, stage - 1) if stage else None
+    return ("B", k, stage + 1) if stage < stages - 1 else ("F", k, stage)

@@ -14,8 +14,7 @@ from topox_core.check.report import CheckReport
 from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan, with_passed_plans
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import prove
-from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
-from topox_core.figures.overview import overview_image
+from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.measures import Measures, measures

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from topox_core.figures.buying import Swinging, tornado
 from topox_core.figures.palette import Theme
-from topox_core.figures.tornado import Swinging, tornado
 from topox_core.studies.buying_run import Answer, base_lead
 from topox_core.studies.buying_words import caveats, questions_turned, swing_rows
 from topox_core.text.numbers import NBSP, percent

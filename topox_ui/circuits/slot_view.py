@@ -8,20 +8,18 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.circuit_matrix import matrix
-from topox_core.figures.circuit_timeline import changes, ports_over_time
+from topox_core.figures.circuits import changes, cross_connects_in, matrix, ports_over_time
 from topox_core.figures.palette import Theme
-from topox_core.figures.slot_state import (
+from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
+from topox_core.model.execution import Execution
+from topox_core.model.measures import (
     SlotState,
     busiest_slot,
     changes_a_slot,
-    cross_connects_in,
     ports_busy,
     slot_state,
     slots,
 )
-from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
-from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import percent, plural, short, time
 from topox_core.text.sentences import enumeration, is_or_are

@@ -18,8 +18,8 @@ from topox_core.claims.report import (
     verdict_words,
 )
 from topox_core.fabrics.compare import EQUAL
+from topox_core.figures.maps import sides_legend, sides_map
 from topox_core.figures.palette import Theme
-from topox_core.figures.who_is_right import sides_legend, sides_map
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import percent
 from topox_ui.claims.state import NETWORKS, ArgumentState

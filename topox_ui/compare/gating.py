@@ -24,12 +24,11 @@ from topox_core.fabrics.gating import exchanges
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.winner import ties
-from topox_core.figures.cost import money
-from topox_core.figures.gated import gated_lines
+from topox_core.figures.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import Stop
-from topox_core.text.numbers import percent, plural, short, time
+from topox_core.text.numbers import money, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.state import ContestState

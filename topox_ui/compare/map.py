@@ -22,7 +22,8 @@ from topox_core.fabrics.map_run import (
     setting_words,
 )
 from topox_core.fabrics.sweep import Sweep
-from topox_core.figures.crossover import cut, map_legend, winner_map
+from topox_core.figures.crossover import cut
+from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import plural

@@ -17,10 +17,9 @@ from topox_core.economics.comparison import (
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.cost import SHORT_PARTS, energy, money, power
-from topox_core.figures.cost_curves import by_size, worth, yearly
+from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_core.text.numbers import count, plural, short, time
+from topox_core.text.numbers import count, energy, money, plural, power, short, time
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all

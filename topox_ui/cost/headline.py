@@ -19,11 +19,11 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, sav
 from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import RIVALS, priced
-from topox_core.figures.cost import money, power, stacked
+from topox_core.figures.buying import tornado as tornado_figure
+from topox_core.figures.cost import stacked
 from topox_core.figures.palette import Theme
-from topox_core.figures.tornado import tornado as tornado_figure
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import count, percent, time
+from topox_core.text.numbers import count, money, percent, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
 from topox_ui.answers.verdicts import known_verdict

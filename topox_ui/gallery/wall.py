@@ -7,8 +7,8 @@ from datetime import datetime
 
 import streamlit as st
 
-from topox_core.figures.card_thumbnail import thumbnail
 from topox_core.figures.palette import Theme
+from topox_core.figures.papers import thumbnail
 from topox_core.papers.card import FALLS_BACK, PAPERS, VERDICTS, Card, apart_words, counts_of
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.kept_answers import KeptAnswer

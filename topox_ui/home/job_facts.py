@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.figures.facts import KIND_COLOURS, bytes_by_parallelism, tasks_by_kind, time_by_kind
-from topox_core.figures.palette import Theme, parallelism_colour, parallelism_word
-from topox_core.figures.pieces import pieces_bars
+from topox_core.figures.facts import (
+    bytes_by_parallelism,
+    pieces_bars,
+    tasks_by_kind,
+    time_by_kind,
+)
+from topox_core.figures.palette import KIND_COLOURS, Theme, parallelism_colour, parallelism_word
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.model.facts import GraphSummary, facts

@@ -14,7 +14,7 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.fabrics.compare import EQUAL, same_time
-from topox_core.figures.jobs import group_name, lasting, numbered, stage_name, timeline
+from topox_core.figures.jobs import group_name, lasting, stage_name, timeline
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.runs.run import FunctionRun
@@ -22,7 +22,7 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
 from topox_core.tdm.model.round import Round, RoundTracePoint
-from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
+from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.jobs import lasting, stage_name
-from topox_core.figures.jobs_links import link_view
-from topox_core.figures.jobs_pods import pod_gantt, pod_view
+from topox_core.figures.jobs import lasting, pod_gantt, pod_view, stage_name
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.execution import Execution
 from topox_core.tdm.model.as_execution import execution_of
+from topox_core.tdm.model.bottleneck import link_view
 from topox_core.tdm.model.round import Cycle, Round
 from topox_core.text.numbers import plural
 from topox_ui.jobs.solving import Rounds, token

@@ -8,23 +8,17 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.jobs import (
-    cycle_in_view,
-    group_name,
-    lasting,
-    pod_group_bars,
-    stage_name,
-    timeline,
-)
-from topox_core.figures.jobs_links import LinkView, link_matrix, link_view, ring_drawing
+from topox_core.figures.jobs import group_name, lasting, pod_group_bars, stage_name, timeline
+from topox_core.figures.jobs_links import link_matrix, ring_drawing
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
-from topox_core.tdm.model.bottleneck import bottlenecks
+from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import PUSH, Round
 from topox_core.tdm.model.round_file import to_json
+from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
 from topox_ui.jobs.first_screen import named, rates, stages

@@ -8,8 +8,8 @@ from html import escape
 
 import streamlit as st
 
+from topox_core.figures.hand_schedules import sheet_of, starts_of
 from topox_core.figures.instance_pictures import pictures_of, slider_of
-from topox_core.figures.instance_schedules import sheet_of, starts_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.answers import Answers

@@ -9,15 +9,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.figures.circuit_matrix import matrix
+from topox_core.figures.circuits import around_a_switch, matrix
+from topox_core.figures.crossover import HEIGHT, over_delay
 from topox_core.figures.gantt import gantt
 from topox_core.figures.jobs import timeline
 from topox_core.figures.lanes import bars_of, lanes_of
-from topox_core.figures.marks import DOTS, line, upright
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_pattern import strip
-from topox_core.figures.slot_state import state_at
-from topox_core.figures.tour import HEIGHT, around_a_switch, by_length, over_delay
+from topox_core.figures.rails_windows import by_length, strip
+from topox_core.figures.template import DOTS, line, upright
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.labs.tour import (
     TOGETHER,
@@ -32,6 +31,7 @@ from topox_core.labs.tour import (
     times_at,
 )
 from topox_core.model.critical_path import critical_path
+from topox_core.model.measures import state_at
 from topox_core.schedule.result import Result
 from topox_ui.shell.charts import chart, legend_line
 

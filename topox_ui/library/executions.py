@@ -11,8 +11,7 @@ import streamlit as st
 from topox_core.check.checker import check
 from topox_core.check.schedule_file import read_record
 from topox_core.errors import InputError
-from topox_core.figures.lanes import Lanes, bars_of, lanes_of
-from topox_core.figures.overview import overview_image
+from topox_core.figures.lanes import Lanes, bars_of, lanes_of, overview_image
 from topox_core.figures.palette import traffic
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary

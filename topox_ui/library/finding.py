@@ -7,11 +7,10 @@ from typing import Any
 
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.fabrics.winner import ties
-from topox_core.figures.cost import money
-from topox_core.figures.study_words import key_words, lower, value_words
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
-from topox_core.text.numbers import apart, count, percent, plural
+from topox_core.studies.keys import key_words, lower, value_words
+from topox_core.text.numbers import apart, count, money, percent, plural
 from topox_core.text.sentences import enumeration, is_or_are
 from topox_ui.library.listing import LETTERS
 from topox_ui.shell.page import escape

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.figures.study_words import measure_words
 from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
+from topox_core.studies.keys import measure_words
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
 from topox_ui.answers.run_library import HOW_ON, OFF, library_path

@@ -9,12 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.lanes import RunPicture, on_one_clock
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
-from topox_core.figures.runs_compared import RunPicture, on_one_clock, windows_side_by_side
-from topox_core.figures.study_words import value_words
+from topox_core.figures.rails_windows import windows_side_by_side
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
+from topox_core.studies.keys import value_words
 from topox_core.text.numbers import percent, plural, time
 from topox_ui.library.executions import RunDrawn, drawn_run
 from topox_ui.library.finding import differing, equal_words, name_words, setting_rows

@@ -10,8 +10,7 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
-from topox_core.figures.rails_pattern import strip
-from topox_core.figures.rails_windows import cdf
+from topox_core.figures.rails_windows import cdf, strip
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.windows import Phase, hides

@@ -7,10 +7,8 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_control import MOST_GROUPS, timeline
-from topox_core.figures.rails_delay import overhead_curves
-from topox_core.figures.rails_pattern import strip
-from topox_core.figures.rails_windows import breakdown, cdf, counts, traffic_words
+from topox_core.figures.rails_delay import MOST_GROUPS, overhead_curves, timeline
+from topox_core.figures.rails_windows import breakdown, cdf, counts, strip, traffic_words
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.windows import FORMULA_NOTE, by_traffic, windows_by_formula, windows_by_stage

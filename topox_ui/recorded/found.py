@@ -9,12 +9,11 @@ from functools import cached_property
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.recorded import StepTime
 from topox_core.model.cluster import SPEEDS_GBPS, Cluster
 from topox_core.traces.checks import Check, busy_share, checks_of
 from topox_core.traces.importing import Imported, groups_of, import_run
 from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
-from topox_core.traces.run_graph import RunGraph, at_speed, free, replay_ms
+from topox_core.traces.run_graph import RunGraph, StepTime, at_speed, free, replay_ms
 from topox_core.traces.source import ImportSettings
 from topox_core.traces.steps import WHOLE_FILE, chosen_step
 from topox_core.traces.tasks import Placement, fitting_cluster, keep_inside_servers

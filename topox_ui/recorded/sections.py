@@ -7,21 +7,15 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.palette import Theme, faded, parallelism_word
+from topox_core.figures.palette import KIND_COLOURS, Theme, faded, parallelism_word
 from topox_core.figures.rails_windows import cdf
-from topox_core.figures.recorded import (
-    SEGMENT_COLOURS,
-    call_bars,
-    call_colour,
-    call_words,
-    label_of,
-    lanes,
-)
+from topox_core.figures.recorded import call_colour, call_words, lanes
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.rails.windows import share_hiding
 from topox_core.text.numbers import count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.recorded_run import spans
+from topox_core.traces.run_graph import call_bars, label_of
 from topox_ui.recorded.found import RecordedStep
 from topox_ui.recorded.reading import LABELS
 from topox_ui.recorded.state import RecordedState
@@ -126,7 +120,7 @@ def timeline(found: RecordedStep, theme: Theme) -> None:
             label_visibility="collapsed",
         )
     labels = found.settings.parallelism
-    keys = [(colour, kind) for kind, colour in SEGMENT_COLOURS.items()]
+    keys = [(colour, kind) for kind, colour in KIND_COLOURS.items()]
     kinds: dict[str, dict[str, None]] = {}
     for node in found.graph.calls:
         kinds.setdefault(label_of(node, labels), {})[call_words(node, labels)] = None

@@ -7,8 +7,9 @@ from functools import partial
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.race import ENGINES, Contestant, finding, race, race_table
+from topox_core.figures.search import race
 from topox_core.runs.run import FunctionRun
+from topox_core.schedule.story import ENGINES, Contestant, race_finding, race_table
 from topox_core.text.numbers import plural, seconds, short
 from topox_ui.answers.case import Case
 from topox_ui.answers.solving import PROOF
@@ -56,7 +57,7 @@ def race_section(case: Case, theme: Theme) -> None:
 def _race(current: Race, ended: list[Contestant], running: bool, theme: Theme) -> None:
     """Draw what the race is or who won, the way to start it, and its chart."""
     st.html(
-        f'<p class="card">{escape(finding(ended))}</p>'
+        f'<p class="card">{escape(race_finding(ended))}</p>'
         if len(ended) > 1
         else f'<p class="quiet">{WHAT}</p>'
     )
@@ -69,7 +70,7 @@ def _race(current: Race, ended: list[Contestant], running: bool, theme: Theme) -
         chart(
             race(ended, current.limit_s, theme),
             "race_chart",
-            f"Schedules and bounds of {', '.join(r.name for r in ended)} over wall time. {finding(ended)}",
+            f"Schedules and bounds of {', '.join(r.name for r in ended)} over wall time. {race_finding(ended)}",
             lambda: race_table(ended),
             "Every engine",
         )

@@ -9,7 +9,6 @@ from functools import partial
 
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.scheduled import prove, schedule
-from topox_core.figures.race import ENGINE_WORDS, ENGINES, Contestant
 from topox_core.runs.run import FunctionRun, RunProgress, finish
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.engines.waiting_workers import (
@@ -19,6 +18,7 @@ from topox_core.schedule.engines.waiting_workers import (
 )
 from topox_core.schedule.proof import LOADING_S, Proof
 from topox_core.schedule.result import Result
+from topox_core.schedule.story import ENGINE_WORDS, ENGINES, Contestant
 from topox_core.text.numbers import seconds
 from topox_ui.answers.case import Case
 from topox_ui.answers.solving import PROOF, keep

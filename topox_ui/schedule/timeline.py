@@ -11,10 +11,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.figures.gantt import gantt, in_view, name_kinds_elsewhere, window_words
-from topox_core.figures.lanes import Lanes, first_window
-from topox_core.figures.overview import overview
+from topox_core.figures.lanes import Lanes, first_window, overview, port_use
 from topox_core.figures.palette import Theme
-from topox_core.figures.ports import port_use
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
 from topox_core.text.foreign import escape_untrusted

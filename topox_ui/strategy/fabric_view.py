@@ -9,8 +9,7 @@ import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.palette import Theme
-from topox_core.figures.strategy import placements
-from topox_core.figures.strategy_fabrics import strategies_on_fabrics
+from topox_core.figures.strategy import placements, strategies_on_fabrics
 from topox_core.strategy.fabric_table import StrategyTable, table_sentence
 from topox_core.text.numbers import count, delay_label, percent, plural, short, time
 from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration

@@ -9,9 +9,8 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.study_words import value_words
 from topox_core.studies.axes import Axis
-from topox_core.studies.keys import SEED, Key
+from topox_core.studies.keys import SEED, Key, value_words
 from topox_core.studies.study import Study
 from topox_ui.shell.page import button, chart_title, escape
 from topox_ui.state.widgets import menu

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
-from topox_core.figures.study_words import axis_label, axis_words
-from topox_core.studies.keys import LABEL, SEED, Key, Value
+from topox_core.studies.keys import LABEL, SEED, Key, Value, axis_label, axis_words
 from topox_core.studies.measures import MEASURES, of_runs
 from topox_core.studies.slices import FABRIC_KEY, Slice, place
 from topox_core.studies.study_run import StudyResult

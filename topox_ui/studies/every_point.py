@@ -10,8 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.parallel_axes import Upright, drawn_rows, inside, parallel_axes
-from topox_core.figures.study_words import axis_label, axis_words, measure_of_study, measure_words
+from topox_core.figures.study_axes import measure_of_study
+from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
+from topox_core.studies.keys import axis_label, axis_words, measure_words
 from topox_core.studies.measures import MEASURES
 from topox_core.studies.study_file import dump_study
 from topox_core.studies.study_run import PointRow

@@ -9,13 +9,12 @@ import streamlit as st
 
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.buying import Swinging, tornado
+from topox_core.figures.maps import HeatMap, heat_legend, heat_map
 from topox_core.figures.palette import Theme
-from topox_core.figures.pareto_front import Cloud, drawn_points, pareto_front
-from topox_core.figures.study_heat_map import HeatMap, heat_legend, heat_map
-from topox_core.figures.study_lines import MOST_LINES, seed_lines
-from topox_core.figures.study_words import axis_label, lower, measure_of_study, study_axis
-from topox_core.figures.tornado import Swinging, tornado
-from topox_core.studies.keys import SEED
+from topox_core.figures.study_axes import MOST_LINES, measure_of_study, seed_lines, study_axis
+from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
+from topox_core.studies.keys import SEED, axis_label, lower
 from topox_core.studies.measures import MEASURES
 from topox_core.studies.slices import FABRIC_KEY, Cell, Slice, cells, chosen_rows, cloud, place
 from topox_core.studies.table import SeedLine, best, measure_of, seed_lines_of

@@ -11,8 +11,8 @@ from topox_core.fabrics.one_collective import (
     StepsOnPorts,
     sent_rows,
 )
-from topox_core.figures.collective_steps import steps_on_ports
 from topox_core.figures.palette import Theme
+from topox_core.figures.topology import steps_on_ports
 from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.durations import transfer_ms
 from topox_core.text.choices import kind_words

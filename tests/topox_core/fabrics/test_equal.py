@@ -10,8 +10,8 @@ import topox_core
 from topox_core.claims.claims import CLAIMS
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.winner import ties
+from topox_core.figures.maps import sides_legend
 from topox_core.figures.palette import LIGHT
-from topox_core.figures.who_is_right import sides_legend
 from topox_core.text.numbers import percent, whole_percent
 
 ROOT = Path(topox_core.__file__).parents[1]

@@ -40,52 +40,30 @@ from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome
 from topox_core.figures import (
     buying,
-    circuit_matrix,
-    circuit_timeline,
-    collective_steps,
+    circuits,
     cost,
-    cost_curves,
     crossover,
     fabrics,
     facts,
     gantt,
-    gated,
-    hand_gantt,
-    instance_jobs,
-    instance_rails,
+    hand_schedules,
+    instance_numbers,
     jobs,
-    jobs_gain,
     jobs_links,
-    jobs_pods,
     jobs_study,
     lanes,
-    overview,
+    maps,
     papers,
-    parallel_axes,
-    pareto_front,
-    pieces,
-    ports,
-    predicted,
     predictions,
-    race,
-    rails_control,
     rails_delay,
-    rails_pattern,
     rails_windows,
-    rails_wirings,
     recorded,
-    runs_compared,
     search,
-    slot_state,
     strategy,
-    strategy_fabrics,
-    study_heat_map,
-    study_lines,
+    study_axes,
+    study_points,
     template,
     topology,
-    tornado,
-    tour,
-    who_is_right,
 )
 from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
@@ -95,10 +73,12 @@ from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.lab import Lab
 from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.texts_in import texts_in
+from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.papers.card import Row
 from topox_core.rails.windows import by_traffic
+from topox_core.schedule import story
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.story import event_table, events_of
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
@@ -107,8 +87,12 @@ from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
 from topox_core.studies.table import seed_lines_of
+from topox_core.tdm.model import bottleneck, rounds
 from topox_core.tdm.model.round import RoundTracePoint
+from topox_core.topology import ring_circuits
 from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.traces import run_graph
+from topox_core.training import order
 from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import calibration_rows
 from topox_core.training.pieces import Piece
@@ -176,7 +160,7 @@ def fabric_runs() -> dict[str, Any]:
 def laid() -> tuple[Any, ...]:
     """The circuits of a topology, step by step."""
     graph, cluster = load_sample("moe")
-    return topology.frames(find_layout(traffic_of(graph, cluster.servers), 2, "published"))
+    return ring_circuits.frames(find_layout(traffic_of(graph, cluster.servers), 2, "published"))
 
 
 @cache
@@ -204,8 +188,8 @@ def lane_parts(execution: Execution) -> tuple[Any, Any]:
     return lanes.bars_of(execution, found), found
 
 
-def busiest(execution: Execution) -> slot_state.SlotState:
-    return slot_state.slot_state(execution, slot_state.busiest_slot(execution))
+def busiest(execution: Execution) -> measures.SlotState:
+    return measures.slot_state(execution, measures.busiest_slot(execution))
 
 
 def ends_of(execution: Execution) -> list[float]:
@@ -219,39 +203,39 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         buying.buying_figure(NETWORKS, MS, MS, look, (1,), (0, 1)),
         [number for one in NETWORKS for number in (*one.price, *one.time)],
     ),
-    circuit_matrix.matrix: lambda look: (
-        circuit_matrix.matrix(planned(), busiest(planned()), look),
+    circuits.matrix: lambda look: (
+        circuits.matrix(planned(), busiest(planned()), look),
         [0, 1],
     ),
-    circuit_timeline.ports_over_time: lambda look: (
-        circuit_timeline.ports_over_time(planned(), busiest(planned()), 0, look),
+    circuits.ports_over_time: lambda look: (
+        circuits.ports_over_time(planned(), busiest(planned()), 0, look),
         planned().circuits.end_ms.tolist(),
     ),
-    circuit_timeline.changes: lambda look: (
-        circuit_timeline.changes(planned(), busiest(planned()), look),
-        slot_state.changes_a_slot(planned()).tolist(),
+    circuits.changes: lambda look: (
+        circuits.changes(planned(), busiest(planned()), look),
+        measures.changes_a_slot(planned()).tolist(),
     ),
-    collective_steps.steps_on_ports: lambda look: (
-        collective_steps.steps_on_ports(COLLECTIVE, COLLECTIVE.split(), look),
+    topology.steps_on_ports: lambda look: (
+        topology.steps_on_ports(COLLECTIVE, COLLECTIVE.split(), look),
         [COLLECTIVE.split().makespan_ms],
     ),
     cost.stacked: lambda look: (
         cost.stacked(PRICED, "cost", look),
         [line.amount("cost") / 1e6 for one in PRICED.values() for line in one.lines],
     ),
-    cost_curves.by_size: lambda look: (
-        cost_curves.by_size(curves(QUESTION, (512, 1024)), "cost", 1024, look),
+    cost.by_size: lambda look: (
+        cost.by_size(curves(QUESTION, (512, 1024)), "cost", 1024, look),
         [one.cost_usd / 1024 for one in PRICED.values()],
     ),
-    cost_curves.yearly: lambda look: (
-        cost_curves.yearly({name: year_of(one, Running()) for name, one in PRICED.items()}, look),
+    cost.yearly: lambda look: (
+        cost.yearly({name: year_of(one, Running()) for name, one in PRICED.items()}, look),
         [year_of(one, Running()).total_usd / 1e6 for one in PRICED.values()],
     ),
-    cost_curves.worth: lambda look: (
-        cost_curves.worth([("static", "Fixed", 12.0), ("scheduled", "Planned", 9.5)], look),
+    cost.worth: lambda look: (
+        cost.worth([("static", "Fixed", 12.0), ("scheduled", "Planned", 9.5)], look),
         [12, 9.5],
     ),
-    crossover.winner_map: lambda look: (crossover.winner_map(MAP, (100.0, 10.0), look), [20]),
+    maps.winner_map: lambda look: (maps.winner_map(MAP, (100.0, 10.0), look), [20]),
     crossover.cut: lambda look: (
         crossover.cut(POINTS, 100.0, (0.0, 10.0), FABRICS, 10.0, look),
         [80, 100, 125],
@@ -294,8 +278,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         ends_of(planned()),
     ),
-    gated.gated_lines: lambda look: (
-        gated.gated_lines(
+    crossover.gated_lines: lambda look: (
+        crossover.gated_lines(
             {
                 name: GatedNetwork(name, (10.0, ms), 1e6, 1e5)
                 for name, ms in ((FAT_TREE, 12.0), (REGIONAL, 9.0))
@@ -304,8 +288,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [10, 12, 9],
     ),
-    hand_gantt.hand_gantt: lambda look: (
-        hand_gantt.hand_gantt(
+    hand_schedules.hand_gantt: lambda look: (
+        hand_schedules.hand_gantt(
             board(1).graph(),
             board(1).cluster(),
             {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8},
@@ -315,8 +299,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [1, 3, 7, 8, 9],
     ),
-    instance_rails.pipeline: lambda look: (
-        instance_rails.pipeline(instance_rails.order_1f1b(3, 4), ["0", "1", "2"], look),
+    instance_numbers.pipeline: lambda look: (
+        instance_numbers.pipeline(order.order_1f1b(3, 4), ["0", "1", "2"], look),
         range(1, 13),
     ),
     jobs.timeline: lambda look: (
@@ -324,17 +308,17 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [
             end
             for one in (ROUND, TOGETHER)
-            for bar in jobs.bars(one, one.cycles[0])
+            for bar in rounds.bars(one, one.cycles[0])
             for end in (bar.start_s, bar.start_s + bar.length_s)
         ],
     ),
     jobs.pod_group_bars: lambda look: (jobs.pod_group_bars(ROUND, [5.0], look), [1.25, 0.5, 5]),
-    jobs_gain.gain_map: lambda look: (
-        jobs_gain.gain_map(
+    jobs_study.gain_map: lambda look: (
+        jobs_study.gain_map(
             {
                 "all-train": [
-                    jobs_gain.GainPoint(2.0, 0.1, 64, "64 jobs"),
-                    jobs_gain.GainPoint(8.0, -0.05, 64, "64 jobs"),
+                    jobs_study.GainPoint(2.0, 0.1, 64, "64 jobs"),
+                    jobs_study.GainPoint(8.0, -0.05, 64, "64 jobs"),
                 ]
             },
             {"all-train": "all"},
@@ -344,17 +328,15 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [2, 10, 8, -5],
     ),
     jobs_links.link_matrix: lambda look: (
-        jobs_links.link_matrix(jobs_links.link_view(ROUND, 0, 0), look),
+        jobs_links.link_matrix(bottleneck.link_view(ROUND, 0, 0), look),
         [2, 1.25, 1, 0.5],
     ),
     jobs_links.ring_drawing: lambda look: (
         jobs_links.ring_drawing(ROUND, 0, 0, look),
         [0, 1, 2, 3],
     ),
-    jobs_pods.pod_gantt: lambda look: (
-        jobs_pods.pod_gantt(
-            jobs_pods.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look
-        ),
+    jobs.pod_gantt: lambda look: (
+        jobs.pod_gantt(jobs.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look),
         [8_500, 9_000, 15_000],
     ),
     jobs_study.climb: lambda look: (
@@ -375,13 +357,15 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [20, 30, 10, 25, 15],
     ),
-    instance_jobs.named_bars: lambda look: (
-        instance_jobs.named_bars(["AAAA", "ABBA"], [60.0, 44.0], "s", look, [1], (40.0, "bound")),
+    instance_numbers.named_bars: lambda look: (
+        instance_numbers.named_bars(
+            ["AAAA", "ABBA"], [60.0, 44.0], "s", look, [1], (40.0, "bound")
+        ),
         [60, 44],
     ),
-    overview.overview: lambda look: (
-        overview.overview(
-            *overview.overview_image(*lane_parts(planned()), planned().makespan_ms),
+    lanes.overview: lambda look: (
+        lanes.overview(
+            *lanes.overview_image(*lane_parts(planned()), planned().makespan_ms),
             lane_parts(planned())[1],
             planned().makespan_ms,
             (0.0, 5.0),
@@ -399,22 +383,22 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [10, 11, 9, 7],
     ),
-    parallel_axes.parallel_axes: lambda look: (
-        parallel_axes.parallel_axes(UPRIGHTS, {2: (6.0, 9.0)}, look),
+    study_points.parallel_axes: lambda look: (
+        study_points.parallel_axes(UPRIGHTS, {2: (6.0, 9.0)}, look),
         [5, 7, 9],
     ),
-    pareto_front.pareto_front: lambda look: (
-        pareto_front.pareto_front(cloud(40), look, cloud(40).steps[0]),
+    study_points.pareto_front: lambda look: (
+        study_points.pareto_front(cloud(40), look, cloud(40).steps[0]),
         [*cloud(40).x, *cloud(40).y],
     ),
-    pieces.pieces_bars: lambda look: (pieces.pieces_bars(PIECES, look), [40, 12.5, 2.5, 55]),
-    ports.port_use: lambda look: (
-        ports.port_use(planned(), (0.0, planned().makespan_ms), look),
+    facts.pieces_bars: lambda look: (facts.pieces_bars(PIECES, look), [40, 12.5, 2.5, 55]),
+    lanes.port_use: lambda look: (
+        lanes.port_use(planned(), (0.0, planned().makespan_ms), look),
         [0, 1],
     ),
-    predicted.predicted_against_measured: lambda look: (
-        predicted.predicted_against_measured(
-            [predicted.MeasuredSet("fitted to", "calibration", predicted_of(calibration_rows()))],
+    predictions.predicted_against_measured: lambda look: (
+        predictions.predicted_against_measured(
+            [predictions.MeasuredSet("fitted to", "calibration", predicted_of(calibration_rows()))],
             look,
         ),
         [
@@ -444,16 +428,16 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [6, 3, 1, 8],
     ),
-    race.race: lambda look: (
-        race.race(FOUR, 5.0, look),
+    search.race: lambda look: (
+        search.race(FOUR, 5.0, look),
         [
             one
             for name in ("iteration (ms)", "bound (ms)", "best after (s)")
-            for one in race.race_table(FOUR)[name]
+            for one in story.race_table(FOUR)[name]
         ],
     ),
-    rails_control.timeline: lambda look: (
-        rails_control.timeline(hand_run(), look),
+    rails_delay.timeline: lambda look: (
+        rails_delay.timeline(hand_run(), look),
         [0, 4, 9, 12, 17, 30],
     ),
     rails_delay.overhead_curves: lambda look: (
@@ -466,8 +450,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [3, 20, 40],
     ),
-    rails_pattern.strip: lambda look: (
-        rails_pattern.strip(phases(hand_run(), 0), hand_run().windows, 7.0, (0, 30), look),
+    rails_windows.strip: lambda look: (
+        rails_windows.strip(phases(hand_run(), 0), hand_run().windows, 7.0, (0, 30), look),
         [4, 10, 12, 20, 30, 6, 8],
     ),
     rails_windows.cdf: lambda look: (
@@ -482,15 +466,15 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         rails_windows.counts((95, 129, 65), 127, look),
         [95, 129, 65, 127],
     ),
-    rails_wirings.wirings: lambda look: (
-        rails_wirings.wirings(
+    rails_delay.wirings: lambda look: (
+        rails_delay.wirings(
             [("Switch", 100.0, 0.0), ("Optics", 110.0, 8.0), ("Ring", None, 0.0)], look
         ),
         [100, 102, 110, 8],
     ),
     recorded.steps: lambda look: (
         recorded.steps(
-            [recorded.StepTime(7, 20.0, 15.0), recorded.StepTime(8, 24.0, 16.0)], 8, look
+            [run_graph.StepTime(7, 20.0, 15.0), run_graph.StepTime(8, 24.0, 16.0)], 8, look
         ),
         [20, 24, 15, 16],
     ),
@@ -502,17 +486,17 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         recorded.lanes(late_rank(), (0, 1), {}, (0.0, late_rank().recorded_ms), look),
         [0.3, 1.0],
     ),
-    runs_compared.on_one_clock: lambda look: (
-        runs_compared.on_one_clock(
-            runs_compared.RunPicture("A", 176.0, np.zeros((24, 90), np.uint8), LANES),
+    lanes.on_one_clock: lambda look: (
+        lanes.on_one_clock(
+            lanes.RunPicture("A", 176.0, np.zeros((24, 90), np.uint8), LANES),
             244.0,
             176.0,
             look,
         ),
         [176],
     ),
-    runs_compared.windows_side_by_side: lambda look: (
-        runs_compared.windows_side_by_side(
+    rails_windows.windows_side_by_side: lambda look: (
+        rails_windows.windows_side_by_side(
             [("A", np.array([1.0, 2.0])), ("B", np.array([0.5, 30.0]))], look
         ),
         [1, 2, 0.5, 30],
@@ -541,16 +525,16 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         strategy.plan_bars(plans(), look),
         [one.total_ms for one in plans()],
     ),
-    strategy_fabrics.strategies_on_fabrics: lambda look: (
-        strategy_fabrics.strategies_on_fabrics(strategies(), look),
+    strategy.strategies_on_fabrics: lambda look: (
+        strategy.strategies_on_fabrics(strategies(), look),
         [12, 10, 9, 8],
     ),
-    study_heat_map.heat_map: lambda look: (
-        study_heat_map.heat_map(ratios((0.5, 0.61), (1.0, 1.18), (5.9, None)), look),
+    maps.heat_map: lambda look: (
+        maps.heat_map(ratios((0.5, 0.61), (1.0, 1.18), (5.9, None)), look),
         [0.5, 0.61, 1.0, 1.18, 5.9],
     ),
-    study_lines.seed_lines: lambda look: (
-        study_lines.seed_lines(seed_lines_of(ROWS), DELAY, MS, look),
+    study_axes.seed_lines: lambda look: (
+        study_axes.seed_lines(seed_lines_of(ROWS), DELAY, MS, look),
         [100, 107.5, 115, 150],
     ),
     topology.ring: lambda look: (topology.ring(laid()[-1], 8, (), look), range(8)),
@@ -558,23 +542,26 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         topology.hops(np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]], np.int32), 2, look),
         [1, 2],
     ),
-    tornado.tornado: lambda look: (
-        tornado.tornado(swings_of(QUESTION), 0.5, look),
+    buying.tornado: lambda look: (
+        buying.tornado(swings_of(QUESTION), 0.5, look),
         [100 * (end[1] - 0.5) for one in swings_of(QUESTION) for end in (one.low, one.high) if end],
     ),
-    tour.around_a_switch: lambda look: (
-        tour.around_a_switch(planned(), busiest(planned()), look),
+    circuits.around_a_switch: lambda look: (
+        circuits.around_a_switch(planned(), busiest(planned()), look),
         [0, 1, 2],
     ),
-    tour.over_delay: lambda look: (
-        tour.over_delay(
+    crossover.over_delay: lambda look: (
+        crossover.over_delay(
             [0.0, 5.0], {"static": [65.0, 65.0], "reactive": [51.0, 66.0]}, FABRICS, 5.0, look
         ),
         [65, 51, 66],
     ),
-    tour.by_length: lambda look: (tour.by_length(hand_run().windows, 7.0, look), [6, 8]),
-    who_is_right.sides_map: lambda look: (
-        who_is_right.sides_map(CELLS, {"moe": "Mixture of experts"}, look),
+    rails_windows.by_length: lambda look: (
+        rails_windows.by_length(hand_run().windows, 7.0, look),
+        [6, 8],
+    ),
+    maps.sides_map: lambda look: (
+        maps.sides_map(CELLS, {"moe": "Mixture of experts"}, look),
         [20, 38],
     ),
 }
@@ -623,11 +610,11 @@ MOST_BYTES = 60_000
 OTHER = {LIGHT: DARK_THEME, DARK_THEME: LIGHT}
 # The line above these charts says what their bare axis counts.
 NAMED_ABOVE = {
-    "cost_curves.worth": "x",
-    "overview.overview": "x",
+    "cost.worth": "x",
+    "lanes.overview": "x",
     "rails_windows.counts": "y",
     "search.search": "y",
-    "tour.over_delay": "y",
+    "crossover.over_delay": "y",
 }
 
 

@@ -14,20 +14,21 @@ from topox_core.fabrics.map_run import (
     cell_words,
     map_rows,
 )
-from topox_core.fabrics.one_collective import OneCollective, sent_rows
+from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome, winner
-from topox_core.figures.collective_steps import set_ups, steps_on_ports
-from topox_core.figures.crossover import cut, place, winner_map
+from topox_core.figures.crossover import cut
 from topox_core.figures.fabrics import (
     iteration_bars,
 )
+from topox_core.figures.maps import place, winner_map
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.template import log_ticks, time_axis
-from topox_core.figures.topology import frames, hops, ring
+from topox_core.figures.topology import hops, ring, steps_on_ports
 from topox_core.text.numbers import delay_label
 from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.topology.ring_circuits import frames
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.workloads.samples import load_sample
 

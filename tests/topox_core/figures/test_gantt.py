@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from topox_core.figures.gantt import MOST_BARS, gantt, in_view
-from topox_core.figures.hand_gantt import hand_gantt
-from topox_core.figures.lanes import bars_of, first_window, lanes_of
-from topox_core.figures.overview import overview, overview_image, paint
+from topox_core.figures.hand_schedules import hand_gantt
+from topox_core.figures.lanes import (
+    bars_of,
+    first_window,
+    lanes_of,
+    overview,
+    overview_image,
+    paint,
+    port_use,
+)
 from topox_core.figures.palette import (
     DARK,
     EXPERT,
@@ -17,7 +24,6 @@ from topox_core.figures.palette import (
     IDLE,
     LIGHT,
 )
-from topox_core.figures.ports import port_use
 from topox_core.labs.generators.board import board
 from topox_core.model.critical_path import critical_path
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from topox_core.figures.jobs import bars
-from topox_core.figures.jobs_links import link_matrix, link_view
-from topox_core.figures.jobs_pods import pod_view
+from topox_core.figures.jobs import pod_view
+from topox_core.figures.jobs_links import link_matrix
 from topox_core.figures.palette import LIGHT
 from topox_core.tdm.model.as_execution import execution_of
+from topox_core.tdm.model.bottleneck import link_view
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import (
     DRAFT,
@@ -22,6 +22,7 @@ from topox_core.tdm.model.round import (
     Round,
     RoundBound,
 )
+from topox_core.tdm.model.rounds import bars
 
 NETWORK = PodNetwork(1, 4, 8, 100.0, 800.0, 500.0)
 JOBS = Jobs(

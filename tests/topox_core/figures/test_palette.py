@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.maps import _colours
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     CATEGORY_TEXT,
@@ -15,8 +16,7 @@ from topox_core.figures.palette import (
     Theme,
     readable_on,
 )
-from topox_core.figures.race import COLOURS
-from topox_core.figures.study_heat_map import _colours
+from topox_core.figures.search import COLOURS
 
 BOTH = pytest.mark.parametrize("theme", [LIGHT, DARK_THEME], ids=lambda theme: theme.name)
 READABLE = 4.5  # WCAG 2.2, success criterion 1.4.3, for text of ordinary size

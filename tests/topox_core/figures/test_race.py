@@ -3,7 +3,6 @@
 import pytest
 
 from topox_core.figures.palette import LIGHT
-from topox_core.figures.race import ENGINES, Contestant, finding
 from topox_core.figures.search import MOST_MARKS, search
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import (
@@ -14,8 +13,11 @@ from topox_core.schedule.source import (
     TraceSource,
 )
 from topox_core.schedule.story import (
+    ENGINES,
+    Contestant,
     events_of,
     proof_of,
+    race_finding,
     summary_sentence,
 )
 from topox_core.text.numbers import apart
@@ -189,4 +191,4 @@ BEGUN = (0.01, 300.0, 250.0, "parallel LFT")
     ids=["proofs", "no proof", "at once", "reached"],
 )
 def test_the_finding_names_who_proves_or_is_shortest_and_who_is_how_far_behind(runners, words):
-    assert words in plain(finding(runners))
+    assert words in plain(race_finding(runners))

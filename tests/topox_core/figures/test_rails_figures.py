@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from topox_core.figures import rails_delay, rails_pattern, rails_windows
+from topox_core.figures import rails_delay, rails_windows
 from topox_core.figures.palette import LIGHT, VERMILION
 from topox_core.rails.iteration import (
     ALL_GATHER,
@@ -104,17 +104,17 @@ def phases(run: RailRun, rank: int) -> tuple[Phase, ...]:
 def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not():
     run = hand_run()
     for dark_ms, found in ((6.0, []), (7.0, [(7.0,)])):
-        figure = rails_pattern.strip(phases(run, 0), run.windows, dark_ms, (0, 30), LIGHT)
+        figure = rails_windows.strip(phases(run, 0), run.windows, dark_ms, (0, 30), LIGHT)
         assert [mark.x for mark in figure.data if mark.type == "scatter"] == found
 
 
 def test_what_lies_outside_the_view_is_clipped_to_it_and_a_window_at_its_end_marked_whole():
     run = hand_run()
-    figure = rails_pattern.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
+    figure = rails_windows.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
     for bar in (t for t in figure.data if t.type == "bar"):
         assert min(bar.base) >= 11 and np.add(bar.base, bar.x).max() <= 25
     last = Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0)
-    mark = rails_pattern.strip((), (last,), 5.0, (0, 20), LIGHT).data[-1]
+    mark = rails_windows.strip((), (last,), 5.0, (0, 20), LIGHT).data[-1]
     assert mark.cliponaxis is False and max(mark.x) <= 20
 
 

@@ -6,12 +6,9 @@ import pytest
 from tests.topox_core.traces.made import Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import sources
 from topox_core.figures.palette import LIGHT, faded, parallelism_colour
-from topox_core.figures.recorded import (
-    call_bars,
-    lanes,
-)
+from topox_core.figures.recorded import lanes
 from topox_core.traces.recorded_run import read_run, step_of
-from topox_core.traces.run_graph import RunGraph
+from topox_core.traces.run_graph import RunGraph, call_bars
 from topox_core.traces.source import ImportSettings
 
 DP = parallelism_colour("dp")

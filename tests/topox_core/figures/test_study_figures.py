@@ -7,15 +7,15 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from topox_core.figures.lanes import Lanes
+from topox_core.figures.maps import HeatMap, heat_map
 from topox_core.figures.palette import LIGHT
-from topox_core.figures.parallel_axes import (
+from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
+from topox_core.figures.study_points import (
+    Cloud,
     Upright,
+    drawn_points,
     inside,
 )
-from topox_core.figures.pareto_front import Cloud, drawn_points
-from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis
-from topox_core.figures.study_heat_map import HeatMap, heat_map
-from topox_core.figures.study_lines import seed_lines
 from topox_core.studies.pareto import front_of
 from topox_core.studies.table import seed_lines_of
 from topox_core.text.numbers import delay_label, short, time

@@ -2,7 +2,18 @@
 
 import pytest
 
-from topox_core.text.numbers import about_seconds, count, percent, seconds, short, size, time
+from topox_core.text.numbers import (
+    about_seconds,
+    count,
+    energy,
+    money,
+    percent,
+    power,
+    seconds,
+    short,
+    size,
+    time,
+)
 
 THIN = "\u00a0"
 
@@ -40,3 +51,19 @@ def test_units_are_always_there_and_times_change_theirs_at_a_second():
         *("999 ms", "3.94 s", "4.2 µs", "< 0.001 s", "2 min 5 s"),
         *("1.01 %", "306 MB", "12 B", "17,604"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "says"),
+    [
+        (money, 1_289_216, "$1.29 M"),
+        (money, 454_656, "$455 k"),
+        (money, 12, "$12"),
+        (money, 999_990, "$1.00 M"),
+        (power, 11_040, "11.0 kW"),
+        (power, 850, "850 W"),
+        (energy, 126_000, "126 MWh"),
+    ],
+)
+def test_dollars_and_watts_as_people_read_them(words, value, says) -> None:
+    assert words(value).replace("\u00a0", " ") == says

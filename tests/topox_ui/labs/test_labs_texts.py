@@ -10,10 +10,7 @@ from topox_core.labs.texts_in import BASE, texts_in
 PAGE = sorted((ROOT / "topox_ui/labs").glob("*.py"))
 FIGURES = [
     ROOT / f"topox_core/figures/{name}.py"
-    for name in (
-        *("picture", "instance_pictures", "instance_schedules", "instance_traffic"),
-        *("instance_rails", "instance_jobs"),
-    )
+    for name in (*("picture", "instance_pictures", "hand_schedules", "instance_numbers"),)
 ]
 SENTENCE = re.compile(r"[A-Za-z]{3,} [A-Za-z]{2,}")
 

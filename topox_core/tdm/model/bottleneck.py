@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from topox_core.io.json import record_of
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
 from topox_core.tdm.model.rounds import after_push_s, aggregates
-from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit
+from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit, ports_used
 
 Floats = NDArray[np.float64]
 Cause = Literal["link", "tor", "training", "aggregation", "nothing"]
@@ -212,3 +212,58 @@ def _gbit(value: float) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.3g} ms"
+
+
+@dataclass(frozen=True)
+class LinkView:
+    """One stage in one pod group: what is to be sent, over how many links, and how long each pair takes.
+
+    Attributes
+    ----------
+    demand_gbit, links, time_s
+        ``[i, j]``: from pod i to pod j. ``time_s`` is 0 where nothing is sent.
+    ports
+        In use at each pod: a link takes one at both ends (eq. 6).
+    wanted
+        ``[i, j]``: there is traffic besides that of rings, so the link was there before any ring
+        was laid.
+    """
+
+    demand_gbit: NDArray[np.float64]
+    links: NDArray[np.int32]
+    time_s: NDArray[np.float64]
+    ports: NDArray[np.int64]
+    limit: int
+    wanted: NDArray[np.bool_]
+
+    @property
+    def worst(self) -> tuple[int, int] | None:
+        """The pair that takes longest, the first of equals; None where nothing is sent."""
+        if not self.time_s.any():
+            return None
+        i, j = np.unravel_index(int(self.time_s.argmax()), self.time_s.shape)
+        return int(i), int(j)
+
+
+def link_view(round_: Round, pod_group: int, group: int, way: int = PUSH) -> LinkView:
+    """Return a stage's links in a pod group as eqs (2) and (4) have them.
+
+    A pull is its push the other way round.
+    """
+    network, pods = round_.jobs.network, round_.jobs.network.pods_per_group
+    demand = np.zeros((pods, pods))
+    wanted = np.zeros((pods, pods), bool)
+    for n in round_.jobs.of_group(pod_group):
+        if round_.group[n] != group:
+            continue
+        job = round_.jobs.jobs[n]
+        sent = between_pods_gbit(job, round_.reading, round_.rings[n])
+        demand += sent
+        if job.collective != "ring_all_reduce":
+            wanted |= sent > 0
+    links = np.asarray(round_.links[pod_group, group])
+    if way != PUSH:
+        demand, links, wanted = demand.T, links.T, wanted.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        time_s = np.where(demand > 0, demand / (network.port_gbps * links), 0.0)
+    return LinkView(demand, links, time_s, ports_used(links), network.ports_per_pod, wanted)

@@ -9,6 +9,7 @@ ends in a phase in which all train.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,3 +276,86 @@ def iterations_per_s(answer: Round) -> Floats:
     with np.errstate(divide="ignore"):
         rates: Floats = per_round / cycle_s[[job.pod_group for job in answer.jobs.jobs]]
     return rates
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A stretch in the lane of a group: what it does, from when, for how long, and the job that takes longest."""
+
+    group: int
+    kind: str
+    start_s: float
+    length_s: float
+    note: str = ""
+
+
+def numbered(cycle: Cycle) -> list[tuple[int, Phase]]:
+    """Return the stages of a cycle that take time, counted from 1: a phase in which all train may be over at once."""
+    return list(enumerate((phase for phase in cycle.phases if phase.end_s > phase.start_s), 1))
+
+
+def members(round_: Round, cycle: Cycle, group: int) -> list[Job]:
+    """Return the jobs of a group behind a cycle's barrier."""
+    behind = set(cycle.pod_groups)
+    return [
+        job
+        for job, k in zip(round_.jobs.jobs, round_.group, strict=True)
+        if k == group and job.pod_group in behind
+    ]
+
+
+def bars(round_: Round, cycle: Cycle) -> list[Bar]:
+    """Return what every group does in a cycle: its own stages, and computing from the barrier after each of them.
+
+    Computing that goes on into the next round is drawn at the beginning, where it ends.
+    """
+    drawn: list[Bar] = []
+    for group in range(round_.groups):
+        mine = members(round_, cycle, group)
+        if not mine:
+            continue
+        for place, phase in enumerate(cycle.phases):
+            if phase.group != group:
+                continue
+            kind = "push" if phase.way == PUSH else "pull"
+            if phase.communication_s > 0:
+                drawn.append(Bar(group, kind, phase.start_s + phase.dark_s, phase.communication_s))
+            after = cycle.phases[(place + 1) % len(cycle.phases)]
+            begin = after.start_s + (0.0 if round_.reading.delay_inside else after.dark_s)
+            drawn += [
+                Bar(group, kind, start, length, job.id)
+                for kind, job, length in _computing(round_, mine, phase.way)
+                for start, length in _wrapped(begin, length, cycle.round_s)
+            ]
+    return drawn
+
+
+def _computing(round_: Round, mine: Sequence[Job], way: int) -> list[tuple[str, Job, float]]:
+    """Return what a group computes after a stage of its own: kind, the job that takes longest, seconds."""
+    work = []
+    for job in mine:
+        if way == PUSH and aggregates(job, round_.reading):
+            work.append(("aggregate", job, job.aggregate_s))
+        else:
+            work.append(("train", job, job.train_s))
+    longest = (
+        max((one for one in work if one[0] == kind), key=lambda one: one[2], default=None)
+        for kind in ("train", "aggregate")
+    )
+    return [one for one in longest if one is not None and one[2] > 0]
+
+
+def _wrapped(start: float, length: float, round_s: float) -> list[tuple[float, float]]:
+    """Return a stretch within a round, in two parts if it crosses its end."""
+    if start + length <= round_s * (1 + 1e-9) or round_s <= 0:
+        return [(start, length)]
+    return [(start, round_s - start), (0.0, start + length - round_s)]
+
+
+def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle | None:
+    """Return the cycle of a pod group, or the longest of a round; None where no round was found."""
+    if not round_.cycles:
+        return None
+    if pod_group is None:
+        return max(round_.cycles, key=lambda cycle: cycle.round_s)
+    return round_.cycle_of(pod_group)

@@ -1,9 +1,9 @@
-"""What is worth its price: every run of a study as a point, those that no other one beats as a step line."""
+"""Every point of a study: a line across parallel axes, and its place beside the front of two measures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,154 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords, measure_axis
-from topox_core.figures.template import frame, margins
+from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis, place_on
+from topox_core.figures.template import (
+    Look,
+    frame,
+    line,
+    log_ticks,
+    margins,
+    name_px,
+    note,
+    opaque,
+)
+from topox_core.text.numbers import short
+
+# More lines take a browser without a graphics card more than two seconds and show no more.
+MOST_LINES = 1_000
+MOST_TICKS = 8
+
+
+@dataclass(frozen=True)
+class Upright:
+    """One upright axis: its words and a value a run.
+
+    Attributes
+    ----------
+    labels
+        How values are written that are no numbers on a scale, by value; empty for numbers.
+    """
+
+    title: str
+    values: tuple[Any, ...]
+    labels: Mapping[Any, str] | None = None
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether its numbers are drawn on a logarithmic scale."""
+        return self.labels is None and is_logarithmic([v for v in self.values if v is not None])
+
+    def places(self) -> NDArray[np.float64]:
+        """Return where each run crosses it; NaN where it has no value."""
+        if self.labels is not None:
+            at = {value: k for k, value in enumerate(self.labels)}
+            return np.array([at[value] for value in self.values], np.float64)
+        return np.array([np.nan if v is None else self.place(v) for v in self.values], np.float64)
+
+    def place(self, value: float) -> float:
+        """Return where a number stands on it."""
+        return math.log10(value) if self.logarithmic else float(value)
+
+
+def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -> NDArray[np.bool_]:
+    """Return which runs lie within the ranges that are set, by axis; a run without the value does not.
+
+    A range is given in values; on an axis of labels in their positions.
+    """
+    runs = len(axes[0].values) if axes else 0
+    within = np.ones(runs, bool)
+    for number, (low, high) in ranges.items():
+        one = axes[number]
+        if one.labels is not None:
+            values = one.places()
+        else:
+            values = np.array([np.nan if v is None else v for v in one.values], np.float64)
+        with np.errstate(invalid="ignore"):
+            # A slider's ends are rounded where they are written: the run at the end is still in.
+            room = 1e-9 * max(abs(low), abs(high))
+            within &= (values >= low - room) & (values <= high + room)
+    return within
+
+
+def drawn_rows(axes: Sequence[Upright], most: int = MOST_LINES) -> NDArray[np.int64]:
+    """Return which runs are drawn: those with a value on every axis, evenly thinned to ``most``."""
+    complete = np.ones(len(axes[0].values) if axes else 0, bool)
+    for one in axes:
+        complete &= np.isfinite(one.places())
+    rows = np.flatnonzero(complete)
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
+
+
+def parallel_axes(
+    axes: Sequence[Upright],
+    ranges: Mapping[int, tuple[float, float]],
+    theme: Theme,
+    colour_by: int = -1,
+    most: int = MOST_LINES,
+) -> go.Figure:
+    """Return the runs as lines through the axes; what lies outside a range is faint.
+
+    Parameters
+    ----------
+    ranges
+        By axis, as :func:`inside` takes them.
+    colour_by
+        The axis whose value colours a line, from low (the accent) to high (pale).
+    """
+    rows = drawn_rows(axes, most)
+    by = axes[colour_by].places()[rows] if axes else np.zeros(0)
+    low, high = ("#3D2F8F", "#E0CF93") if theme.name == "light" else ("#A79FF2", "#5C5330")
+    outside = {"color": theme.line, "opacity": 0.12}
+    figure = go.Figure(
+        go.Parcoords(
+            dimensions=[
+                _dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)
+            ],
+            line={"color": by.tolist(), "colorscale": [[0, low], [1, high]], "showscale": False},
+            unselected={"line": outside},
+            labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
+            tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
+            rangefont={"size": 10 * theme.scale, "color": theme.muted},
+        )
+    )
+    return frame(figure, theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
+
+
+def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.int64]) -> Look:
+    """Return one axis as plotly draws it."""
+    places = one.places()[rows]
+    # Half the bytes, and more digits than a screen has pixels.
+    dimension: Look = {"label": one.title, "values": places.astype(np.float32)}
+    if one.labels is not None:
+        names = list(one.labels.values())
+        every = max(1, math.ceil(len(names) / (2 * MOST_TICKS)))
+        dimension |= {
+            "range": [-0.3, len(names) - 0.7],
+            "tickvals": list(range(0, len(names), every)),
+            "ticktext": names[::every],
+        }
+        if kept is not None:
+            dimension["constraintrange"] = [kept[0] - 0.25, kept[1] + 0.25]
+        return dimension
+    low, high = (float(places.min()), float(places.max())) if len(places) else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    dimension["range"] = [low, high]
+    if one.logarithmic:
+        ticks = log_ticks(10**low, 10**high)
+        dimension |= {
+            "tickvals": [math.log10(t) for t in ticks],
+            "ticktext": [short(t) for t in ticks],
+        }
+    if kept is not None:
+        dimension["constraintrange"] = [
+            one.place(v) if v > 0 or not one.logarithmic else low for v in kept
+        ]
+    return dimension
+
 
 # As many as SVG draws in a moment; of more, those that others beat are thinned evenly.
 MOST_POINTS = 5_000
@@ -142,28 +286,29 @@ def pareto_front(
         marks.append(
             note(
                 one.name,
-                _place(one.x, x_axis),
-                _place(one.y, y_axis),
+                place_on(x_axis, one.x),
+                place_on(y_axis, one.y),
                 11 * theme.scale,
                 theme.ink,
                 xanchor="left",
                 xshift=9,
             )
         )
-    longest = max((len(words) for words in y_axis["ticktext"]), default=0)
     return frame(
         figure,
         theme,
         HEIGHT * theme.scale,
         showlegend=True,
         annotations=marks,
-        margin=margins((30 + 6.4 * longest) * theme.scale, 14, 44 * theme.scale, 44 * theme.scale),
+        margin=margins(
+            name_px(y_axis["ticktext"], theme, 30, 6.4), 14, 44 * theme.scale, 44 * theme.scale
+        ),
         xaxis=x_axis,
         yaxis=y_axis,
     )
 
 
-def _points(cloud: Cloud, rows: Sequence[int], name: str, marker: dict[str, Any]) -> go.Scatter:
+def _points(cloud: Cloud, rows: Sequence[int], name: str, marker: Look) -> go.Scatter:
     return go.Scatter(
         x=[cloud.x[k] for k in rows],
         y=[cloud.y[k] for k in rows],
@@ -192,20 +337,20 @@ def _labels(
     cloud: Cloud,
     front: Sequence[int],
     best: int | None,
-    axes: tuple[dict[str, Any], dict[str, Any]],
+    axes: tuple[Look, Look],
     theme: Theme,
-) -> list[dict[str, Any]]:
+) -> list[Look]:
     """Return names beside points of the front, the best one's in bold, as many as keep their distance."""
     x_axis, y_axis = axes
     width = x_axis["range"][1] - x_axis["range"][0]
     height = y_axis["range"][1] - y_axis["range"][0]
     first = [best] if best is not None and best in front else []
     kept: list[tuple[float, float, float]] = []
-    marks: list[dict[str, Any]] = []
+    marks: list[Look] = []
     for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
         if not cloud.names[k] or len(marks) == MOST_NAMED:
             continue
-        x, y = _place(cloud.x[k], x_axis), _place(cloud.y[k], y_axis)
+        x, y = place_on(x_axis, cloud.x[k]), place_on(y_axis, cloud.y[k])
         # Below and left of a front nothing stands; only at the picture's edge there is no room.
         at_px = PLOT_PX * (x - x_axis["range"][0]) / width
         long_px = LETTER_PX * len(cloud.names[k])
@@ -218,14 +363,17 @@ def _labels(
         ):
             continue
         kept.append((begin, begin + long_px, y))
-        words = f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k]
         side = {"xanchor": "left", "xshift": 4} if at_edge else {"xanchor": "right", "xshift": -5}
         marks.append(
-            note(words, x, y, 11.5 * theme.scale, theme.ink, yanchor="top", yshift=-3, **side)
+            note(
+                f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
+                x,
+                y,
+                11.5 * theme.scale,
+                theme.ink,
+                yanchor="top",
+                yshift=-3,
+                **side,
+            )
         )
     return marks
-
-
-def _place(value: float, drawn: dict[str, Any]) -> float:
-    """Return where a value's annotation stands: plotly wants the exponent on a logarithmic axis."""
-    return math.log10(value) if drawn.get("type") == "log" else value

@@ -1,0 +1,441 @@
+"""Cells over two axes: a measure of a study, who wins where, and which side is right, in colours and signs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from topox_core.claims.cells import Cell, Side
+from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.map_run import (
+    OPEN_WORDS,
+    MapPicture,
+    cell_words,
+    outcome_words,
+    winner_words,
+)
+from topox_core.fabrics.registry import FABRICS, LETTERS
+from topox_core.figures.palette import Theme, blend, readable_on
+from topox_core.figures.study_axes import MeasureWords, StudyAxis, is_logarithmic
+from topox_core.figures.template import (
+    CLEAR,
+    Look,
+    box,
+    frame,
+    image,
+    line,
+    margins,
+    name_px,
+    named_axis,
+    note,
+)
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.text.numbers import delay_label, percent, whole_percent
+
+# Cells with their number in them: more would not have the room.
+MOST_WRITTEN = 14
+# Of a ratio, where a colour begins; on either side of one, in both directions.
+_RATIOS = (1 + EQUAL, 1.25, 1.6, 2.2)
+STEPS = len(_RATIOS)
+NOT_YET, IMPOSSIBLE = "·", "✗"
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A measure over two axes.
+
+    Attributes
+    ----------
+    values
+        Row by row, None where there is no value yet.
+    failed
+        The (row, column) of cells that have none and will have none.
+    runs
+        The runs behind each (row, column): what a click is given.
+    notes
+        What a hover says of a cell besides its value.
+    ratio
+        Whether the values are a ratio, which is pale at 1; else pale is the middle one of the values.
+    """
+
+    across: StudyAxis
+    up: StudyAxis
+    measure: MeasureWords
+    values: tuple[tuple[float | None, ...], ...]
+    failed: Collection[Place] = ()
+    runs: Mapping[Place, object] | None = None
+    notes: Mapping[Place, str] | None = None
+    ratio: bool = False
+
+    def __post_init__(self) -> None:
+        assert len(self.values) == len(self.up.values)
+        assert all(len(row) == len(self.across.values) for row in self.values)
+
+    def known(self) -> list[float]:
+        """Return the values that are there."""
+        return [value for row in self.values for value in row if value is not None]
+
+
+def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.Figure:
+    """Return the map: better than the middle in one colour, worse in another, the chosen cell in a box.
+
+    The first row stands at the bottom. Clear markers over the cells take the clicks; the first entry
+    of their customdata is what the picture has for the cell in ``runs``.
+    """
+    rows, columns = len(picture.up.values), len(picture.across.values)
+    steps, colours = _steps(picture), _colours(theme)
+    z = np.where(np.isnan(steps), 0, np.nan_to_num(steps) + STEPS + 1).astype(np.uint8)
+    gap = 2 if max(rows, columns) <= 24 else 0
+    figure = go.Figure(image(z, [theme.page, *colours], xgap=gap, ygap=gap))
+    figure.add_trace(_clicks(picture, theme))
+    written = columns <= MOST_WRITTEN and rows <= 2 * MOST_WRITTEN
+    size = (12 if columns <= 8 else 10) * theme.scale
+    text: list[Look] = []
+    for row, values in enumerate(picture.values):
+        for column, value in enumerate(values):
+            if value is None:
+                text.append(
+                    note(
+                        IMPOSSIBLE if (row, column) in picture.failed else NOT_YET,
+                        column,
+                        row,
+                        size,
+                        theme.muted,
+                    )
+                )
+            elif written:
+                colour = readable_on(colours[int(steps[row, column]) + STEPS])
+                text.append(note(picture.measure.words(value), column, row, size, colour))
+    shapes = []
+    if chosen is not None:
+        y, x = chosen
+        shapes.append(box(x - 0.48, x + 0.48, y - 0.47, y + 0.47, line=line(theme.ink, 2.5)))
+    return frame(
+        figure,
+        theme,
+        (max(150, min(380, 48 * rows)) + 52) * theme.scale,
+        annotations=text if written or len(text) <= 400 else [],
+        shapes=shapes,
+        margin=margins(name_px(picture.up.labels, theme, 34, 6.2), 8, 6, 44 * theme.scale),
+        xaxis=picture.across.named(theme, MOST_WRITTEN),
+        yaxis=picture.up.named(theme, MOST_WRITTEN),
+    )
+
+
+def heat_legend(
+    picture: HeatMap, theme: Theme, better: str, worse: str, equal: str = ""
+) -> list[tuple[str, str]]:
+    """Return colours and words of the legend, which stands under the map.
+
+    Parameters
+    ----------
+    better, worse, equal
+        What a cell says that is better than the middle, worse, or pale.
+    """
+    colours = _colours(theme)
+    steps = _steps(picture)
+    pale = equal or (
+        f"equal within {percent(EQUAL)}"
+        if picture.ratio
+        else f"about {picture.measure.words(_middle(picture))}"
+        if picture.known()
+        else ""
+    )
+    keys = []
+    if (steps < 0).any():
+        keys.append((colours[1], better))
+    if (steps == 0).any() and pale:
+        keys.append((colours[STEPS], pale))
+    if (steps > 0).any():
+        keys.append((colours[-2], worse))
+    none = {
+        (row, column)
+        for row, values in enumerate(picture.values)
+        for column, value in enumerate(values)
+        if value is None
+    }
+    if none - set(picture.failed):
+        keys.append(("", "dot: still to come"))
+    if none & set(picture.failed):
+        keys.append(("", f"{IMPOSSIBLE} cannot run"))
+    return keys
+
+
+def _steps(picture: HeatMap) -> FloatArray:
+    """Return how far each cell is from the middle in steps of colour: below 0 better, above worse, NaN without a value."""
+    values = np.array(
+        [[np.nan if v is None else v for v in row] for row in picture.values], np.float64
+    )
+    values = values.reshape(len(picture.up.values), len(picture.across.values))
+    known = picture.known()
+    sign = -1.0 if picture.measure.more_is_better else 1.0
+    if not known:
+        return values
+    if picture.ratio:
+        far = np.abs(np.log(np.maximum(values, 1e-12)))
+        steps = np.digitize(np.nan_to_num(far), [math.log(edge) for edge in _RATIOS])
+        away = np.log(np.maximum(values, 1e-12))
+    else:
+        logarithmic = is_logarithmic(known)
+        drawn = np.log(values) if logarithmic else values
+        middle = _middle(picture)
+        away = drawn - (math.log(middle) if logarithmic else middle)
+        span = float(np.nanmax(np.abs(away)))
+        # What differs by no more than rounding is one value.
+        if span <= 1e-9 * max(1.0, abs(middle)):
+            return np.where(np.isnan(values), np.nan, 0.0)
+        share = np.abs(away) / span
+        steps = np.ceil(np.nan_to_num(share) * (STEPS + 0.5) - 0.5).clip(0, STEPS)
+    result: FloatArray = np.where(np.isnan(values), np.nan, sign * np.sign(away) * steps)
+    return result
+
+
+def _middle(picture: HeatMap) -> float:
+    """Return the value that is drawn pale: the middle one of those that are there."""
+    return float(np.median(picture.known()))
+
+
+def _colours(theme: Theme) -> list[str]:
+    """Return the colours from the best step to the worst, pale in the middle."""
+    if theme.name == "light":
+        best, pale, worst = "#3D2F8F", "#F0EEE4", "#A88B2C"
+    else:
+        best, pale, worst = "#A39BF0", "#2A3340", "#E5CF6B"
+    shares = [0.28, 0.52, 0.76, 1.0]
+    return [
+        *(blend(pale, best, share) for share in reversed(shares)),
+        pale,
+        *(blend(pale, worst, share) for share in shares),
+    ]
+
+
+def _clicks(picture: HeatMap, theme: Theme) -> go.Scatter:
+    """Return clear markers over the cells, with what a hover says."""
+    places = [
+        (row, column)
+        for row in range(len(picture.up.values))
+        for column in range(len(picture.across.values))
+    ]
+    said = [_said(picture, place) for place in places]
+    runs, notes = picture.runs or {}, picture.notes or {}
+    return _clear_markers(
+        [(column, row) for row, column in places],
+        max(6, min(26, 420 // max(1, len(picture.across.values)))) * theme.scale,
+        [
+            [
+                runs.get(place),
+                picture.across.labels[place[1]],
+                picture.up.labels[place[0]],
+                words,
+                notes.get(place, ""),
+            ]
+            for place, words in zip(places, said, strict=True)
+        ],
+        "<b>%{customdata[1]}, %{customdata[2]}</b><br>%{customdata[3]}<br>%{customdata[4]}",
+    )
+
+
+def _clear_markers(
+    at: Sequence[tuple[int, int]], size: float, facts: Sequence[Sequence[object]], words: str
+) -> go.Scatter:
+    """Return what takes the clicks at (x, y): the cells of an image cannot be clicked in Streamlit."""
+    unseen = {"marker": {"opacity": 0}}
+    return go.Scatter(
+        x=[x for x, _ in at],
+        y=[y for _, y in at],
+        mode="markers",
+        name="",
+        marker={"symbol": "square", "size": size, "color": CLEAR, "opacity": 0},
+        customdata=facts,
+        selected=unseen,
+        unselected=unseen,
+        hovertemplate=f"{words}<extra></extra>",
+    )
+
+
+def _said(picture: HeatMap, place: Place) -> str:
+    value = picture.values[place[0]][place[1]]
+    if value is not None:
+        return f"{picture.measure.title} {picture.measure.words(value)}"
+    return "cannot run" if place in picture.failed else "still to come"
+
+
+# A letter in each cell says what its colour says.
+SIGNS: Mapping[Side, str] = {"changing": "C", "fixed": "F", "even": "=", "": "·"}
+_AS_FABRIC: Mapping[Side, str] = {"changing": "scheduled", "fixed": "static"}
+_SIDES: tuple[Side, ...] = ("", "even", "fixed", "changing")
+
+
+def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> go.Figure:
+    """Return the map of the cells of one network.
+
+    Parameters
+    ----------
+    cells
+        Of one number and one speed of ports.
+    jobs
+        The rows in their order from the top, with their titles.
+    """
+    delays = sorted({one.delay_ms for one in cells})
+    rows = list(jobs)
+    z = np.zeros((len(rows), len(delays)), np.uint8)
+    text = []
+    for one in cells:
+        x, y = delays.index(one.delay_ms), rows.index(one.job)
+        z[y, x] = _SIDES.index(one.side)
+        text.append(note(_cell(one), x, y, 12 * theme.scale, _ink(one.side, theme)))
+    colours = [theme.page, theme.grid, *(theme.fabric_colour(_AS_FABRIC[s]) for s in _SIDES[2:])]
+    # Above its row, so that a narrow window keeps its width for the cells.
+    titles = [
+        note(title, -0.5, y - 0.48, 12.5 * theme.scale, theme.ink, xanchor="left", yanchor="middle")
+        for y, title in enumerate(jobs.values())
+    ]
+    return frame(
+        go.Figure(image(z, colours, xgap=2, ygap=24 * theme.scale)),
+        theme,
+        (58 * len(rows) + 84) * theme.scale,
+        annotations=[*text, *titles],
+        margin=margins(8, 8, 20 * theme.scale, 60 * theme.scale),
+        xaxis=named_axis(
+            theme,
+            [delay_label(delay).replace(" ", "<br>") for delay in delays],
+            range=[-0.5, len(delays) - 0.5],
+            title="reconfiguration delay",
+        ),
+        yaxis=named_axis(theme, [""] * len(rows), range=[len(rows) - 0.5, -0.5]),
+    )
+
+
+def sides_legend(theme: Theme) -> list[tuple[str, str]]:
+    """Return colours and words of the legend."""
+    return [
+        (theme.fabric_colour("scheduled"), "C: changing circuits are faster, by so many %"),
+        (theme.fabric_colour("static"), "F: a fixed network is faster, by so many %"),
+        (theme.grid, f"= even (within {percent(EQUAL)})"),
+    ]
+
+
+def _cell(one: Cell) -> str:
+    letter = SIGNS[one.side]
+    return f"{letter} {whole_percent(one.lead)}" if one.side in _AS_FABRIC else letter
+
+
+def _ink(side: Side, theme: Theme) -> str:
+    return theme.fabric_text(_AS_FABRIC[side]) if side in _AS_FABRIC else theme.muted
+
+
+def place(values: Sequence[float], value: float) -> float:
+    """Return where a value lies among the ascending values of an axis with equal steps."""
+    low = delay_level(values, 0.0)
+    levels = [delay_level(values, v) for v in values]
+    return float(np.interp(max(delay_level(values, value), low), levels, np.arange(len(values))))
+
+
+def delay_level(values: Sequence[float], value: float) -> float:
+    """Return the logarithm of a value; of 0 that of a tenth of the least other one."""
+    least = min((v for v in values if v > 0), default=1.0)
+    return math.log10(value) if value > 0 else math.log10(least) - 1.0
+
+
+def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> go.Figure:
+    """Return the map: the winner's colour, its lead over the next in %, the setting in a box.
+
+    A cell between points that agree has their colour and no number; one that a gap or rounding
+    decides has a sign.
+
+    Parameters
+    ----------
+    now
+        The setting as (value, delay in ms).
+    """
+    axes = picture.axes
+    values, delays = sorted(axes.values), sorted(axes.delay_ms)
+    winners = picture.winners
+    computed = {(p.value, p.delay_ms) for p in picture.points}
+    present = [name for name in FABRICS if any(one.fabric == name for one in winners.values())]
+    codes = {name: k + 2 for k, name in enumerate(present)}
+    z = np.zeros((len(delays), len(values)), np.uint8)
+    text: list[Look] = []
+    for (value, delay), one in winners.items():
+        x, y = values.index(value), delays.index(delay)
+        z[y, x] = codes.get(one.fabric, 1)
+        if (value, delay) in computed:
+            colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
+            text.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
+    colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
+    figure = go.Figure(image(z, colours, xgap=2, ygap=2))
+    figure.add_trace(_winner_clicks(picture, values, delays, theme))
+    across, up = place(values, now[0]), place(delays, now[1])
+    here = box(across - 0.47, across + 0.47, up - 0.46, up + 0.46, line=line(theme.ink, 2.5))
+    by_speed = axes.by == "port_gbps"
+    return frame(
+        figure,
+        theme,
+        # A row of cells is low where there are many.
+        ((31 if len(delays) < 10 else 26) * len(delays) + 66) * theme.scale,
+        annotations=text,
+        shapes=[here],
+        margin=margins(76 * theme.scale, 8, 8, 44),
+        xaxis=named_axis(
+            theme,
+            [f"{v:g}G" if by_speed else f"{v:g}" for v in values],
+            range=[-0.5, len(values) - 0.5],
+            title="port speed" if by_speed else "ports per server",
+        ),
+        yaxis=named_axis(
+            theme,
+            [delay_label(d) for d in delays],
+            range=[-0.5, len(delays) - 0.5],
+            title="reconfiguration delay",
+        ),
+    )
+
+
+def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
+    """Return the colours (empty for a sign) and the words of a map's legend, which stands above it."""
+    winners = picture.winners.values()
+    shown = [point.winner for point in picture.points]
+    keys = [
+        (theme.fabric_colour(name), f"{LETTERS[name]} {picture.labels[name]}")
+        for name in FABRICS
+        if any(one.fabric == name for one in winners)
+    ]
+    if any(not one.fabric for one in winners):
+        keys.append((theme.grid, f"= equal (within {percent(EQUAL)})"))
+    if any(one.fabric and not one.lead and one.next for one in shown):
+        keys.append(("", "a letter with =: another one is as fast"))
+    keys += [
+        ("", words) for doubt, words in OPEN_WORDS.items() if any(w.doubt == doubt for w in shown)
+    ]
+    return keys + ([("", "no number: between points that agree")] if picture.between else [])
+
+
+def _winner_clicks(
+    picture: MapPicture, values: list[float], delays: list[float], theme: Theme
+) -> go.Scatter:
+    """Return clear markers over the cells, with what a hover says of every fabric."""
+    labels, points = picture.labels, {(p.value, p.delay_ms): p for p in picture.points}
+    by_speed = picture.axes.by == "port_gbps"
+    facts: list[list[object]] = []
+    for (value, delay), one in picture.winners.items():
+        p = points.get((value, delay))
+        rows = [] if p is not None else ["not computed: the points around it agree"]
+        if p is not None:
+            rows = [outcome_words(name, p, labels) for name in FABRICS if name in p.outcomes]
+            rows += [f"{labels[name]}: cannot run" for name in p.failed]
+        if one.doubt:
+            rows.append(OPEN_WORDS[one.doubt])
+        head = winner_words(one, labels) if p is not None else labels.get(one.fabric, "equal")
+        where = f"{value:g}" + ("G" if by_speed else " ports")
+        facts.append([value, delay, head, "<br>".join(rows), where, delay_label(delay)])
+    return _clear_markers(
+        [(values.index(value), delays.index(delay)) for value, delay in picture.winners],
+        26 * theme.scale,
+        facts,
+        "<b>%{customdata[4]}, %{customdata[5]}</b><br>%{customdata[2]}<br>%{customdata[3]}",
+    )
