@@ -44,7 +44,7 @@ from topox_core.fabrics.map_run import MapRun
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.map_run import MapPicture
 from topox_core.fabrics.sweep import Axes, Sweep
-from topox_core.figures.crossover import map_legend, winner_map
+from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import LIGHT
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings
