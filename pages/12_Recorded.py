@@ -7,9 +7,15 @@ from topox_ui.recorded.files import KICKER, files_of_run, nothing_yet, reading
 from topox_ui.recorded.first_screen import controls, first_screen, speed_section, steps_section
 from topox_ui.recorded.found import found_of
 from topox_ui.recorded.reading import open_example, opened, take_what_was_read
-from topox_ui.recorded.sections import groups_section, timeline, trust_section, windows_section
+from topox_ui.recorded.sections import (
+    groups_section,
+    leave_where_asked,
+    timeline,
+    trust_section,
+    ways_on,
+    windows_section,
+)
 from topox_ui.recorded.state import RecordedState
-from topox_ui.recorded.ways_on import leave_where_asked, ways_on
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.store import state_of

@@ -13,7 +13,7 @@ from topox_ui.answers.run_library import writable_library
 from topox_ui.buying.question import key_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.runs.workers import shared_workers
+from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.page import button
 from topox_ui.shell.preparing import prepared
 

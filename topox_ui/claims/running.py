@@ -8,7 +8,7 @@ from topox_core.claims.rivals_run import Results, known_results, rivals_run
 from topox_ui.answers.run_library import existing_library, keeps_runs, writable_library
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.runs.workers import shared_workers
+from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.page import button
 
 KEY = "who is right"

@@ -15,8 +15,8 @@ from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import texts_in
-from topox_ui.classroom.places import Semaphore
 from topox_ui.classroom.profile import class_profile
+from topox_ui.classroom.session_limit import Semaphore
 from topox_ui.state.session import Lasting
 
 CHECK_EVERY_S, MOST_CHECKS = 1.0, 200

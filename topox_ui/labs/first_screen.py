@@ -12,9 +12,9 @@ from topox_core.labs.lab_file import load_lab
 from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
-from topox_ui.classroom.door import shows
+from topox_ui.classroom.access import shows
 from topox_ui.classroom.profile import class_profile
-from topox_ui.labs.arriving import begin_at_top
+from topox_ui.labs.feedback import said_to_field
 from topox_ui.labs.kept import (
     LINES,
     OWN_LAB,
@@ -26,7 +26,7 @@ from topox_ui.labs.kept import (
     line,
     now,
 )
-from topox_ui.labs.said import said_to_field
+from topox_ui.labs.scroll import begin_at_top
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.links import page_link

@@ -31,13 +31,13 @@ from topox_core.labs.student import (
     waiting_for,
 )
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.labs.arriving import begin_at_top
+from topox_ui.labs.feedback import said_to_field, said_to_question, status, truths
 from topox_ui.labs.fields import Field, answer_field, handed_in
 from topox_ui.labs.handing import check_all, go, lock_all, save_all, show_answers
 from topox_ui.labs.kept import KEPT_LINE, LINES, forget
-from topox_ui.labs.said import said_to_field, said_to_question, status, truths
+from topox_ui.labs.links import look_on, see_instance
+from topox_ui.labs.scroll import begin_at_top
 from topox_ui.labs.state import LabsState
-from topox_ui.labs.ways_on import look_on, see_instance
 from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu

@@ -28,9 +28,9 @@ from topox_ui.rails.state import (
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import loaded, loaded_job
-from topox_ui.state.own_windows import OWN_WINDOWS
 from topox_ui.state.session import Lasting
 from topox_ui.state.store import choose
+from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu, number, pick, slide, tick
 
 DELAYS_MS = (

@@ -34,8 +34,7 @@ from topox_ui.rails.subject import (
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.links import page_link, to_samples
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet
-from topox_ui.shell.stretch import stretch_in_view
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet, stretch_in_view
 from topox_ui.state.widgets import menu
 
 MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view

@@ -11,9 +11,17 @@ from itertools import count
 
 import streamlit as st
 
+from topox_core.runs.executor import LocalExecutor
 from topox_core.runs.run import RunProgress
 from topox_core.text.numbers import seconds
-from topox_ui.runs.limits import server_limits
+from topox_ui.runs.limits import CORES, server_limits
+
+
+@st.cache_resource(show_spinner=False)
+def shared_workers() -> LocalExecutor:
+    """Return the worker processes of all sessions' answers; they end when there is nothing to do."""
+    return LocalExecutor(min(CORES, server_limits().solver_places))
+
 
 TYPICAL_S = 30.0  # how long a run holds its place, until some have ended
 LATELY = 20  # runs whose mean is what a run is expected to take

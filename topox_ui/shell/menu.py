@@ -8,7 +8,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.classroom.door import is_student, shows
+from topox_ui.classroom.access import is_student, shows
 from topox_ui.shell.links import page_link
 from topox_ui.shell.pages import Page, groups
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario

@@ -20,22 +20,58 @@ from topox_core.labs.texts_in import texts_in
 from topox_core.preparation import Preparation
 from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
-from topox_ui.classroom.door import BEGINNING, Entry, entry, join, places
+from topox_ui.classroom.access import BEGINNING, Entry, entry, join, places
 from topox_ui.shell.links import go_to, page_link
 from topox_ui.shell.menu import job_name, menu, source_name
 from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
-from topox_ui.state.address import ASKED, follow_address, restore
+from topox_ui.state.address import ASKED, follow_address, keep_address, restore
 from topox_ui.state.generating import GENERATE
 from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import show_notice
 from topox_ui.state.page_state import PageState
 from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.store import ADDRESS_DUE, state_of
-from topox_ui.state.widgets import switch
+from topox_ui.state.store import ADDRESS_DUE, choose, state_of
+from topox_ui.state.widgets import control, switch
+
+STEPS = 200
+
+
+def stretch_in_view(
+    model: type[PageState], whole_ms: float, share: float, form: str
+) -> tuple[float, float]:
+    """Draw the slider of a page whose state has ``from_ms`` and ``to_ms``; return begin and end in ms.
+
+    Parameters
+    ----------
+    share
+        Of the whole, what is in view at first.
+    form
+        How the ends are written, such as ``%.1f ms``.
+    """
+    now = state_of(model).model_dump()
+    low, high = now["from_ms"] or 0.0, now["to_ms"] or whole_ms * share
+    step = whole_ms / STEPS
+    view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
+    control(
+        "slider",
+        "Stretch in view",
+        model,
+        "from_ms",
+        value=view,
+        min_value=0.0,
+        max_value=whole_ms,
+        step=step,
+        take=lambda ends: choose(model, from_ms=ends[0], to_ms=ends[1]),
+        format=form,
+        label_visibility="collapsed",
+    )
+    keep_address()
+    return view
+
 
 _REFUSED = Passing[str]("class_word_refused")
 

@@ -10,6 +10,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
+from topox_core.rails.window_file import WindowList
 from topox_core.training.job_file import load_job
 from topox_core.workloads.catalogue import count_tasks
 from topox_core.workloads.training_jobs import as_workload
@@ -17,6 +18,9 @@ from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, adopt, loaded, open_source, opened_by_itself
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting
+
+OWN_WINDOWS = Lasting[WindowList]("rails_windows")
+
 
 Box = Literal["graph", "cluster"]
 # A training job is told from a task graph by how its file begins.

@@ -8,9 +8,9 @@ from topox_core.errors import InputError
 from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.student import begin, lock
 from topox_core.labs.texts_in import texts_in
-from topox_ui.classroom import answering, door, profile, serve
-from topox_ui.classroom.places import WRONG_WORDS, Places, Semaphore, WrongWords
+from topox_ui.classroom import access, answering, profile, serve
 from topox_ui.classroom.profile import ClassProfile, profile_of
+from topox_ui.classroom.session_limit import WRONG_WORDS, Semaphore, SessionLimit, WrongWords
 from topox_ui.shell import page
 
 LAB = LABS["six-tasks"]
@@ -22,9 +22,9 @@ WORD = "abcdef"
 def held(monkeypatch, tmp_path) -> ClassProfile:
     """A class is held on this machine."""
     one = ClassProfile("NET-401", WORD, ClassFolder.opened(tmp_path / "class"))
-    for module in (answering, door, profile):
+    for module in (answering, access, profile):
         monkeypatch.setattr(module, "class_profile", lambda: one)
-    for module in ("classroom.door", "shell.menu"):  # without a browser nobody has an address
+    for module in ("classroom.access", "shell.menu"):  # without a browser nobody has an address
         monkeypatch.setattr(f"topox_ui.{module}.is_student", lambda: False)
     return one
 
@@ -32,7 +32,7 @@ def held(monkeypatch, tmp_path) -> ClassProfile:
 @pytest.fixture
 def student(held, monkeypatch) -> ClassProfile:
     """The visitor is somebody else than the lecturer."""
-    monkeypatch.setattr(door, "is_student", lambda: True)
+    monkeypatch.setattr(access, "is_student", lambda: True)
     monkeypatch.setattr("topox_ui.shell.menu.is_student", lambda: True)
     return held
 
@@ -52,8 +52,8 @@ def test_nobody_comes_in_without_the_word(visit, student) -> None:
 
 
 def test_a_full_class_is_one_line(visit, student, monkeypatch) -> None:
-    for module in (door, page):
-        monkeypatch.setattr(module, "places", lambda: Places(most=0))
+    for module in (access, page):
+        monkeypatch.setattr(module, "places", lambda: SessionLimit(most=0))
     assert "The class is full" in words(joined(visit(GLOSSARY)))
 
 
@@ -61,7 +61,7 @@ def test_only_learn_labs_and_glossary_are_open_to_students(visit, student) -> No
     page = joined(visit(GLOSSARY))
     assert "words of the field" in words(page)
     links = {one.proto.label.strip("*") for one in page.sidebar.get("page_link")}
-    assert {"Learn"} <= links <= set(door.OPEN_TO_STUDENTS)
+    assert {"Learn"} <= links <= set(access.OPEN_TO_STUDENTS)
     for path in ("pages/1_Schedule.py", PRESENT):
         page.query_params["sample"] = "moe"
         assert "not part of the class" in words(unbroken(page.switch_page(path).run()))
@@ -76,7 +76,7 @@ def test_a_link_loads_nothing_before_its_page_is_open(visit, student, monkeypatc
 
 def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:
     now = [0.0]
-    places = Places(most=3, idle_s=1200, clock=lambda: now[0])
+    places = SessionLimit(most=3, idle_s=1200, clock=lambda: now[0])
     assert [places.enter(name) for name in "abcd"] == [True, True, True, False]
     places.leave("b")
     assert places.enter("d") and not places.enter("e")

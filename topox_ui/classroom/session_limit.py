@@ -1,4 +1,4 @@
-"""Places in a class, and turns at what takes a core: both are few, and who gets none is told at once or soon."""
+"""SessionLimit in a class, and turns at what takes a core: both are few, and who gets none is told at once or soon."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_ONCE, LINE, PATIENCE_S = 2, 120, 5.0
 WRONG_WORDS, WRONG_WITHIN_S = 30, 60.0
 
 
-class Places:
+class SessionLimit:
     """The sessions of a class; one that did nothing for ``idle_s`` loses its place when somebody else needs it.
 
     Parameters

@@ -15,7 +15,7 @@ from topox_core.labs.generators.windows import DELAY_MS, Windows
 from topox_core.labs.keys import instance_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.student import still_asked
-from topox_ui.classroom.door import shows
+from topox_ui.classroom.access import shows
 from topox_ui.labs.words import say, title_of
 from topox_ui.shell.links import go_to
 from topox_ui.shell.pages import page_of

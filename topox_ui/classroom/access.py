@@ -8,8 +8,8 @@ from enum import Enum
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from topox_ui.classroom.places import Places, WrongWords
 from topox_ui.classroom.profile import class_profile
+from topox_ui.classroom.session_limit import SessionLimit, WrongWords
 from topox_ui.state.session import Lasting
 
 OPEN_TO_STUDENTS = ("Learn", "Labs", "Glossary")
@@ -28,9 +28,9 @@ class Entry(Enum):
 
 
 @st.cache_resource(show_spinner=False)
-def places() -> Places:
+def places() -> SessionLimit:
     """Return the places of this server's class."""
-    return Places()
+    return SessionLimit()
 
 
 @st.cache_resource(show_spinner=False)
