@@ -41,7 +41,7 @@ from topox_core.labs.ready_labs import lab_of
 from topox_core.labs.texts_in import texts_in
 
 COURSE, WORD = "LOAD-40", "abcdef"
-GOAL_S, WORST_S, TALLY_S, MOST_MB = 2.0, 8.0, 1.0, 2_500.0
+GOAL_S, WORST_S, TALLY_S, MAX_MB = 2.0, 8.0, 1.0, 2_500.0
 # Buttons that lock, check and save; how often somebody goes on who could still try.
 HAND_IN, GOES_ON = ("lab_lock", "lab_check", "lab_save"), 0.4
 
@@ -269,7 +269,7 @@ def main() -> None:
         most > GOAL_S,
         took[-1] > WORST_S,
         tally_s > TALLY_S,
-        memory > MOST_MB,
+        memory > MAX_MB,
         bool(seen or refused),
         len(files) < options.students,
     ]

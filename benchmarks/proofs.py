@@ -37,7 +37,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.psplib import read_psplib
 from topox_core.schedule.settings import Settings
 
-JOBS, RESOURCES, MOST_DURATION, MOST_DEMAND = 30, 4, 10, 10
+JOBS, RESOURCES, MAX_DURATION, MAX_DEMAND = 30, 4, 10, 10
 ARCS_A_JOB, STRENGTH = 1.5, 0.2  # network complexity, resource strength
 
 
@@ -53,8 +53,8 @@ def made(seed: int) -> str:
     while len(arcs) < ARCS_A_JOB * JOBS:
         i, j = sorted(draw.choice(JOBS, 2, replace=False).tolist())
         arcs.add((i, j))
-    duration = draw.integers(1, MOST_DURATION + 1, JOBS)
-    demand = draw.integers(1, MOST_DEMAND + 1, (JOBS, RESOURCES))
+    duration = draw.integers(1, MAX_DURATION + 1, JOBS)
+    demand = draw.integers(1, MAX_DEMAND + 1, (JOBS, RESOURCES))
     start = np.zeros(JOBS, np.int64)
     for i, j in sorted(arcs, key=lambda arc: arc[1]):
         start[j] = max(start[j], start[i] + duration[i])

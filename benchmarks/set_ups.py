@@ -42,7 +42,7 @@ from topox_core.workloads.samples import load_sample
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = "blackboard,patience,race,moe,fsdp,dlrm-16"
-MOST_PEER_TRANSFERS = 400  # the straight model has a Boolean for every two of them at one server
+MAX_PEER_TRANSFERS = 400  # the straight model has a Boolean for every two of them at one server
 SAME = 1e-6  # relative: what rounding to ticks may cost either side
 COLUMNS = (
     f"{'instance':26} {'clock':10} {'delay':>5} {'who':8} {'limit':>5} {'ms':>12} {'bound':>12} "
@@ -185,7 +185,7 @@ def solves(options: argparse.Namespace) -> Iterator[Measured]:
                     if options.no_peer or len(graph.ids) > 2_000 or mine.makespan_ms is None:
                         continue
                     problem = problem_of(graph, cluster, settings, mine.makespan_ms)
-                    if int(problem.on_grid.sum()) <= MOST_PEER_TRANSFERS:
+                    if int(problem.on_grid.sum()) <= MAX_PEER_TRANSFERS:
                         yield peer(mine, problem, options.cores)
 
 

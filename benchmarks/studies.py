@@ -24,7 +24,7 @@ from pathlib import Path
 from topox_core.errors import InputError
 from topox_core.library.record import RunRecord
 from topox_core.runs.batch import Shared
-from topox_core.runs.cells import MOST_CELLS, WINDOW, CellsRun
+from topox_core.runs.cells import MAX_CELLS, WINDOW, CellsRun
 from topox_core.runs.dask_executor import LONG_TASK_S, DaskExecutor
 from topox_core.runs.executor import Executor, LocalExecutor
 from topox_core.runs.run import finish
@@ -289,7 +289,7 @@ def simulation(cost: Cost, points: int = 100_000, workers: int = 1_000) -> None:
         f"{'cell':>8} {'cells a task':>12} {'end':>7} {'alone':>7} {'scheduler':>9} {'client':>7}"
     )
     for cell_s in (0.0075, 0.1, 1.0):
-        by_rule = max(1, min(MOST_CELLS, round(LONG_TASK_S / cell_s)))
+        by_rule = max(1, min(MAX_CELLS, round(LONG_TASK_S / cell_s)))
         for size in sorted({1, 10, by_rule}):
             end_s, scheduler_s, client_s = simulated(cost, points, workers, cell_s, size)
             print(

@@ -15,7 +15,7 @@ from benchmarks.card_tables import number, section
 from benchmarks.document_parts import add_options, deliver
 from topox_core.papers.card import Answer, Settings
 from topox_core.papers.catalogue import card_named
-from topox_core.papers.dedicated import PRINTED_MOST
+from topox_core.papers.dedicated import PRINTED_MAX
 from topox_core.papers.dlrm_batches import ITEMS, PRINTED_TAX
 from topox_core.runs.stopping import never
 
@@ -53,7 +53,7 @@ def other_part(answer_of: AnswerOf = played) -> str:
         )
         + ".",
         f"* One job at 10 Gbit/s a port: the fat-tree is up to {number(slow.of('fat_tree')[-1].ours)} times as slow (printed: "
-        f"up to {PRINTED_MOST:g}).",
+        f"up to {PRINTED_MAX:g}).",
     ]
     return "\n".join(lines)
 

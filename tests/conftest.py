@@ -15,7 +15,7 @@ from topox_core.library.location import VARIABLE as LIBRARY_VARIABLE
 T = TypeVar("T")
 
 ALL, QUICK, FEWEST = 100, 20, 5
-MOST_REASONS = 4
+MAX_REASONS = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,7 +116,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Say in five lines at most what was not run, and why."""
     skipped = Counter(str(one.longrepr[2]) for one in terminalreporter.stats.get("skipped", []))
     reasons = [*config.stash.get(LEFT_OUT, Counter()).items(), *skipped.most_common()]
-    for reason, count in reasons[:MOST_REASONS]:
+    for reason, count in reasons[:MAX_REASONS]:
         terminalreporter.line(f"left out: {count}, {reason.removeprefix('Skipped: ')}")
-    if rest := sum(count for _, count in reasons[MOST_REASONS:]):
+    if rest := sum(count for _, count in reasons[MAX_REASONS:]):
         terminalreporter.line(f"left out: {rest} for other reasons (pytest -rs)")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 # An error is one line of fewer than 400 characters, "topox: error: " before it included.
-MOST_LINE = 380
-_MOST_PART = 130
+MAX_LINE = 380
+_MAX_PART = 130
 # Reading stops after so many mistakes; the first is named.
 MAX_MISTAKES = 1_000
 # Printable by Unicode's own account, yet nothing is seen: fillers, joiners, variation selectors.
@@ -38,7 +38,7 @@ def visible(text: str) -> str:
     return "".join(seen)
 
 
-def one_line(text: str, most: int = MOST_LINE) -> str:
+def one_line(text: str, most: int = MAX_LINE) -> str:
     """Return foreign text on one line of at most ``most`` characters: its middle goes, its end stays."""
     text = text if len(text) <= 4 * most else f"{text[: 2 * most]} {text[-2 * most :]}"
     text = visible(" ".join(text.split()))
@@ -74,7 +74,7 @@ class InputError(ValueError):
     def located(self, problem: str) -> str:
         """Return a problem behind the file, item and field that have it, as one short line."""
         parts = (self.file, self.item, self.field and f"field {self.field}")
-        place = ", ".join(one_line(part, _MOST_PART) for part in parts if part)
+        place = ", ".join(one_line(part, _MAX_PART) for part in parts if part)
         return one_line(place + (": " if place else "") + problem)
 
     def __reduce__(self) -> tuple[object, ...]:

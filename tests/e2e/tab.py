@@ -15,7 +15,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, R
 # take for ever.
 PATIENCE_MS = 180_000
 LAPTOP = {"width": 1366, "height": 768}
-MOST_STOPS = 160
+MAX_STOPS = 160
 
 # The page is still when the script has ended, nothing is greyed out or in waiting, and every chart
 # has been drawn.
@@ -164,7 +164,7 @@ class Tab:
 
     def reach(self, where: Locator) -> None:
         """Press Tab until something has the focus: by keyboard alone, as far as it takes."""
-        for _ in range(MOST_STOPS):
+        for _ in range(MAX_STOPS):
             if where.evaluate("one => one === document.activeElement"):
                 return
             self.page.keyboard.press("Tab")

@@ -9,18 +9,18 @@ from tests.e2e.tab import Tab
 
 pytestmark = pytest.mark.browser
 
-MOST_STOPS = 60
+MAX_STOPS = 60
 HAVE_FOCUS = "all => all.map(one => one.contains(document.activeElement))"
 
 
 def go_on_to(tab: Tab, goal: Locator, key: str = "Tab") -> None:
     """Press Tab, or Shift+Tab, until something has the focus; it must be in view then, and be seen to have it."""
-    for _ in range(MOST_STOPS):
+    for _ in range(MAX_STOPS):
         tab.page.keyboard.press(key)
         if any(goal.evaluate_all(HAVE_FOCUS)):
             break
     else:
-        pytest.fail(f"{MOST_STOPS} times {key} do not lead to {goal}")
+        pytest.fail(f"{MAX_STOPS} times {key} do not lead to {goal}")
     focused = tab.page.evaluate_handle("document.activeElement").as_element()
     assert focused is not None
     box = focused.bounding_box()

@@ -82,7 +82,7 @@ def test_what_became_of_an_answer_is_told_at_once(tab: Tab) -> None:
 
 
 # Of a class room's network, when a screen has been opened before (docs/labs.md).
-MOST_OF_A_SCREEN = 300_000
+MAX_OF_A_SCREEN = 300_000
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
@@ -110,7 +110,7 @@ def test_at_200_percent_no_screen_of_a_lab_is_cut_and_on_a_class_room_s_network_
     assert wrong == {}
     del sizes[1]  # with it came the page itself
     assert min(sizes.values()) > 1_000, "nothing was heard"
-    assert {at: size for at, size in sizes.items() if size > MOST_OF_A_SCREEN} == {}
+    assert {at: size for at, size in sizes.items() if size > MAX_OF_A_SCREEN} == {}
 
 
 MOVING = "() => document.getAnimations().filter((one) => one.playState === 'running').map((one) => String(one.animationName))"

@@ -21,7 +21,7 @@ KEPT = Path("build/fuzz")
 # hypothesis keeps what it drew: rounds of so many cases keep that small.
 ROUND = 1_000
 # Bytes that this process and those that read may ask for; then they have a MemoryError, and the machine has none.
-MOST_OF_ALL = 6 << 30
+MAX_OF_ALL = 6 << 30
 
 
 class Reader:
@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
     parser.add_argument("--formats", nargs="+", default=list(FORMATS), choices=list(FORMATS))
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_OF_ALL, MOST_OF_ALL))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_OF_ALL, MAX_OF_ALL))
     reader, began, broken, total = Reader(), time.monotonic(), 0, 0
     each = -(-options.cases // len(options.formats))
     print(f"seed {options.seed}: {each:,} cases of each of {len(options.formats)} formats")

@@ -9,7 +9,7 @@ from tests.fuzz.formats import FORMATS
 from topox_core.errors import InputError, visible
 
 CLEARS, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
-MOST_CHARACTERS, MOST_MB, MOST_CPU_S = 400, 1_000, 10.0
+MAX_CHARACTERS, MAX_MB, MAX_CPU_S = 400, 1_000, 10.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Reading:
 def problem_of(line: str) -> str:
     """Return what is wrong with the line of an error, or nothing."""
     told = f"topox: error: {line}"
-    if len(told) >= MOST_CHARACTERS:
+    if len(told) >= MAX_CHARACTERS:
         return f"a line of {len(told)} characters"
     return "" if visible(line) == line else f"a line that is not all seen: {line!a}"
 
@@ -46,9 +46,9 @@ def read_case(name: str, data: bytes) -> Reading:
     except Exception as error:
         problem = f"{type(error).__name__}: {str(error)[:200]!a}"
     cpu_s, mb = time.process_time() - began, _most_mb()
-    if not problem and cpu_s > MOST_CPU_S:
+    if not problem and cpu_s > MAX_CPU_S:
         problem = f"{cpu_s:.1f} CPU seconds"
-    if not problem and mb > MOST_MB:
+    if not problem and mb > MAX_MB:
         problem = f"{mb:.0f} MB"
     return Reading(problem, refused, cpu_s, mb)
 

@@ -27,7 +27,7 @@ EXPECTED = {
     "rates": "a list of [from_ms, to_ms, gbps]",
 }
 _NESTED = ("dependencies", "paths", "rates")
-_MOST_KEYS = 16
+_MAX_KEYS = 16
 
 
 class RowsAsRead:
@@ -64,8 +64,8 @@ class RowsAsRead:
     def _looked_at(self, row: Any, item: str) -> tuple[list[str], list[str]]:
         if not isinstance(row, dict):
             raise InputError(f"must be an object (got {shown(row)})", file=self._file, item=item)
-        if len(row) > _MOST_KEYS:
-            raise InputError(f"has more than {_MOST_KEYS} keys", file=self._file, item=item)
+        if len(row) > _MAX_KEYS:
+            raise InputError(f"has more than {_MAX_KEYS} keys", file=self._file, item=item)
         name = row.get("id")
         if isinstance(name, str):
             item = f"{item.split()[0]} {printable(name)}"

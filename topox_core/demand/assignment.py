@@ -95,7 +95,7 @@ def matching_of(column_of: NDArray[np.int32]) -> tuple[Pair, ...]:
 
 
 # Changes that even out the switches, for each configuration.
-MOST_CHANGES = 64
+MAX_CHANGES = 64
 GAIN = 1e-9  # as a share of the longest switch: less is no gain
 
 
@@ -172,12 +172,12 @@ def equalised(
     Parameters
     ----------
     most
-        Changes at most; by default :data:`MOST_CHANGES` for each configuration.
+        Changes at most; by default :data:`MAX_CHANGES` for each configuration.
     """
     carried = [list(mine) for mine in carried]
     if len(carried) < 2:
         return carried
-    limit = MOST_CHANGES * (1 + sum(map(len, carried))) if most is None else most
+    limit = MAX_CHANGES * (1 + sum(map(len, carried))) if most is None else most
     load_ms = [times.load_ms(mine) for mine in carried]
     for _ in range(limit):
         high = max(range(len(carried)), key=lambda r: load_ms[r])

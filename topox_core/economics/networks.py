@@ -24,7 +24,7 @@ NETWORKS = {
 }
 OPTICAL = ("topoopt_patch_panel", "topoopt_ocs", "photonic_rails")
 COUNTINGS = ("paper", "whole-switches")
-MOST_GPUS = 10_000_000
+MAX_GPUS = 10_000_000
 # What a line of a bill is of; a packet port is a share of a whole switch.
 LINE_NAMES = {
     "ocs_port": "optical-switch ports",
@@ -166,7 +166,7 @@ def check_size(gpus: int, counting: Counting) -> int:
     InputError
         If the GPUs do not fill whole servers, or are absurdly many.
     """
-    check_whole(gpus, 1, MOST_GPUS, field="gpus")
+    check_whole(gpus, 1, MAX_GPUS, field="gpus")
     if gpus % counting.gpus_per_server:
         raise InputError(
             f"must be a multiple of the {counting.gpus_per_server} GPUs of a server (got {gpus})",

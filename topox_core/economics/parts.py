@@ -14,9 +14,9 @@ from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_fields, wrong_fields
 
 PROVENANCES = ("published", "vendor list", "assumed")
-MOST_USD, MOST_W = 1e9, 1e9
-MOST_PORTS = 100_000
-MOST_TEXT = 300
+MAX_USD, MAX_W = 1e9, 1e9
+MAX_PORTS = 100_000
+MAX_TEXT = 300
 
 # Every part a bill may name, with its unit, in the order of every table.
 PARTS: dict[str, str] = {
@@ -29,7 +29,7 @@ PARTS: dict[str, str] = {
     "fibre_m": "metre",
 }
 
-_Words = Annotated[str, setting(max_length=MOST_TEXT, without=PRINTABLE)]
+_Words = Annotated[str, setting(max_length=MAX_TEXT, without=PRINTABLE)]
 _Provenance = Annotated[str, setting(choices=PROVENANCES)]
 
 
@@ -58,12 +58,12 @@ class Part:
 
     id: Annotated[str, setting("Part", choices=tuple(PARTS))]
     name: _Words
-    price_usd: Annotated[float, setting("Price", "$", ge=0, le=MOST_USD)]
-    power_w: Annotated[float, setting("Power", "W", ge=0, le=MOST_W)]
+    price_usd: Annotated[float, setting("Price", "$", ge=0, le=MAX_USD)]
+    power_w: Annotated[float, setting("Power", "W", ge=0, le=MAX_W)]
     price_from: _Provenance = "assumed"
     power_from: _Provenance = "assumed"
     source: _Words = ""
-    ports: Annotated[int, setting("Ports", ge=1, le=MOST_PORTS)] = 1
+    ports: Annotated[int, setting("Ports", ge=1, le=MAX_PORTS)] = 1
 
     def __post_init__(self) -> None:
         if self.id not in PARTS:
@@ -184,7 +184,7 @@ def _retold(part: Part, values: Mapping[str, Any]) -> Part:
         words.append(f"{part.power_w:,.6g} W")
     if words and "source" not in values:
         was = f"Set by hand; was {' and '.join(words)}"
-        new = replace(new, source=f"{was} ({part.source})"[:MOST_TEXT] if part.source else was)
+        new = replace(new, source=f"{was} ({part.source})"[:MAX_TEXT] if part.source else was)
     return new
 
 

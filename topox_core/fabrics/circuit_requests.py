@@ -29,7 +29,7 @@ from topox_core.schedule.repetition import starts_in_order
 # Iterations on demand in a row until they come back to one that was there: 2,000 random graphs took
 # turns of at most 30, dlrm-16 at 0.1 ms has not come back. Of so many turns the best order for circuits
 # requested beforehand is looked for: 818 ms on moe at 10 ms, where the last turn's takes 868.
-MOST_ITERATIONS, MOST_PROFILES = 40, 8
+MAX_ITERATIONS, MAX_PROFILES = 40, 8
 TIME_ALIKE = 1e-9  # relative, and of a millisecond
 MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each
 
@@ -101,13 +101,13 @@ class Profile:
         repeats = request.settings.repeats
         rows, begins = _iterations(tasks, wiring, cluster.reconfiguration_ms, repeats)
         turns_ms = tuple(float((row.start + length).max(initial=0.0)) for row in rows[begins:])
-        came_back = len(rows) < MOST_ITERATIONS
+        came_back = len(rows) < MAX_ITERATIONS
         profiles = [
             Profile(
                 *(graph, cluster, length, wiring, server),
                 *(row, rows[0], repeats, turns_ms, came_back),
             )
-            for row in rows[begins:][-MOST_PROFILES:]
+            for row in rows[begins:][-MAX_PROFILES:]
         ]
         return min(profiles, key=Profile.provisioned_ms) if len(profiles) > 1 else profiles[0]
 
@@ -198,7 +198,7 @@ def _iterations(
     """
     ports = unused(wiring)
     rows = [first_come_first_served(tasks, wiring, dark, ports)]
-    while repeats and dark > 0 and len(rows) < MOST_ITERATIONS:
+    while repeats and dark > 0 and len(rows) < MAX_ITERATIONS:
         period = float((rows[-1].start + tasks.length).max(initial=0.0))
         ports = passed_on(ports, period)
         rows.append(first_come_first_served(tasks, wiring, dark, ports))

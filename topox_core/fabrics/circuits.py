@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.fabrics.circuit_requests import MOST_ITERATIONS, Profile
+from topox_core.fabrics.circuit_requests import MAX_ITERATIONS, Profile
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
 from topox_core.model.critical_path import critical_path
@@ -118,7 +118,7 @@ def _in_turn(profile: Profile) -> str:
         return ""
     if not profile.came_back:
         return (
-            f"After {MOST_ITERATIONS} iterations circuits have not come back; the mean of the last "
+            f"After {MAX_ITERATIONS} iterations circuits have not come back; the mean of the last "
             f"{turns}, {low} to {high} ms, counts."
         )
     return f"{turns} iterations of {low} to {high} ms take turns; their mean counts."

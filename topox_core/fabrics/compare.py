@@ -27,7 +27,7 @@ EQUAL = 0.005
 # The slowest switch on the market, a robot at a patch panel, takes two minutes.
 MAX_DELAY_MS = 3_600_000.0
 
-MOST_KEPT = 8  # runs of the ideal switch, which serve every delay
+MAX_KEPT = 8  # runs of the ideal switch, which serve every delay
 _ideal_kept: dict[tuple[str, ...], FabricRun] = {}
 
 OnRun = Callable[[FabricRun], None]
@@ -130,7 +130,7 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
     run = _ideal_kept.get(key) if given is None else None
     if run is None:
         run = _ideal_of(at_once, stop)
-        while len(_ideal_kept) >= MOST_KEPT:
+        while len(_ideal_kept) >= MAX_KEPT:
             _ideal_kept.pop(next(iter(_ideal_kept)), None)
         if given is None:
             _ideal_kept[key] = run

@@ -114,7 +114,7 @@ FIXED = {
     "static_graph": TraceSource("fixed", "circuits searched for the task graph"),
 }
 # Jobs whose fixed circuits are kept: they serve every delay.
-MOST_KEPT = 8
+MAX_KEPT = 8
 _kept: dict[tuple[object, ...], FabricRun] = {}
 
 
@@ -155,7 +155,7 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
             for other in in_turn(job, run.iteration_ms, stop):
                 if other.iteration_ms < run.iteration_ms * (1 - 1e-9):
                     run = other
-        while len(_kept) >= MOST_KEPT:
+        while len(_kept) >= MAX_KEPT:
             _kept.pop(next(iter(_kept)), None)
         if options.layout is None:  # arrays, which a key would not tell apart
             _kept[key] = run

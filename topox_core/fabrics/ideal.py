@@ -36,7 +36,7 @@ FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order
 SEARCHED = "in the best of many orders"
 # Orders that are looked at, and nodes squared in all of them: 0.1 s. Each moves tasks by one of these
 # shares of the order.
-MOST_ORDERS, MOST_WORK = 1_000, 10_000_000
+MAX_ORDERS, MAX_WORK = 1_000, 10_000_000
 MOVED = (0.02, 0.1, 0.3)
 # Fabrics that are run here where nobody did; the others are looked at where they were run anyway.
 # (No plan on continuous time is behind the other controllers, one on slots may be.)
@@ -222,7 +222,7 @@ def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
     draw = np.random.default_rng(request.settings.seed)
     start, end, _ = by_priority(tasks)
     least_ms = _bounded(request)[2].ms * (1 + 1e-9)
-    for _ in range(min(MOST_ORDERS, MOST_WORK // max(1, count) ** 2)):
+    for _ in range(min(MAX_ORDERS, MAX_WORK // max(1, count) ** 2)):
         if end.max(initial=0.0) <= least_ms:
             break
         moved = tasks.rank + draw.normal(0.0, count * draw.choice(MOVED), count)

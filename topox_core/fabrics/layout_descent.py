@@ -53,10 +53,10 @@ class Effort:
 
 
 # Of the layouts near one, so many exchanges, and so many pairs that get a circuit, are looked at.
-MOST_EXCHANGES, MOST_PAIRS = 20_000, 2_000
+MAX_EXCHANGES, MAX_PAIRS = 20_000, 2_000
 # A kick is so many exchanges; what it led to may be this much slower at first, and nothing at the end.
 KICKS, SLOWER = (2, 3), 0.004
-LEAST_GAIN = 1e-9
+MIN_GAIN = 1e-9
 
 Link = tuple[int, int]
 # Circuits that go, and circuits that come in their place.
@@ -107,14 +107,14 @@ class Descent:
             if self.over:
                 return None
             circuits = changed(at.circuits, change)
-            time_ms = self.time_ms(circuits, at.time_ms * (1 - LEAST_GAIN))
+            time_ms = self.time_ms(circuits, at.time_ms * (1 - MIN_GAIN))
             if time_ms < at.time_ms:
                 return replace(at, circuits=circuits, time_ms=time_ms, name="search")
         return None
 
     def near(self, circuits: Matrix) -> list[Change]:
         """Return what changes a layout into those near it, in an order drawn anew."""
-        near = [*self.exchanges(circuits, MOST_EXCHANGES), *self._one_more(circuits)]
+        near = [*self.exchanges(circuits, MAX_EXCHANGES), *self._one_more(circuits)]
         self.rng.shuffle(near)
         return near
 
@@ -131,7 +131,7 @@ class Descent:
     def _one_more(self, circuits: Matrix) -> Iterator[Change]:
         """Yield one circuit more for each pair, where an exchange does not give it already."""
         out, into = (circuits.sum(axis=axis).tolist() for axis in (1, 0))
-        for a, b in self.rng.sample(self.pairs, min(MOST_PAIRS, len(self.pairs))):
+        for a, b in self.rng.sample(self.pairs, min(MAX_PAIRS, len(self.pairs))):
             full_out, full_in = out[a] >= self.ports, into[b] >= self.ports
             away = [int(d) for d in np.flatnonzero(circuits[a]) if d != b] if full_out else [-1]
             there = [int(c) for c in np.flatnonzero(circuits[:, b]) if c != a] if full_in else [-1]

@@ -44,7 +44,7 @@ ONE_MORE, EXCHANGE = 0.55, 0.90
 OF_CHAIN, BY_BYTES = 0.25, 0.7
 WARMTH = 0.01
 # Starts that are annealed, and the share of the effort for going on from the best of them.
-MOST_BEGUN, AGAIN = 4, 0.5
+MAX_BEGUN, AGAIN = 4, 0.5
 # Effort for the graphs that the job may be lowered to besides, over that for the search.
 OF_OTHERS, LIKELY = 0.5, 2
 # Of a search whose steps are given: the share of annealing, in runs of so many steps (one that cools
@@ -190,7 +190,7 @@ def _search(
     of_graph: dict[str, MatrixStart] = {}  # the best start of each graph
     for one in starts:
         of_graph.setdefault(one.times.graph.digest, one)
-    begin = list(of_graph.values())[:MOST_BEGUN]
+    begin = list(of_graph.values())[:MAX_BEGUN]
     talking = sorted({*first.times.pairs.source.tolist(), *first.times.pairs.destination.tolist()})
     ports = request.cluster.ports_per_server
     most = min(effort.steps, MAX_EVERY, int(min(effort.work, 1e15)) // len(request.graph))

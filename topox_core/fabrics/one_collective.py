@@ -36,7 +36,7 @@ PERMUTATIONS = {
 }
 MAX_MEMBERS, MAX_PORTS, MAX_STEPS = 256, 64, 512
 # Entries of steps times ports: beyond, the search looks at whole patterns only.
-MOST_SEARCHED = 160
+MAX_SEARCHED = 160
 SEARCH_ROUNDS = 12
 WHOLE = 100_000  # what the parts of a message add up to
 
@@ -134,7 +134,7 @@ class OneCollective:
         """Return the shortest division of the steps that a search finds, from several beginnings."""
         steps, c = self.steps, self.ports
         m = len(steps.busy)
-        rounds = SEARCH_ROUNDS if m * c <= MOST_SEARCHED else 0
+        rounds = SEARCH_ROUNDS if m * c <= MAX_SEARCHED else 0
         best_ms, best = math.inf, np.ones((m, c), np.bool_)
         for begin in self._beginnings():
             took_ms, pattern = best_pattern(steps, begin, rounds)

@@ -29,13 +29,13 @@ from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
 
 Pair = tuple[int, int]
 # Changes that even out the planes of a phase, and transfers looked at in all.
-MOST_EVENED, MOST_WORK = 32, 400_000
+MAX_EVENED, MAX_WORK = 32, 400_000
 # Lines of a phase's matrix: beyond, pairs are coloured one after the other, the longest first.
-MOST_LINES = 128
+MAX_LINES = 128
 # Nodes, in all, of iterations that leave planes unused: on 10,000 nodes one takes half a second.
-MOST_UNUSED_WORK = 10_000
+MAX_UNUSED_WORK = 10_000
 # Iterations kept: a plan asks for those of each way of lowering two or three times (moe: 4 of 7 s).
-MOST_KEPT = 6
+MAX_KEPT = 6
 _kept: dict[Hashable, Profile] = {}
 
 
@@ -138,14 +138,14 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
         *(exclusive_devices, profile.repeats),
     )
     if key not in _kept:
-        unused = min(planes - 1, MOST_UNUSED_WORK // max(1, len(graph)))
+        unused = min(planes - 1, MAX_UNUSED_WORK // max(1, len(graph)))
         ways = (
             _phased(profile, exclusive_devices, used, by_length)
             for used in range(planes, planes - unused - 1, -1)
             for by_length in (False, True)
         )
         best = min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
-        while len(_kept) >= MOST_KEPT:
+        while len(_kept) >= MAX_KEPT:
             _kept.pop(next(iter(_kept)), None)
         _kept[key] = best
     return _kept[key]
@@ -204,7 +204,7 @@ def _phase_by_phase(
         ]
         by_plane = assigned(configurations, planes, times)
         if len(nodes) > 1:
-            most = min(MOST_EVENED * planes, MOST_WORK // len(nodes))
+            most = min(MAX_EVENED * planes, MAX_WORK // len(nodes))
             by_plane = equalised(by_plane, times, exchanges=True, most=most)
         # Planes are alike: the longest part goes to the plane that has carried least so far.
         longest = sorted(by_plane, key=times.load_ms, reverse=True)
@@ -259,7 +259,7 @@ def _matchings(total_ms: dict[Pair, float], half: bool) -> list[list[Pair]]:
         return [list(total_ms)]  # already one matching
     longest = sorted(total_ms, key=lambda pair: (-total_ms[pair], pair))
     lines = max(len(sources), len(destinations))
-    if half or lines > MOST_LINES:
+    if half or lines > MAX_LINES:
         colours = one_way_matchings(longest) if half else matching_of_pairs(longest)
         matchings: dict[int, list[Pair]] = {}
         for pair, colour in colours.items():

@@ -31,7 +31,7 @@ from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 
 BATCHES_BETWEEN_STOPS = 2_000
-MOST_ITERATIONS = 16  # of one graph, until circuits come back
+MAX_ITERATIONS = 16  # of one graph, until circuits come back
 
 
 def run_regional(request: FabricRequest, stop: Stop) -> FabricRun:
@@ -295,7 +295,7 @@ class _Controller:
     def repeated(self, stop: Stop) -> list[Iteration]:
         """Run the same iteration again and again; return those that take turns once circuits come back (at most a few)."""
         states, rows = [self._state()], list[Iteration]()
-        while len(rows) < MOST_ITERATIONS:
+        while len(rows) < MAX_ITERATIONS:
             rows.append(self.iteration(0, stop))
             if (state := self._state()) in states:
                 return rows[states.index(state) :]

@@ -69,7 +69,7 @@ QUICK_PLANS = 4
 PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_collective}
-MOST_PLANNED_BY_PHASES = 5_000  # nodes; the order itself is a candidate whatever the size
+MAX_PLANNED_BY_PHASES = 5_000  # nodes; the order itself is a candidate whatever the size
 
 
 def run_scheduled(request: FabricRequest, stop: Stop) -> FabricRun:
@@ -297,7 +297,7 @@ class Controllers:
     def plans_by_phases(self) -> bool:
         """Whether the order phase by phase is planned on slots too, and improved."""
         free = self.request.cluster.reconfiguration_ms <= 0
-        return not free and len(self.request.graph) <= MOST_PLANNED_BY_PHASES
+        return not free and len(self.request.graph) <= MAX_PLANNED_BY_PHASES
 
     def _under(self, settings: Settings) -> Controllers:
         """Return the controllers where devices and cabling are read as ``settings`` have them."""

@@ -17,7 +17,7 @@ from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 
 # Whose layout the circuits are: TopologyFinder's, the matrix of bytes', or the task graph's.
-MOST_KEPT = 8
+MAX_KEPT = 8
 _kept: dict[tuple[object, ...], LayoutAnswer] = {}
 
 
@@ -108,7 +108,7 @@ def graph_layout(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     answer = _kept.get(key)
     if answer is None:
         answer = layout_by_graph(request, stop)
-        while len(_kept) >= MOST_KEPT:
+        while len(_kept) >= MAX_KEPT:
             _kept.pop(next(iter(_kept)), None)
         _kept[key] = answer
     return answer

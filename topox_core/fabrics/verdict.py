@@ -50,7 +50,7 @@ LAID_BY = {"static": "TopologyFinder", "static_graph": "search over the task gra
 BY_A_PLAN = "a plan that changes none"
 # Between these delays the ends are looked for, to a twentieth of the delay. A first answer does not
 # look between ends that are as near as WIDE.
-LEAST_MS, MOST_MS, NEAR, WIDE = 1e-3, 1e4, 1.05, 1.5
+MIN_MS, MAX_MS, NEAR, WIDE = 1e-3, 1e4, 1.05, 1.5
 # Where the first plan is made: the verdict does not depend on the delay of the cluster.
 FIRST_MS = 1.0
 # Delays at which a plan is made. The first answer makes few where each takes long.
@@ -76,7 +76,7 @@ class Bracket:
         than ``EQUAL``; None where there is none at any delay.
     cannot_pay_from_ms
         The least delay from which on the bound of such plans excludes that; None where it never
-        does up to ``MOST_MS``.
+        does up to ``MAX_MS``.
     cheaper_up_to_usd
         Up to which price of an optical port an iteration at the cluster's own delay costs less than
         one of the rival, by purchase price; None where prices say nothing.
@@ -92,7 +92,7 @@ class Bracket:
     @property
     def always(self) -> bool:
         """Whether it pays at every delay that is looked at."""
-        return self.pays_up_to_ms is not None and self.pays_up_to_ms >= MOST_MS
+        return self.pays_up_to_ms is not None and self.pays_up_to_ms >= MAX_MS
 
     def as_record(self, effort: Effort) -> dict[str, Any]:
         """Return the bracket as plain values."""
@@ -334,10 +334,10 @@ class _Search:
             cannot = self.cannot_ms.get(name)
             if pays is None or cannot == 0.0:
                 continue
-            high = MOST_MS if cannot is None else cannot
+            high = MAX_MS if cannot is None else cannot
             if not again:
                 high = min(high, self.failed_ms.get(name, high))
-            low = max(pays, LEAST_MS)
+            low = max(pays, MIN_MS)
             if high > low * (WIDE if self.effort == "list" else NEAR):
                 open_ms[high / low] = (low * high) ** 0.5
         return open_ms[max(open_ms)] if open_ms else None
@@ -393,12 +393,12 @@ class _Search:
 
     def _longest(self, plan: Execution, target_ms: float, known: float | None) -> float | None:
         """Return the longest delay at which a plan's orders stay below ``target_ms``, if it beats the one known."""
-        least = 0.0 if known is None else max(LEAST_MS, known * NEAR)
+        least = 0.0 if known is None else max(MIN_MS, known * NEAR)
         if self.length_ms(plan, least) >= target_ms:
             return None
-        if self.length_ms(plan, MOST_MS) < target_ms:
-            return MOST_MS
-        low, high = max(least, LEAST_MS), MOST_MS
+        if self.length_ms(plan, MAX_MS) < target_ms:
+            return MAX_MS
+        low, high = max(least, MIN_MS), MAX_MS
         if self.length_ms(plan, low) >= target_ms:
             return least
         while high > low * NEAR:
@@ -461,20 +461,20 @@ class _Bounds:
             if delay_ms is None:
                 return None
             before = len(self.graphs)
-            for lowering in choices(Case("scheduled", self._at(max(delay_ms, LEAST_MS)))):
+            for lowering in choices(Case("scheduled", self._at(max(delay_ms, MIN_MS)))):
                 self.use(lowering)
             if len(self.graphs) == before:
                 return delay_ms
 
     def _exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
         """Return the same for the ways of lowering that are known: by loads and chains first, then by ancestors, which take longer."""
-        delay_ms = MOST_MS
+        delay_ms = MAX_MS
         for near in dict.fromkeys((0, self.near)):
             if low_ms is None and self._reaches(0.0, target_ms, near):
                 return 0.0
-            if delay_ms == MOST_MS and not self._reaches(MOST_MS, target_ms, near):
+            if delay_ms == MAX_MS and not self._reaches(MAX_MS, target_ms, near):
                 continue
-            low, high = max(LEAST_MS, low_ms or 0.0), delay_ms
+            low, high = max(MIN_MS, low_ms or 0.0), delay_ms
             while high > low * NEAR:
                 between = (low * high) ** 0.5
                 if self._reaches(between, target_ms, near):
@@ -482,7 +482,7 @@ class _Bounds:
                 else:
                     low = between
             delay_ms = high
-        return None if delay_ms == MOST_MS else delay_ms
+        return None if delay_ms == MAX_MS else delay_ms
 
     def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:
         """Whether the bound at a delay is at least ``target_ms``, whichever way collectives are lowered."""
@@ -537,7 +537,7 @@ def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:
 def _end(one: Bracket, unit: str = "") -> str:
     delay_ms = one.pays_up_to_ms or 0.0
     if one.always:
-        return f"at every delay up to {delay_in_sentence(MOST_MS)} against {RIVALS[one.name]}"
+        return f"at every delay up to {delay_in_sentence(MAX_MS)} against {RIVALS[one.name]}"
     if delay_ms == 0:
         return f"only without a delay against {RIVALS[one.name]}"
     return f"up to {delay_in_sentence(delay_ms)}{unit} against {RIVALS[one.name]}"

@@ -165,7 +165,7 @@ def _label_share(texts: Sequence[str], plot_px: float) -> float:
 HEIGHT = 400
 # Points nearer than this share of the picture have one label; a narrow screen has room for few.
 NEAR_X, NEAR_Y = 0.02, 0.03
-MOST_IN_LABEL = 3
+MAX_IN_LABEL = 3
 WIDTH_PX = 480.0  # of the picture, between a laptop's and a phone's
 
 
@@ -338,9 +338,9 @@ def _labels(
     for x, y, group in places:
         names = [
             f"<b>{networks[k].name}</b>" if k in best else networks[k].name
-            for k in group[:MOST_IN_LABEL]
+            for k in group[:MAX_IN_LABEL]
         ]
-        more = f" and {len(group) - MOST_IN_LABEL} more" if len(group) > MOST_IN_LABEL else ""
+        more = f" and {len(group) - MAX_IN_LABEL} more" if len(group) > MAX_IN_LABEL else ""
         lines = [*names[:-1], f"{names[-1]}{more}"]
         letters = max(len(text.replace("<b>", "").replace("</b>", "")) for text in lines)
         across = (5.6 * letters + 14) / WIDTH_PX * width

@@ -59,7 +59,7 @@ def cross_connects_in(execution: Execution, state: SlotState) -> dict[str, list[
 
 
 CELLS_PX = 380.0  # width of all cells on a laptop; decides which have room for a number
-MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
+MAX_CELLS = 40  # servers a side for which cells are drawn with numbers
 SWITCH_COLOURS = 8
 # Both axes keep to their squares, the first row at the top.
 _X: Look = {"constrain": "domain", "side": "top", "constraintoward": "left"}
@@ -68,7 +68,7 @@ _Y: Look = {"constrain": "domain", "scaleanchor": "x", "constraintoward": "top"}
 
 def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return who talks to whom, sources down, destinations across; colour and number: switch."""
-    if execution.cluster.servers > MOST_CELLS:
+    if execution.cluster.servers > MAX_CELLS:
         return _large_matrix(execution, state, theme)
     n, circuits = execution.cluster.servers, execution.circuits
     background = np.zeros((n, n), np.uint8)
@@ -219,8 +219,8 @@ def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Fi
     )
 
 
-MOST_LABELLED = 3_000
-MOST_BAR_ROWS = 64
+MAX_LABELLED = 3_000
+MAX_BAR_ROWS = 64
 
 
 def port_rows(
@@ -247,7 +247,7 @@ def ports_over_time(
     """Return every out-port over the iteration: an image, or bars for one switch alone."""
     row, rows = port_rows(execution, switch)
     shown = np.flatnonzero(row >= 0)
-    if switch is not None and len(shown) <= MOST_LABELLED and len(rows) <= MOST_BAR_ROWS:
+    if switch is not None and len(shown) <= MAX_LABELLED and len(rows) <= MAX_BAR_ROWS:
         figure = go.Figure(_bars(execution, switch, row, shown, theme))
         several = any(port for _, _, port in rows)
         every = max(1, len(rows) // 32)

@@ -85,7 +85,7 @@ SHORT_PARTS = {
     "fibre_m": "fibre",
 }
 PLOT_PX = 220.0
-ROOM_PX, LEAST_PX = 15.0, 10.0  # a part as high as this has its number, as large as it may be
+ROOM_PX, MIN_PX = 15.0, 10.0  # a part as high as this has its number, as large as it may be
 
 
 def part_colour(part: str, theme: Theme) -> str:
@@ -129,9 +129,7 @@ def stacked(
             width=0.62,
             name=SHORT_PARTS.get(part, LINE_NAMES[part]),
             marker=_marker(part, theme),
-            text=[
-                short(v / factor) if v / top * PLOT_PX >= LEAST_PX else "" for v in values[shown]
-            ],
+            text=[short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]],
             **INSIDE,
             textfont={
                 "size": [

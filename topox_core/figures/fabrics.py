@@ -54,7 +54,7 @@ PLOT_PX = 390.0  # width of the bars on a laptop; decides which parts have room 
 CUT_AT = 3.5
 COLUMNS = 900
 # Two rows a server: those of eight servers can be told apart, more are folded into as many.
-MOST_STRIP_ROWS = 16
+MAX_STRIP_ROWS = 16
 
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
@@ -250,7 +250,7 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     """
     graph, circuits = execution.graph, execution.circuits
     servers = max(1, execution.cluster.servers)
-    rows = min(2 * servers, MOST_STRIP_ROWS)
+    rows = min(2 * servers, MAX_STRIP_ROWS)
     each = 2 * servers / rows
     image = np.zeros((rows, columns), np.uint8)
     category = categories(graph)
@@ -304,7 +304,7 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
 
 def strip_words(servers: int) -> str:
     """Return what two rows of a strip show."""
-    each = -(-2 * servers // MOST_STRIP_ROWS)
+    each = -(-2 * servers // MAX_STRIP_ROWS)
     whose = "a server" if each <= 1 else f"{each} neighbouring servers together"
     return f"{whose}: compute, under it what is sent"
 

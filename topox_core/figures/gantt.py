@@ -52,9 +52,9 @@ from topox_core.text.numbers import short
 
 # In the order of the legend.
 COLOURED = (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT)
-MOST_BARS = 5_000
+MAX_BARS = 5_000
 PLOT_PX = 680.0  # width of the lanes on a laptop; decides which bars have room for text
-MOST_SLOT_LINES = 60
+MAX_SLOT_LINES = 60
 Window = tuple[float, float]
 
 
@@ -103,12 +103,12 @@ def gantt(
     chain: CriticalPath | None,
     theme: Theme,
 ) -> go.Figure:
-    """Return the Gantt chart of the servers in view: the first ``MOST_BARS`` bars.
+    """Return the Gantt chart of the servers in view: the first ``MAX_BARS`` bars.
 
     Bars are clipped to the window, so that labels centre in what is visible. ``customdata`` of a
     bar begins with its task's id.
     """
-    chosen = in_view(bars, lanes, window)[:MOST_BARS]
+    chosen = in_view(bars, lanes, window)[:MAX_BARS]
     nodes = len(execution.graph)
     critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
     view = _View(execution, bars, lanes, window, critical, theme)
@@ -334,8 +334,8 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
             theme,
             window,
             9,
-            grid=in_window >= MOST_SLOT_LINES,
-            minor=lines if in_window < MOST_SLOT_LINES else None,
+            grid=in_window >= MAX_SLOT_LINES,
+            minor=lines if in_window < MAX_SLOT_LINES else None,
             tickformat=",~g" if window[1] < 1e5 else ",d",
         ),
         yaxis=named_axis(
@@ -350,9 +350,9 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
 
 def window_words(window: Window, bars_in_view: int) -> str:
     """Return the note under a chart that could not draw everything, or an empty string."""
-    if bars_in_view <= MOST_BARS:
+    if bars_in_view <= MAX_BARS:
         return ""
     return (
-        f"The first {MOST_BARS:,} of {bars_in_view:,} bars between {short(window[0])} and {short(window[1])} ms are drawn: "
+        f"The first {MAX_BARS:,} of {bars_in_view:,} bars between {short(window[0])} and {short(window[1])} ms are drawn: "
         "narrow the time window to see the rest."
     )

@@ -207,7 +207,7 @@ def _label(bar: HandBar, px: float) -> str:
 
 
 # Of a figure, as a class room's network allows (docs/labs.md).
-MOST_BARS = 400
+MAX_BARS = 400
 # Values that a lower bound, or what binds, would tell.
 _BOUND = ("path", "load", "reached", "binds", "proof")
 # Values that a schedule with some ports tells.
@@ -310,12 +310,12 @@ def _told(
 def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture]:
     """Return the list schedule of an instance without closed forms, such as one from files.
 
-    Only as many servers as have :data:`MOST_BARS` together; none where the first alone has more.
+    Only as many servers as have :data:`MAX_BARS` together; none where the first alone has more.
     """
     execution = planned(graph, cluster)
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)
-    fit = np.flatnonzero(np.bincount(bars.server, minlength=lanes.servers).cumsum() <= MOST_BARS)
+    fit = np.flatnonzero(np.bincount(bars.server, minlength=lanes.servers).cumsum() <= MAX_BARS)
     if not len(fit):
         return []
     last = int(fit[-1])

@@ -28,7 +28,7 @@ from topox_core.tdm.model.bottleneck import LinkView, link_view
 from topox_core.tdm.model.round import PUSH, Round
 from topox_core.text.numbers import short
 
-MOST_CELLS = 24  # pods a side for which cells carry numbers
+MAX_CELLS = 24  # pods a side for which cells carry numbers
 RING_COLOURS = 8
 
 
@@ -38,7 +38,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     Ports in use at the right.
     """
     n = len(view.links)
-    lettered = n <= MOST_CELLS
+    lettered = n <= MAX_CELLS
     longest = float(view.time_s.max()) or 1.0
     share = np.where(view.links > 0, 0.12 + 0.88 * view.time_s / longest, 0.0)
     low, high = theme.cell, "#0072B2" if theme.name == "light" else "#2F7FB8"
@@ -155,7 +155,7 @@ def _port_bars(view: LinkView, theme: Theme) -> tuple[list[go.Bar | go.Scatter],
         ],
         textfont={"size": (11 if n <= 16 else 9) * theme.scale, "color": theme.ink},
     )
-    return ([full, used, words], 0.42 * n) if n <= MOST_CELLS else ([full, used], 0.26 * n)
+    return ([full, used, words], 0.42 * n) if n <= MAX_CELLS else ([full, used], 0.26 * n)
 
 
 def ring_drawing(

@@ -44,7 +44,7 @@ from topox_core.text.numbers import time
 
 DEVICE_LANE, PORT_LANE, GAP = 1.0, 0.8, 0.45
 PIXELS = 13.75  # a unit; makes a port lane 11 px, the least that reads
-MOST_UNITS = 52.0  # lanes that fit a screen (about 720 px)
+MAX_UNITS = 52.0  # lanes that fit a screen (about 720 px)
 NO_TASK = -1
 
 
@@ -91,7 +91,7 @@ class Lanes:
     @property
     def most_servers(self) -> int:
         """How many servers fit a screen."""
-        return max(1, min(self.servers, int(MOST_UNITS / self.unit_per_server)))
+        return max(1, min(self.servers, int(MAX_UNITS / self.unit_per_server)))
 
     @property
     def in_view(self) -> int:
@@ -230,7 +230,7 @@ def first_window(
 
 
 COLUMNS = 900
-MOST_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
+MAX_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
 
 
 def paint(
@@ -256,14 +256,14 @@ def overview_image(
     Where a row for every lane would be too many, a server has one row for its devices and one for
     its ports; where that is too many, neighbouring servers share rows.
     """
-    full = lanes.servers * (lanes.rows + 1) <= MOST_ROWS
+    full = lanes.servers * (lanes.rows + 1) <= MAX_ROWS
     each = lanes.rows + 1 if full else 3
     row = bars.row if full else (bars.row >= lanes.devices).astype(np.int32)
     height = lanes.servers * each
     place = bars.server.astype(np.int64) * each + row
-    if height > MOST_ROWS:
-        place = place * MOST_ROWS // height
-        each, height = 0, MOST_ROWS
+    if height > MAX_ROWS:
+        place = place * MAX_ROWS // height
+        each, height = 0, MAX_ROWS
     image = np.zeros((height, columns), np.uint8)
     if makespan_ms > 0 and len(bars):
         per_ms = columns / makespan_ms
@@ -331,20 +331,20 @@ def server_axis(rows: int, lanes: Lanes, theme: Theme) -> Look:
     )
 
 
-MOST_STEPS = 420
+MAX_STEPS = 420
 
 
 def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
     """Return the edges of steps: slot boundaries while they fit, else equal parts."""
     low, high = window
     first, last = np.ceil(low / slot_ms - 1e-9), np.floor(high / slot_ms + 1e-9)
-    if 1 <= last - first <= MOST_STEPS:
+    if 1 <= last - first <= MAX_STEPS:
         inner = np.arange(first, last + 1) * slot_ms
         edges: FloatArray = np.unique(
             np.concatenate(([low], inner[(inner > low) & (inner < high)], [high]))
         )
         return edges
-    return np.linspace(low, high, MOST_STEPS + 1)
+    return np.linspace(low, high, MAX_STEPS + 1)
 
 
 def port_use(execution: Execution, window: tuple[float, float], theme: Theme) -> go.Figure:

@@ -37,7 +37,7 @@ from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.numbers import delay_label, percent, whole_percent
 
 # Cells with their number in them: more would not have the room.
-MOST_WRITTEN = 14
+MAX_WRITTEN = 14
 # Of a ratio, where a colour begins; on either side of one, in both directions.
 _RATIOS = (1 + EQUAL, 1.25, 1.6, 2.2)
 STEPS = len(_RATIOS)
@@ -93,7 +93,7 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
     gap = 2 if max(rows, columns) <= 24 else 0
     figure = go.Figure(image(z, [theme.page, *colours], xgap=gap, ygap=gap))
     figure.add_trace(_clicks(picture, theme))
-    written = columns <= MOST_WRITTEN and rows <= 2 * MOST_WRITTEN
+    written = columns <= MAX_WRITTEN and rows <= 2 * MAX_WRITTEN
     size = (12 if columns <= 8 else 10) * theme.scale
     text: list[Look] = []
     for row, values in enumerate(picture.values):
@@ -122,8 +122,8 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
         annotations=text if written or len(text) <= 400 else [],
         shapes=shapes,
         margin=margins(name_px(picture.up.labels, theme, 34, 6.2), 8, 6, 44 * theme.scale),
-        xaxis=picture.across.named(theme, MOST_WRITTEN),
-        yaxis=picture.up.named(theme, MOST_WRITTEN),
+        xaxis=picture.across.named(theme, MAX_WRITTEN),
+        yaxis=picture.up.named(theme, MAX_WRITTEN),
     )
 
 

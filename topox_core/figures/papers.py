@@ -142,7 +142,7 @@ def _signed(share: float) -> str:
 
 
 WIDTH, HEIGHT, EDGE = 228, 54, 7
-MOST = 16  # points that fit beside each other
+MAX = 16  # points that fit beside each other
 
 
 def thumbnail(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> str:
@@ -153,7 +153,7 @@ def thumbnail(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> s
     rows
         Of one series and one unit, in reading order; of more than fit, every so many-th is drawn.
     """
-    chosen = rows[:: -(-len(rows) // MOST) or 1]
+    chosen = rows[:: -(-len(rows) // MAX) or 1]
     values = [value for row in chosen for value in (row.theirs, row.ours) if value is not None]
     logarithmic = logarithmic and min(values, default=0) > 0
     place = math.log10 if logarithmic else float

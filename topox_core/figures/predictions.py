@@ -122,7 +122,7 @@ def _points(
 
 HEIGHT = 172
 # Of a row of options, in px; more options than five share the height of five.
-ROW, MOST_ROWS_PX, ROWS_EXTRA = 36, 150, 34
+ROW, MAX_ROWS_PX, ROWS_EXTRA = 36, 150, 34
 TICK = "✓"
 # An interval, and how many answers are in it; the first and the last hold the tails.
 Interval = tuple[float, float, int]
@@ -309,7 +309,7 @@ def options_chosen(
     frame(
         figure,
         theme,
-        (min(ROW * len(options), MOST_ROWS_PX) + ROWS_EXTRA) * theme.scale,
+        (min(ROW * len(options), MAX_ROWS_PX) + ROWS_EXTRA) * theme.scale,
         margin=margins(
             min(8.0 * longest, 300) * theme.scale, 40 * theme.scale, 24 * theme.scale, 8
         ),

@@ -40,12 +40,12 @@ CONTROL = {
     "on_demand": ("reactive", "on demand", "circle"),
     "provisioned": ("provisioned", "provisioned", "diamond"),
 }
-LEAST_MS, MOST_MS = 0.1, 3000.0
+MIN_MS, MAX_MS = 0.1, 3000.0
 # What lies above this share is cut, unless the chosen delay costs more: a curve that leaves the
 # picture has made its point.
 CUT_AT = 0.24
 DASHES = ("solid", "6px,3px", "2px,3px", "9px,3px,2px,3px")
-LEAST_OVERHEAD = 0.1  # per cent; what is less is drawn here
+MIN_OVERHEAD = 0.1  # per cent; what is less is drawn here
 BEFORE_0 = 0.5  # decades left of the least delay, where a delay of 0 is drawn
 
 
@@ -92,7 +92,7 @@ def overhead_curves(
         Switching time in ms by name.
     """
     figure = go.Figure()
-    most = max(MOST_MS, now_ms)
+    most = max(MAX_MS, now_ms)
     top = _top(curves, limit, now_ms)
     labels = []
     for one in curves:
@@ -146,7 +146,7 @@ def overhead_curves(
         bgcolor=theme.page,
         borderpad=0,
     )
-    decades = range(round(math.log10(LEAST_MS)), math.ceil(math.log10(most)))
+    decades = range(round(math.log10(MIN_MS)), math.ceil(math.log10(most)))
     values = [*(10.0**d for d in decades), most]
     return frame(
         figure,
@@ -188,7 +188,7 @@ def _top(curves: Sequence[Curve], limit: float, now_ms: float) -> float:
     every = [
         (d, 100 * o) for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True)
     ]
-    highest = max((o for d, o in every if d <= MOST_MS), default=0.0)
+    highest = max((o for d, o in every if d <= MAX_MS), default=0.0)
     here = max((o for d, o in every if d == now_ms), default=0.0)
     return max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
 
@@ -205,7 +205,7 @@ def _label(
             place = _place(d0) + (_place(d1) - _place(d0)) * (share - 100 * o0) / (100 * (o1 - o0))
             overhead = share
             break
-    left = control == "on_demand" or place >= _place(MOST_MS / 3)
+    left = control == "on_demand" or place >= _place(MAX_MS / 3)
     return note(
         f"<b>{words}</b>",
         place,
@@ -223,8 +223,8 @@ def _label(
 def _place(delay_ms: float) -> float:
     """Return where a delay is drawn: its logarithm; what is below the least stands at the left."""
     if delay_ms <= 0:
-        return math.log10(LEAST_MS) - BEFORE_0
-    return max(math.log10(delay_ms), math.log10(LEAST_MS) - BEFORE_0 / 2)
+        return math.log10(MIN_MS) - BEFORE_0
+    return max(math.log10(delay_ms), math.log10(MIN_MS) - BEFORE_0 / 2)
 
 
 def _technologies(
@@ -232,9 +232,9 @@ def _technologies(
 ) -> tuple[list[Look], list[Look]]:
     """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
-    fast = [item for item in known if item[1] < LEAST_MS]
+    fast = [item for item in known if item[1] < MIN_MS]
     slow = [item for item in known if item[1] > most_ms]
-    inside = [item for item in known if LEAST_MS <= item[1] <= most_ms]
+    inside = [item for item in known if MIN_MS <= item[1] <= most_ms]
     shapes: list[Look] = []
     notes: list[Look] = []
 
@@ -286,7 +286,7 @@ def expert_region(
     figure = go.Figure()
     known = [100 * v for row in overhead.values() for v in row if v is not None]
     known += [100 * v for theirs in published.values() for d, v in theirs.items() if d in degrees]
-    low, high = LEAST_OVERHEAD, max([300 * limit, *known])
+    low, high = MIN_OVERHEAD, max([300 * limit, *known])
     first, last = math.log10(low), math.log10(high) + 0.12
     for (delay, row), shade, dash in zip(
         overhead.items(), _shades(len(overhead), theme), DASHES * len(overhead), strict=False
@@ -414,11 +414,11 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
     )
 
 
-MOST_GROUPS = 48
-MOST_CIRCUITS = 4_000
+MAX_GROUPS = 48
+MAX_CIRCUITS = 4_000
 
 
-def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
+def groups_in_view(run: RailRun, most: int = MAX_GROUPS) -> list[int]:
     """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
     with_circuits = sorted({circuit.group for circuit in run.circuits})
     groups = run.iteration.groups
@@ -433,7 +433,7 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
     """Return when each group's circuits stand: dark (hatched) first, then in place."""
     shown = groups_in_view(run)
     row = {group: k for k, group in enumerate(shown)}
-    circuits = [one for one in run.circuits if one.group in row][:MOST_CIRCUITS]
+    circuits = [one for one in run.circuits if one.group in row][:MAX_CIRCUITS]
     groups = run.iteration.groups
     figure = go.Figure()
     least = 0.003 * run.iteration_ms  # of the width: about three pixels

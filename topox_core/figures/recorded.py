@@ -37,7 +37,7 @@ from topox_core.text.numbers import short, size, time
 from topox_core.traces.run_graph import CallBar, Node, RunGraph, StepTime, call_bars, label_of
 
 # Calls of one rank that go on at once have lanes of their own, up to so many.
-MOST_CALL_LANES = 3
+MAX_CALL_LANES = 3
 _SEGMENT, _CALL, _GAP = 1.0, 0.85, 0.5
 # A label stands in a step's bar only where steps are few.
 LABELLED_STEPS = 16
@@ -252,7 +252,7 @@ def _call_lanes(calls: Sequence[CallBar]) -> tuple[list[int], int]:
     for k in sorted(range(len(calls)), key=lambda k: (calls[k].begin_ms, calls[k].end_ms)):
         ends = free[calls[k].rank]
         lane = next((n for n, end in enumerate(ends) if end <= calls[k].begin_ms + 1e-9), len(ends))
-        lane = min(lane, MOST_CALL_LANES - 1)
+        lane = min(lane, MAX_CALL_LANES - 1)
         if lane == len(ends):
             ends.append(0.0)
         ends[lane] = max(ends[lane], calls[k].end_ms)

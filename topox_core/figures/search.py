@@ -46,7 +46,7 @@ SYMBOLS: dict[Family, str] = {
 }
 LOG_ABOVE = 30.0  # from this ratio of last to first moment on, time is logarithmic
 FIRST_S = 1e-3
-MOST_MARKS = 60
+MAX_MARKS = 60
 HEIGHT, ROOM = 180, 0.12
 
 
@@ -98,7 +98,7 @@ def search(
 
 def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) -> go.Scatter:
     """Return the steps of one family: shape for the family, colour for schedule or bound."""
-    few = list(events[:: -(-len(events) // MOST_MARKS)])
+    few = list(events[:: -(-len(events) // MAX_MARKS)])
     few += [events[-1]] if few[-1] is not events[-1] else []
     return go.Scatter(
         x=[max(e.elapsed_s, begin) for e in few],

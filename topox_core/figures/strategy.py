@@ -57,7 +57,7 @@ PLAN_PARTS: Mapping[str, tuple[str, str]] = {
     "gradients": ("gradients, weights", "#007A5A"),
     "update": ("update", "#8A8F98"),
 }
-MOST_ROWS = 90
+MAX_ROWS = 90
 NUMBERED = 0.08  # of the longest bar: a part as wide as this has its number
 HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} strategies<extra></extra>"
 
@@ -252,7 +252,7 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     figure = go.Figure(image(z, [theme.page, *shades], xgap=1, ygap=1, **style))
     for p, shade in zip(counts, shades, strict=True):
         figure.add_trace(legend_square("whole" if p == 1 else f"in {p} parts", shade))
-    shown = len(names) <= MOST_ROWS
+    shown = len(names) <= MAX_ROWS
     every = max(1, strategy.servers // 16)
     servers = list(range(0, strategy.servers, every))
     ticks = (

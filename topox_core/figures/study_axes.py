@@ -35,7 +35,7 @@ from topox_core.studies.table import SeedLine, SeedPoint
 from topox_core.text.numbers import short
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
-MOST_NAMED = 12
+MAX_NAMED = 12
 LOG_FROM = 4.0  # largest over smallest: from here on a measure is drawn on a logarithmic axis
 
 
@@ -64,7 +64,7 @@ class StudyAxis:
     @property
     def by_names(self) -> bool:
         """Whether its values stand at equal steps, each with its label."""
-        return not self.numbers or len(self.values) <= MOST_NAMED
+        return not self.numbers or len(self.values) <= MAX_NAMED
 
     @property
     def logarithmic(self) -> bool:
@@ -87,7 +87,7 @@ class StudyAxis:
     def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
         if self.by_names:
-            return self.named(theme, MOST_NAMED, showgrid=grid, gridcolor=theme.grid)
+            return self.named(theme, MAX_NAMED, showgrid=grid, gridcolor=theme.grid)
         places = self.places()
         low, high = min(places), max(places)
         room = 0.03 * (high - low or 1.0)
@@ -200,7 +200,7 @@ _LOOKS = (
     ("#D55E00", "dot", "star"),
     ("#332288", "dashdot", "triangle-down"),
 )
-MOST_LINES = len(_LOOKS)
+MAX_LINES = len(_LOOKS)
 
 
 def seed_lines(
@@ -259,7 +259,7 @@ def look_of(one: SeedLine, number: int, theme: Theme) -> tuple[str, str, str]:
     """Return colour, dash and mark of a line: its fabric's, or the next of those for other lines."""
     if entry := ENTRIES.get(one.fabric):
         return theme.fabric_colour(one.fabric), entry.dash, entry.mark
-    colour, dash, symbol = _LOOKS[number % MOST_LINES]
+    colour, dash, symbol = _LOOKS[number % MAX_LINES]
     if theme.name == "dark":
         colour = {"#0072B2": "#56B4E9", "#56B4E9": "#BFE3F8", "#332288": "#8F86E8"}.get(
             colour, colour

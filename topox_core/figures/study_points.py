@@ -26,8 +26,8 @@ from topox_core.figures.template import (
 from topox_core.text.numbers import short
 
 # More lines take a browser without a graphics card more than two seconds and show no more.
-MOST_LINES = 1_000
-MOST_TICKS = 8
+MAX_LINES = 1_000
+MAX_TICKS = 8
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -
     return within
 
 
-def drawn_rows(axes: Sequence[Upright], most: int = MOST_LINES) -> NDArray[np.int64]:
+def drawn_rows(axes: Sequence[Upright], most: int = MAX_LINES) -> NDArray[np.int64]:
     """Return which runs are drawn: those with a value on every axis, evenly thinned to ``most``."""
     complete = np.ones(len(axes[0].values) if axes else 0, bool)
     for one in axes:
@@ -97,7 +97,7 @@ def parallel_axes(
     ranges: Mapping[int, tuple[float, float]],
     theme: Theme,
     colour_by: int = -1,
-    most: int = MOST_LINES,
+    most: int = MAX_LINES,
 ) -> go.Figure:
     """Return the runs as lines through the axes; what lies outside a range is faint.
 
@@ -134,7 +134,7 @@ def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.
     dimension: Look = {"label": one.title, "values": places.astype(np.float32)}
     if one.labels is not None:
         names = list(one.labels.values())
-        every = max(1, math.ceil(len(names) / (2 * MOST_TICKS)))
+        every = max(1, math.ceil(len(names) / (2 * MAX_TICKS)))
         dimension |= {
             "range": [-0.3, len(names) - 0.7],
             "tickvals": list(range(0, len(names), every)),
@@ -161,8 +161,8 @@ def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.
 
 
 # As many as SVG draws in a moment; of more, those that others beat are thinned evenly.
-MOST_POINTS = 5_000
-MOST_NAMED = 8
+MAX_POINTS = 5_000
+MAX_NAMED = 8
 HEIGHT = 420
 PLOT_PX, LETTER_PX = 400.0, 6.4  # of the picture on a laptop, and of a letter of a name
 
@@ -205,7 +205,7 @@ class Landmark:
     y: float
 
 
-def drawn_points(cloud: Cloud, most: int = MOST_POINTS) -> NDArray[np.int64]:
+def drawn_points(cloud: Cloud, most: int = MAX_POINTS) -> NDArray[np.int64]:
     """Return which runs are drawn: all on the front, and of the others as many as there is room for, evenly."""
     front = np.array(cloud.on_front, bool)
     others = np.flatnonzero(~front)
@@ -220,7 +220,7 @@ def pareto_front(
     theme: Theme,
     best: int | None = None,
     landmarks: Sequence[Landmark] = (),
-    most: int = MOST_POINTS,
+    most: int = MAX_POINTS,
 ) -> go.Figure:
     """Return the cloud: dominated runs faint, the front as a step line with names, one run marked as the best.
 
@@ -348,7 +348,7 @@ def _labels(
     kept: list[tuple[float, float, float]] = []
     marks: list[Look] = []
     for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
-        if not cloud.names[k] or len(marks) == MOST_NAMED:
+        if not cloud.names[k] or len(marks) == MAX_NAMED:
             continue
         x, y = place_on(x_axis, cloud.x[k]), place_on(y_axis, cloud.y[k])
         # Below and left of a front nothing stands; only at the picture's edge there is no room.

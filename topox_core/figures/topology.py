@@ -99,12 +99,12 @@ DASHES = (
     "1px,2px",
     "6px,2px,2px,2px",
 )
-MOST_ARROWS = 220
-MOST_NAMED = 40
-MOST_NUMBERED = 20
+MAX_ARROWS = 220
+MAX_NAMED = 40
+MAX_NUMBERED = 20
 BENT_POINTS = 7
 # How far circuits that lead both ways stand apart: a share of their length, and no less than this.
-BEND, LEAST_BEND = 0.06, 0.035
+BEND, MIN_BEND = 0.06, 0.035
 # Lines need more contrast with the page than cells do: no yellow on white, no navy on black.
 _LINES_LIGHT = (
     "#0072B2",
@@ -163,7 +163,7 @@ def ring(
                 0.95 if heavy or not new else 0.55,
             )
         )
-        if len(one.pairs) <= MOST_ARROWS and one.laid:
+        if len(one.pairs) <= MAX_ARROWS and one.laid:
             figure.add_trace(_arrows(one, arcs, colour, 8 if heavy else 6))
     if busiest is not None:
         link, words = busiest
@@ -190,7 +190,7 @@ def ring(
             marker=opaque(9, theme.ink),
         )
     x, y = on_a_circle(servers, np.arange(servers))
-    named = servers <= MOST_NAMED
+    named = servers <= MAX_NAMED
     figure.add_scatter(
         x=x,
         y=y,
@@ -237,7 +237,7 @@ class _Arcs:
         start, end = (on_a_circle(servers, ends[:, k]).T for k in (0, 1))
         both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
         length = np.hypot(*(end - start).T)
-        return _Arcs(start, end, np.where(both, np.maximum(BEND * length, LEAST_BEND), 0.0))
+        return _Arcs(start, end, np.where(both, np.maximum(BEND * length, MIN_BEND), 0.0))
 
     def along(self, at: int) -> FloatArray:
         """Return one of the points of each, counted from where it begins."""
@@ -304,7 +304,7 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
         "hovertemplate": "S%{y} → S%{x}: %{customdata} hops<extra></extra>",
     }
     words: list[Look] = []
-    if n <= MOST_NUMBERED:
+    if n <= MAX_NUMBERED:
         size = float(np.clip(200 / n, 9, 13)) * theme.scale
         for (a, b), value in np.ndenumerate(matrix):
             if a != b:

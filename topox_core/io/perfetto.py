@@ -17,7 +17,7 @@ from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArr
 
 FORMAT, VERSION = "topox-trace", 1
 # Arrows and counters are left out of larger traces unless they are asked for.
-MOST_SLICES_WITH_ARROWS = 50_000
+MAX_SLICES_WITH_ARROWS = 50_000
 _NO_CIRCUIT = 99_000_000
 Place = tuple[int, int]
 
@@ -47,7 +47,7 @@ def perfetto_trace(
     writer.compute()
     writer.circuits()
     writer.without_circuit()
-    if arrows or (arrows is None and len(writer.slices) < MOST_SLICES_WITH_ARROWS):
+    if arrows or (arrows is None and len(writer.slices) < MAX_SLICES_WITH_ARROWS):
         writer.arrows()
         writer.counters()
     trace = {

@@ -123,8 +123,8 @@ _KEYS = (
     *("started", "finished", "answers", "score", "checksum", "signature"),
 )
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, ANSWERS)
-MOST_TEXT, MOST_ATTEMPTS, MOST_ANSWERS = 4_000, 100, 120
-MOST_NAME = 200
+MAX_TEXT, MAX_ATTEMPTS, MAX_ANSWERS = 4_000, 100, 120
+MAX_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ def load_answers(data: bytes, file: str) -> AnswersFile:
     InputError
         If it cannot be used: one line names file, question and field.
     """
-    file = printable(file, MOST_NAME) if file else "answers"
+    file = printable(file, MAX_NAME) if file else "answers"
     record = read_object(data, file, _FORM)
     for key in ("lab", "lab_digest", "course", "student", "seed", "answers", "started"):
         if key not in record:
             raise InputError("is missing", file=file, field=key)
     for key in ("lab", "lab_digest", "course", "student"):
-        _check_text(record[key], file, "", key, MOST_NAME)
+        _check_text(record[key], file, "", key, MAX_NAME)
     if not is_whole(record["seed"], 0, SEEDS - 1):
         problem = f"must be a whole number from 0 to {SEEDS - 1:,} (got {shown(record['seed'])})"
         raise InputError(problem, file=file, field="seed")
@@ -253,8 +253,8 @@ def _as_record(given: Given) -> dict[str, Any]:
 
 
 def _given(entries: Any, file: str) -> dict[str, Given]:
-    if not isinstance(entries, dict) or len(entries) > MOST_ANSWERS:
-        problem = f"must be an object of at most {MOST_ANSWERS} answers (got {shown(entries)})"
+    if not isinstance(entries, dict) or len(entries) > MAX_ANSWERS:
+        problem = f"must be an object of at most {MAX_ANSWERS} answers (got {shown(entries)})"
         raise InputError(problem, file=file, field="answers")
     return {name: _one(name, entry, file) for name, entry in entries.items()}
 
@@ -278,8 +278,8 @@ def _one(name: str, entry: Any, file: str) -> Given:
     if "attempts" in entry:
         _check_keys(entry, ("attempts", "given_up"), (), file, item)
         tried = entry["attempts"]
-        if not isinstance(tried, list) or len(tried) > MOST_ATTEMPTS:
-            problem = f"must be a list of at most {MOST_ATTEMPTS} attempts (got {shown(tried)})"
+        if not isinstance(tried, list) or len(tried) > MAX_ATTEMPTS:
+            problem = f"must be a list of at most {MAX_ATTEMPTS} attempts (got {shown(tried)})"
             raise InputError(problem, file=file, item=item, field="attempts")
         attempts = tuple(_attempt(one, at, file, item) for at, one in enumerate(tried, 1))
         given_up = entry.get("given_up", "")
@@ -288,7 +288,7 @@ def _one(name: str, entry: Any, file: str) -> Given:
         return Worked(attempts, given_up)
     _check_keys(entry, ("at", "value"), ("at", "value"), file, item)
     read_clock(entry["at"], file=file, item=item, field="at")
-    _check_text(entry["value"], file, item, "value", MOST_TEXT)
+    _check_text(entry["value"], file, item, "value", MAX_TEXT)
     return Explained(entry["at"], entry["value"])
 
 

@@ -21,10 +21,10 @@ from topox_core.labs.lab import Lab
 
 KEY_FILE = "class.key"
 KEY_BYTES = 32
-MOST_FILES = 2_000
-MOST_BYTES = 100 * 1024 * 1024
+MAX_FILES = 2_000
+MAX_BYTES = 100 * 1024 * 1024
 # Of one seed: somebody began anew, or typed the id of somebody else; nothing is written over.
-MOST_OF_A_SEED = 9
+MAX_OF_A_SEED = 9
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class ClassFolder:
 
     def _has_room(self, more: int) -> bool:
         files, size = self.count()
-        return files < MOST_FILES and size + more <= MOST_BYTES
+        return files < MAX_FILES and size + more <= MAX_BYTES
 
 
 def read_secret(folder: Path) -> bytes:
@@ -140,7 +140,7 @@ def secret_for(folder: Path) -> bytes | None:
 
 def _place(folder: Path, answers: Answers) -> Path | None:
     """Return where answers go: over their own earlier state, beside everybody else's."""
-    for number in range(1, MOST_OF_A_SEED + 1):
+    for number in range(1, MAX_OF_A_SEED + 1):
         extra = "" if number == 1 else f"-{number}"
         path = folder / f"{answers.seed:08d}{extra}{ENDING}"
         if not os.path.lexists(path) or (not path.is_symlink() and _same_beginning(path, answers)):
@@ -157,7 +157,7 @@ def _same_beginning(path: Path, answers: Answers) -> bool:
     return (before.student, before.started) == (answers.student, answers.started)
 
 
-@lru_cache(maxsize=MOST_FILES)
+@lru_cache(maxsize=MAX_FILES)
 def _read(path: str, *_state: int) -> AnswersFile:
     """Return answers; the file's time and size are of the key only."""
     return load_answers(read(path), Path(path).name)

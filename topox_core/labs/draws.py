@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from topox_core.errors import wrong_setting
 
-MOST_ATTEMPTS = 3_000
+MAX_ATTEMPTS = 3_000
 SEEDS = 100_000_000
 KEPT_SEEDS = 1_000  # below: for classes, practice and tests
 
@@ -56,10 +56,10 @@ def attempts(generator: str, seed: int) -> Iterator[Draws]:
     """
     if seed < 0:
         raise wrong_setting("seed", f"must be at least 0 (got {seed})")
-    for attempt in range(MOST_ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
         yield Draws(generator, seed, attempt)
     raise wrong_setting(
-        "seed", f"{seed} makes no instance of generator {generator} in {MOST_ATTEMPTS:,} attempts"
+        "seed", f"{seed} makes no instance of generator {generator} in {MAX_ATTEMPTS:,} attempts"
     )
 
 

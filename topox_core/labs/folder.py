@@ -20,7 +20,7 @@ from topox_core.labs.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab
 
 ENDING = ".answers.json"
-MOST_FILES = 2_000
+MAX_FILES = 2_000
 # Two explanations of at least so many characters that are the same.
 LONG_TEXT = 60
 _POINTS = Limits(4 << 20, 20_000)
@@ -61,7 +61,7 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     Raises
     ------
     InputError
-        If there is no such folder, no answers in it, or more than ``MOST_FILES``.
+        If there is no such folder, no answers in it, or more than ``MAX_FILES``.
     """
     try:
         with os.scandir(folder) as entries:
@@ -71,8 +71,8 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     if not found:
         problem = f"holds no file whose name ends in {ENDING}"
         raise InputError(problem, file=str(folder))
-    if len(found) > MOST_FILES:
-        problem = f"holds {len(found):,} answers, more than the {MOST_FILES:,} that are read"
+    if len(found) > MAX_FILES:
+        problem = f"holds {len(found):,} answers, more than the {MAX_FILES:,} that are read"
         raise InputError(problem, file=str(folder))
     files: list[tuple[str, AnswersFile]] = []
     refused: list[Unreadable] = []

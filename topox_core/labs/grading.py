@@ -17,7 +17,7 @@ from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.student import points_of
 
 # Of one file, once its keys are there.
-MOST_S = 5.0
+MAX_S = 5.0
 # Points of explanations, given by a person: by student as written in the file, and question.
 Explanations = Mapping[tuple[str, str], float]
 
@@ -97,7 +97,7 @@ def grade(
     secret: bytes | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Grade:
-    """Grade one file, in at most :data:`MOST_S` and one question: no file holds up a folder.
+    """Grade one file, in at most :data:`MAX_S` and one question: no file holds up a folder.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def grade(
     answers = file.answers
     remarks = _remarks(lab, file, secret)
     _compute_keys(lab, answers.seed)
-    until_s = clock() + MOST_S
+    until_s = clock() + MAX_S
     graded: list[QuestionGrade] = []
     for question in lab.questions:
         if clock() > until_s:
-            problem = f"takes longer to grade than the {MOST_S:g} s that a file may"
+            problem = f"takes longer to grade than the {MAX_S:g} s that a file may"
             raise InputError(problem, file=name, item=f"question {question.id}")
         graded.append(_graded(lab, answers, question, explanations or {}, remarks))
     known = {question.id for question in lab.questions}

@@ -21,7 +21,7 @@ from topox_core.model.task_graph import TaskGraph
 
 GBPS = 8.0
 # Of a figure: more bars than that are no picture for a lab.
-MOST_TASKS = 400
+MAX_TASKS = 400
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:
     if source is None or source.generator:
         return instance_of(lab, screen, seed)
     files = files_of(lab, source)
-    if files.graph is None or files.cluster is None or len(files.graph.tasks) > MOST_TASKS:
+    if files.graph is None or files.cluster is None or len(files.graph.tasks) > MAX_TASKS:
         return None
     return FileInstance(files.graph, files.cluster)
 

@@ -31,7 +31,7 @@ SLIDERS = ("time", "slot_ms", "delay_ms", "ports", "port_gbps", "size_mb", "degr
 CALLS = ("schedule", "compare", "topology", "tdm", "rails_count", "rails_delay", "cost")
 RELATIONS = ("value", "difference", "ratio", "saving")
 TYPES = ("number", "choice", "multi", "order", "matrix", "schedule", "grouping", "text")
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 
 
 def _text(most: int, least: int = 0) -> Any:
@@ -186,8 +186,8 @@ class Slider:
         if start is None or end is None or step is None or start > end:
             problem = "must have values, or from, to and step with from at most to"
             raise InputError(problem, field="slider")
-        if (steps := int((end - start) / step + 1e-9)) > MOST_STEPS:
-            raise InputError(f"has more than {MOST_STEPS:,} steps", field="slider")
+        if (steps := int((end - start) / step + 1e-9)) > MAX_STEPS:
+            raise InputError(f"has more than {MAX_STEPS:,} steps", field="slider")
         object.__setattr__(self, "values", evenly(start, start + steps * step, steps + 1))
 
 

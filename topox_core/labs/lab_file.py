@@ -34,7 +34,7 @@ from topox_core.schema.records import check_values, from_values
 _KEYS = tuple(name for name in fields_of(Lab) if name not in ("record", "folder"))
 _HEAD = ("id", "title", "minutes", "goals")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, LAB)
-MOST_INSTANCES, MOST_SCREENS, MOST_QUESTIONS = 8, 40, 8
+MAX_INSTANCES, MAX_SCREENS, MAX_QUESTIONS = 8, 40, 8
 _ADDRESS = re.compile(r"https?://|www\.|javascript:", re.IGNORECASE)
 _TAG = re.compile(r"<[A-Za-z/!?]")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
@@ -69,8 +69,8 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
     head = without_header(record, "instances", "screens")
     check_values(Lab, head, file, must=_HEAD)
     screens = record.get("screens")
-    if not isinstance(screens, list) or not 1 <= len(screens) <= MOST_SCREENS:
-        problem = f"must be a list of 1 to {MOST_SCREENS} screens in brackets"
+    if not isinstance(screens, list) or not 1 <= len(screens) <= MAX_SCREENS:
+        problem = f"must be a list of 1 to {MAX_SCREENS} screens in brackets"
         raise InputError(problem, file=file, field="screens")
     instances = _instances(record.get("instances"), file)
     lab = from_values(
@@ -92,8 +92,8 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
 
 
 def _instances(given: Any, file: str) -> dict[str, Source]:
-    if not isinstance(given, dict) or not 1 <= len(given) <= MOST_INSTANCES:
-        problem = f"must name 1 to {MOST_INSTANCES} instances (got {shown(given)})"
+    if not isinstance(given, dict) or not 1 <= len(given) <= MAX_INSTANCES:
+        problem = f"must name 1 to {MAX_INSTANCES} instances (got {shown(given)})"
         raise InputError(problem, file=file, field="instances")
     return {name: _source(name, entry, file) for name, entry in given.items()}
 
@@ -132,8 +132,8 @@ def _screen(entry: Any, number: int, file: str, instances: Mapping[str, Source])
     name = entry.get("id") if isinstance(entry, dict) else None
     item = f"screen {printable(name) if isinstance(name, str) and name else number}"
     given = {} if not isinstance(entry, dict) else entry.get("questions", [])
-    if not isinstance(given, list) or len(given) > MOST_QUESTIONS:
-        problem = f"must be a list of at most {MOST_QUESTIONS} questions in brackets"
+    if not isinstance(given, list) or len(given) > MAX_QUESTIONS:
+        problem = f"must be a list of at most {MAX_QUESTIONS} questions in brackets"
         raise InputError(problem, file=file, item=item, field="questions")
     own = {key: value for key, value in entry.items() if key != "questions"}
     screen = from_values(Screen, own, file, item)

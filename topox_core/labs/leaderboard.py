@@ -36,7 +36,7 @@ from topox_core.tdm.solve import solve
 from topox_core.workloads.catalogue import generate
 
 ENDING = ".entry.json"
-MOST_ENTRIES, MOST_ALIAS = 2_000, 20
+MAX_ENTRIES, MAX_ALIAS = 2_000, 20
 # Times this near share a rank.
 SAME = 1e-9
 _FORM = FileFormat(
@@ -187,15 +187,15 @@ def load_entry(data: bytes, file: str) -> Entry:
     if not isinstance(name, str) or name not in BOARDS:
         raise InputError(unknown(shown(name), BOARDS, "leaderboard"), file=file, field="board")
     alias = record.get("alias")
-    if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MOST_ALIAS:
-        problem = f"must be 1 to {MOST_ALIAS} characters (got {shown(alias)})"
+    if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MAX_ALIAS:
+        problem = f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})"
         raise InputError(problem, file=file, field="alias")
     field = BOARDS[name].field
     value = record.get(field)
     if not isinstance(value, dict) or not value:
         problem = f"must be an object with an entry for each task or job (got {shown(value)})"
         raise InputError(problem, file=file, field=field)
-    return Entry(name, printable(alias.strip(), MOST_ALIAS), value)
+    return Entry(name, printable(alias.strip(), MAX_ALIAS), value)
 
 
 def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
@@ -213,8 +213,8 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
             )
     except OSError as error:
         raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
-    if len(files) > MOST_ENTRIES:
-        problem = f"holds {len(files):,} entries, more than the {MOST_ENTRIES:,} that are read"
+    if len(files) > MAX_ENTRIES:
+        problem = f"holds {len(files):,} entries, more than the {MAX_ENTRIES:,} that are read"
         raise InputError(problem, file=str(folder))
     entries: list[Entry] = []
     refused: list[tuple[str, str]] = []

@@ -15,7 +15,7 @@ from topox_core.labs.marking import read_answer
 from topox_core.labs.statistics import QuestionStatistics, question_statistics
 from topox_core.labs.texts_in import Texts, texts_in
 
-MOST_VOTES = 500
+MAX_VOTES = 500
 _ONE = re.compile(r"([^\s;x×*]+)(?:\s*[x×*]\s*([0-9]{1,4}))?(?:[;\s]+|,(?:\s+|$)|$)")
 # Types whose answers can be counted in the room.
 COUNTED = ("choice", "number")
@@ -30,7 +30,7 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
     Raises
     ------
     InputError
-        If something is no number, or there are more than ``MOST_VOTES``.
+        If something is no number, or there are more than ``MAX_VOTES``.
     """
     votes: dict[Any, int] = {}
     rest = text.strip()
@@ -48,8 +48,8 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
 
 def check_votes(question: Question, votes: Votes) -> None:
     """Refuse counts below 0, or more votes than a room has; raises InputError."""
-    if min(votes.values(), default=0) < 0 or sum(votes.values()) > MOST_VOTES:
-        problem = f"must be 0 to {MOST_VOTES} votes in all (got {sum(votes.values()):,})"
+    if min(votes.values(), default=0) < 0 or sum(votes.values()) > MAX_VOTES:
+        problem = f"must be 0 to {MAX_VOTES} votes in all (got {sum(votes.values()):,})"
         raise InputError(problem, item=f"question {question.id}", field="votes")
 
 

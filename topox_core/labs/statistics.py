@@ -29,7 +29,7 @@ LOW, HIGH = 5.0, 95.0
 FEWEST = 5
 # Peer instruction: below, explain; between, discuss and vote again; above, go on.
 EXPLAIN_BELOW, GO_ON_ABOVE = 0.35, 0.70
-MOST_MISTAKES = 3
+MAX_MISTAKES = 3
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def question_statistics(
         tuple((option.id, chosen[option.id]) for option in question.options),
         _share([marked for _, _, marked in read]),
         _share(again),
-        tuple(said.most_common(MOST_MISTAKES)),
+        tuple(said.most_common(MAX_MISTAKES)),
         all(_key(lab, question, seed) == _key(lab, question, CLASS_SEED) for _, seed, _ in read),
     )
 

@@ -26,7 +26,7 @@ from topox_core.labs.lab import Lab, Option, Question
 from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.texts_in import Texts, texts_in
 
-MOST_NAME = 40
+MAX_NAME = 40
 _LETTERS = frozenset("._@- ")
 
 
@@ -116,11 +116,11 @@ class Revealed:
 
 def check_name(name: str, field: str) -> None:
     """Refuse a course or a student's name that no file and no table should have; raises InputError."""
-    good = 1 <= len(name.strip()) <= MOST_NAME and all(
+    good = 1 <= len(name.strip()) <= MAX_NAME and all(
         letter.isalnum() or letter in _LETTERS for letter in name
     )
     if not good:
-        problem = f"must be 1 to {MOST_NAME} letters, digits, spaces or . _ @ - (got {shown(name)})"
+        problem = f"must be 1 to {MAX_NAME} letters, digits, spaces or . _ @ - (got {shown(name)})"
         raise InputError(problem, field=field)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.library.rows import StoredRun
 
-MOST = 20  # a table of more columns is read by nobody
+MAX = 20  # a table of more columns is read by nobody
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def compare_runs(runs: Sequence[StoredRun]) -> RunComparison:
     InputError
         If there are fewer than two or more than 20.
     """
-    if not 2 <= len(runs) <= MOST:
-        raise InputError(f"must be 2 to {MOST} (got {len(runs)})", file="runs to compare")
+    if not 2 <= len(runs) <= MAX:
+        raise InputError(f"must be 2 to {MAX} (got {len(runs)})", file="runs to compare")
     settings = compared([{**_given(one), **flat(one.record.settings)} for one in runs])
     # The cluster's digest says no more than the keys that differ.
     if any(one.name.startswith("cluster.") and not one.equal for one in settings):

@@ -308,7 +308,7 @@ Value = bool | int | float | str | None
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.\-]+")
 # SQLite may read the last digit of a number in JSON differently from Python.
 SAME = 1e-12
-MOST = 1e300
+MAX = 1e300
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def _setting_is(key: str, value: Value) -> tuple[str, tuple[object, ...]]:
         return f"{found} IS NULL", of_key
     if isinstance(value, str):
         return f"{found} = ?", (*of_key, value)
-    if isinstance(value, bool | int | float) and abs(value) <= MOST:
+    if isinstance(value, bool | int | float) and abs(value) <= MAX:
         number = float(value)
         ends = sorted((number * (1 - SAME), number * (1 + SAME)))
         return f"{found} BETWEEN ? AND ?", (*of_key, *ends)

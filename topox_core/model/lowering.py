@@ -43,7 +43,7 @@ __all__ = ["MAX_TRANSFERS", "distinct_rings", "lower"]
 MAX_TRANSFERS = 200_000
 MAX_DEPENDENCIES = 4_000_000  # among the transfers of collectives
 _NAN = float("nan")
-MOST_KEPT = 8  # lowered graphs; one of 100,000 transfers has some 20 MB
+MAX_KEPT = 8  # lowered graphs; one of 100,000 transfers has some 20 MB
 
 
 def lower(
@@ -88,7 +88,7 @@ class _GraphAndChoices:
     graph: TaskGraph = field(compare=False)
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_KEPT)
 def _lowered(key: _GraphAndChoices) -> TransferGraph:
     graph, lowering = key.graph, key.lowering
     patterns, algorithm = _patterns(graph, lowering, key.whole)

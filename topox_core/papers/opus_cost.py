@@ -15,7 +15,7 @@ NAME = "opus-cost"
 SIZES = (1_024, 2_048, 4_096, 8_192)
 PRINTED = {"cost": 70.5, "power": 95.84}  # section 4.2: "up to"
 RIVALS = {"rail_optimized": "Rail-optimised", "fat_tree": "Fat-tree", "rail_only": "Rail only"}
-MOST = "largest saving"
+MAX = "largest saving"
 SERIES = {
     "cost": "Cost saved",
     "power": "Power saved",
@@ -80,7 +80,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
         size = max(saved[measure], key=lambda one: saved[measure][one])
         yield printed(
             measure,
-            MOST,
+            MAX,
             f"{size:,} GPUs, against {RIVALS[rival]}",
             theirs,
             saved[measure][size],
@@ -92,7 +92,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
 
 
 def _words(rows: Sequence[Row]) -> tuple[str, tuple[str, ...]]:
-    cost, power = (row_of(rows, measure, MOST) for measure in PRINTED)
+    cost, power = (row_of(rows, measure, MAX) for measure in PRINTED)
     return (
         f"Counted by parts and prices, photonic rails save up to {cost.ours:.1f} % of the cost and {power.ours:.2f} % of the power "
         f"(printed: 70.5 % and 95.84 %).",

@@ -25,7 +25,7 @@ PRINTED = {
     "lc": (18_432, 2_048),
     "robotic": (36_288, 4_032),
 }
-PRINTED_MOST = 36_000  # "can scale up to 36K GPUs", section 4.2
+PRINTED_MAX = 36_000  # "can scale up to 36K GPUs", section 4.2
 SERIES = {
     "GB200": "GPUs, GB200",
     "H200": "GPUs, H200",
@@ -60,7 +60,7 @@ def _rows(settings: Settings) -> Iterator[Row]:
         "most",
         "Largest network",
         f"{largest.name}, GB200",
-        PRINTED_MOST,
+        PRINTED_MAX,
         gpus(largest, SCALE_UP["GB200"]),
         f"Printed as 36K; that switch takes {largest.reconfiguration_ms / 60_000:g} minutes to change.",
         unit="GPUs",
@@ -114,7 +114,7 @@ CLAIMS = (
     Claim(
         NAME,
         "Photonic rails join up to 36K GPUs",
-        PRINTED_MOST,
+        PRINTED_MAX,
         Reading("most", lambda rows: rows[0].ours, 36_288),
         unit="\u00a0GPUs",
     ),

@@ -15,7 +15,7 @@ from topox_core.errors import wrong_setting
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import COMPUTE, RailIteration
 
-MOST = 1.0
+MAX = 1.0
 
 
 def pass_factors(iteration: RailIteration, spread: float, seed: int) -> FloatArray:
@@ -27,10 +27,10 @@ def pass_factors(iteration: RailIteration, spread: float, seed: int) -> FloatArr
     Raises
     ------
     InputError
-        If ``spread`` is not from 0 to ``MOST``.
+        If ``spread`` is not from 0 to ``MAX``.
     """
-    if not 0 <= spread <= MOST:
-        raise wrong_setting("spread", f"must be from 0 to {MOST:g} (got {spread:g})")
+    if not 0 <= spread <= MAX:
+        raise wrong_setting("spread", f"must be from 0 to {MAX:g} (got {spread:g})")
     factors = np.ones(len(iteration))
     computes = np.flatnonzero(iteration.kind == COMPUTE)
     passes = np.stack((iteration.rank, iteration.work, iteration.microbatch))[:, computes]

@@ -27,7 +27,7 @@ from topox_core.training.order import pass_order
 from topox_core.training.schedule import ORDERS
 
 MIB = float(1 << 20)
-MOST_CLASSES = 9  # of traffic, as a chart shows them; the rarest share the last
+MAX_CLASSES = 9  # of traffic, as a chart shows them; the rarest share the last
 _EPS_MS = 1e-9
 
 
@@ -152,9 +152,9 @@ def by_traffic(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
     members: dict[tuple[str, str, str], list[Window]] = {}
     for one in windows:
         members.setdefault((one.after, one.operation, f"{one.size_bytes:.2g}"), []).append(one)
-    if len(members) > MOST_CLASSES:
+    if len(members) > MAX_CLASSES:
         often = Counter({key: len(same) for key, same in members.items()})
-        kept = [key for key, _ in often.most_common(MOST_CLASSES - 1)]
+        kept = [key for key, _ in often.most_common(MAX_CLASSES - 1)]
         rest = [one for key, same in members.items() if key not in kept for one in same]
         members = {key: members[key] for key in kept} | {(rest[0].after, "other traffic", ""): rest}
     classes = [

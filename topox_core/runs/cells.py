@@ -26,8 +26,8 @@ CellT = TypeVar("CellT", bound=Hashable)
 KeyT = TypeVar("KeyT", bound=Hashable)
 ResultT = TypeVar("ResultT")
 
-MOST_CELLS = 64  # of a batch
-MOST_S = 0.5  # then a worker begins no further cell of its batch, unless batches are to be longer
+MAX_CELLS = 64  # of a batch
+MAX_S = 0.5  # then a worker begins no further cell of its batch, unless batches are to be longer
 WINDOW = 3  # batches a worker: one at work, one on its way, one to spare
 LATEST = 32  # cells whose median duration sizes the next batch
 DEATHS = 2  # then a cell is to blame
@@ -230,7 +230,7 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
             self._submit((self._suspects.popleft(),))
 
     def _submit(self, batch: _Batch[CellT]) -> None:
-        most_s = max(MOST_S, self._task_s())
+        most_s = max(MAX_S, self._task_s())
         try:
             future = self._executor.submit(
                 answer_cells, self._function, self._shared, batch, most_s
@@ -330,7 +330,7 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
         if not self._latest_s:
             return 1
         cells = self._task_s() / max(statistics.median(self._latest_s), 1e-9)
-        return max(1, min(MOST_CELLS, round(cells)))
+        return max(1, min(MAX_CELLS, round(cells)))
 
     def _time_is_up(self) -> bool:
         if self._seconds is None:

@@ -20,7 +20,7 @@ from topox_core.schedule.settings import Settings
 MAX_SLOTS = 1_000_000
 MAX_PROFILE_CELLS = 200_000_000  # resources x slots, four bytes each
 TICKS_PER_SLOT = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50, 80, 100, 125, 200, 250, 400, 500, 1000)
-MOST_RAISED = 0.01  # the fraction by which the automatic tick may raise the cheap bound
+MAX_RAISED = 0.01  # the fraction by which the automatic tick may raise the cheap bound
 UNROUNDED = 1_000_000  # ticks a slot that stand for "not rounded"
 TOLERANCE = 1e-9  # relative: 3.0000000000000004 slots are 3
 
@@ -107,7 +107,7 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
         for ticks in TICKS_PER_SLOT:
             problem = rounded(ticks)
             bound = best_bound(problem, 0)
-            if _raised(problem, bound, reference) < MOST_RAISED:
+            if _raised(problem, bound, reference) < MAX_RAISED:
                 break
         if dark_slots:
             bound = best_bound(problem, dark_slots)

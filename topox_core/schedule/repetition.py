@@ -16,7 +16,7 @@ from topox_core.schedule.kernels.known_order import AROUND, Orders, in_known_ord
 
 # Iterations that may pass before circuits come back; those that do not by then are held back. Of
 # 2,000 random graphs of 25 tasks 1,954 took at most three, all but two at most 18.
-MOST_ITERATIONS = 24
+MAX_ITERATIONS = 24
 ALIKE = 1e-12  # relative: times that differ by less are added up in another order
 
 
@@ -46,7 +46,7 @@ def starts_in_order(
     if not len(last):
         return start
     begins, ends = [0.0], [ended[last]]
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         period = float((start + length).max())
         begins.append(begins[-1] + period)
         ended = start + length - period

@@ -27,7 +27,7 @@ from topox_core.schedule.source import ANOTHER_SOLVE
 # Who solved and for how long is no part of the question.
 _WHO = ("engine", "time_limit_s", "gap", "seed", "threads")
 _UNSAID = {"iteration": "first"}  # what held before results said it
-_MOST_WORDS = 300
+_MAX_WORDS = 300
 Rows = list[dict[str, Any]]
 
 
@@ -67,7 +67,7 @@ def from_record(
         stopped_by=_word(record, "stopped_by", get_args(StoppedBy)),
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
-        bound_by=str(record.get("bound_by", ""))[:_MOST_WORDS],
+        bound_by=str(record.get("bound_by", ""))[:_MAX_WORDS],
         bound_tasks=(),
         unrounded_bound_ms=_number(record, "unrounded_bound_ms") or bound_ms,
         wall_s=wall_s,

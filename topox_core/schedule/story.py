@@ -59,7 +59,7 @@ LIMITS = {
     "circuit": "waiting for a circuit to change",
     "slot": "waiting for a slot",
 }
-LEAST_SHARE = 0.005
+MIN_SHARE = 0.005
 # With what an iteration runs, and one of them, by whether circuits change.
 CLASS_WORDS = {
     True: ("circuits that change", "plan that changes circuits"),
@@ -91,7 +91,7 @@ def lowered_words(result: Result) -> list[tuple[str, str]]:
 
 def limits(shares: Mapping[str, float]) -> str:
     """Return what an iteration spends its time on along its critical path, in words; shares as of ``CriticalPath.shares``."""
-    spent = [(share, LIMITS[what]) for what, share in shares.items() if share >= LEAST_SHARE]
+    spent = [(share, LIMITS[what]) for what, share in shares.items() if share >= MIN_SHARE]
     return enumeration(
         [f"{percent(share)} {words}" for share, words in sorted(spent, reverse=True)]
     )

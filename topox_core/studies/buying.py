@@ -36,7 +36,7 @@ CRITERIA = {
     "time": ("Iteration time", "ms"),
     "price": ("Price of the network", "$"),
 }
-MOST_DEGREES = 8
+MAX_DEGREES = 8
 MEASURES = ("iteration_ms", "dollars", "watts")
 # Assumed, as are their ends.
 GPU_HOUR_USD = Figure(1.0, 2.0, 4.0)
@@ -211,8 +211,8 @@ class Question:
             if not is_whole(degree, 1, MAX_PORTS):
                 problem = f"must be whole numbers from 1 to {MAX_PORTS:,} (got {degree})"
                 raise InputError(problem, field="ports")
-        if len(degrees) > MOST_DEGREES:
-            raise InputError(f"has {len(degrees)} values (limit {MOST_DEGREES})", field="ports")
+        if len(degrees) > MAX_DEGREES:
+            raise InputError(f"has {len(degrees)} values (limit {MAX_DEGREES})", field="ports")
         object.__setattr__(self, "degrees", degrees)
 
     @cached_property

@@ -154,7 +154,7 @@ FASTEST_MS, SLOWEST_MS = 1e-3, 1e5
 DECADES = 9
 BETWEEN = 6
 NEAR = 1.02
-MOST_TRIED = 8
+MAX_TRIED = 8
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ def fewer_ports(question: Question, degree: int) -> tuple[int, ...]:
     cluster = question.cluster
     step = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
     fewer = tuple(range(step, degree, step))
-    if len(fewer) <= MOST_TRIED:
+    if len(fewer) <= MAX_TRIED:
         return fewer
-    return tuple(sorted({fewer[k * len(fewer) // MOST_TRIED] for k in range(MOST_TRIED)}))
+    return tuple(sorted({fewer[k * len(fewer) // MAX_TRIED] for k in range(MAX_TRIED)}))
 
 
 def fewest_of(question: Question, rows: Sequence[Row], rival: Row) -> int | None:

@@ -136,7 +136,7 @@ def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
 
 # In a worker: the runs of the last points, by all that they depend on.
 _runs: dict[tuple[object, ...], FabricRun] = {}
-_MOST_RUNS = 8
+_MAX_RUNS = 8
 
 
 def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: Stop) -> FabricRun:
@@ -149,7 +149,7 @@ def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: 
 
 
 def _keep(key: tuple[object, ...], run: FabricRun) -> None:
-    while len(_runs) >= _MOST_RUNS:
+    while len(_runs) >= _MAX_RUNS:
         del _runs[next(iter(_runs))]
     _runs[key] = run
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
-from topox_core.economics.parts import MOST_USD, MOST_W, PARTS
+from topox_core.economics.parts import MAX_USD, MAX_W, PARTS
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
@@ -173,8 +173,8 @@ _PRICES = (
         Key(f"prices.{part}.{field}", f"{words_of(part)}, {word}", unit, most=most)
         for part in PARTS
         for field, word, unit, most in (
-            ("price_usd", "price", "$", MOST_USD),
-            ("power_w", "power", "W", MOST_W),
+            ("price_usd", "price", "$", MAX_USD),
+            ("power_w", "power", "W", MAX_W),
         )
     ),
 )

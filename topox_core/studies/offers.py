@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.economics.parts import MOST_PORTS, MOST_USD, MOST_W
+from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W
 from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.io.json import FileFormat, count_of, named, read_object
@@ -20,12 +20,12 @@ PROVENANCES = ("published", "vendor", "assumed")
 # What each figure is called, its unit and its most.
 FIGURES = {
     "delay_ms": ("Reconfiguration delay", "ms", MAX_DELAY_MS),
-    "ports": ("Ports of a switch", "", float(MOST_PORTS)),
-    "port_usd": ("Price of a port", "$", MOST_USD),
-    "port_w": ("Power of a port", "W", MOST_W),
+    "ports": ("Ports of a switch", "", float(MAX_PORTS)),
+    "port_usd": ("Price of a port", "$", MAX_USD),
+    "port_w": ("Power of a port", "W", MAX_W),
 }
-MOST_OFFERS = 40
-MOST_NAME, MOST_SOURCE = 60, 300
+MAX_OFFERS = 40
+MAX_NAME, MAX_SOURCE = 60, 300
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class Offer:
     port_w: Figure
 
     def __post_init__(self) -> None:
-        check_text(self.key, MOST_NAME, 1, item="offer", field="key")
+        check_text(self.key, MAX_NAME, 1, item="offer", field="key")
         if not self.key.replace("-", "").replace("_", "").isalnum():
             problem = f"must be letters, digits, - and _ (got {shown(self.key)})"
             raise InputError(problem, item="offer", field="key")
         for field in ("name", "vendor"):
             least = 1 if field == "name" else 0
-            check_text(getattr(self, field), MOST_NAME, least, item=self.item, field=field)
+            check_text(getattr(self, field), MAX_NAME, least, item=self.item, field=field)
         for field, (_, _, most) in FIGURES.items():
             self._check(field, getattr(self, field), most)
 
@@ -113,7 +113,7 @@ class Offer:
         if figure.provenance not in PROVENANCES:
             problem = f"must be one of {', '.join(PROVENANCES)} (got {shown(figure.provenance)})"
             raise InputError(problem, item=self.item, field=f"{field}.from")
-        check_text(figure.source, MOST_SOURCE, item=self.item, field=f"{field}.source")
+        check_text(figure.source, MAX_SOURCE, item=self.item, field=f"{field}.source")
 
     @property
     def item(self) -> str:
@@ -149,7 +149,7 @@ class Offer:
         source = figure.source
         if not source.startswith("Set by hand"):
             was = f"Set by hand; was {figure.low:g}, {figure.usual:g}, {figure.high:g}"
-            source = f"{was} ({source})"[:MOST_SOURCE] if source else was
+            source = f"{was} ({source})"[:MAX_SOURCE] if source else was
         new = replace(figure, **changes, provenance="assumed", source=source)
         return replace(self, **{field: new})  # type: ignore[arg-type]
 
@@ -261,7 +261,7 @@ def with_edits(base: Sequence[Offer], words: str) -> tuple[Offer, ...]:
         if (low, usual, high) == (figure.low, figure.usual, figure.high):
             continue
         was = f"Set by hand; was {figure.low:g}, {figure.usual:g}, {figure.high:g}"
-        source = f"{was} ({figure.source})"[:MOST_SOURCE] if figure.source else was
+        source = f"{was} ({figure.source})"[:MAX_SOURCE] if figure.source else was
         offers[key] = replace(offer, **{field: Figure(low, usual, high, "assumed", source)})  # type: ignore[arg-type]
     return tuple(offers.values())
 
@@ -289,8 +289,8 @@ def load_offers(data: bytes, file: str) -> tuple[Offer, ...]:
             offer = _offer(entry, item)
             if offer.key in offers:
                 raise InputError("is in the file twice", item=item)
-            if len(offers) == MOST_OFFERS:
-                raise InputError(f"has more than {MOST_OFFERS} offers", field="offers")
+            if len(offers) == MAX_OFFERS:
+                raise InputError(f"has more than {MAX_OFFERS} offers", field="offers")
         offers[offer.key] = offer
 
     body = read_object(data, file, _FORM, {"offers": take})

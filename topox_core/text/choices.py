@@ -11,7 +11,7 @@ from topox_core.text.numbers import plural, size
 from topox_core.text.sentences import enumeration
 
 _WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*(\d+)|(\[[\d:|]+\]))?")
-MOST_LISTED = 3  # algorithms by size of tensor
+MAX_LISTED = 3  # algorithms by size of tensor
 
 
 def kind_words(kind: str) -> str:
@@ -62,7 +62,7 @@ def _algorithms(words: Mapping[str, str]) -> list[str]:
     for (kind, word), sizes in tensors.items():
         listed = sorted(set(sizes))
         of = f" of {enumeration([size(one) for one in listed])}"
-        if len(listed) > MOST_LISTED:
+        if len(listed) > MAX_LISTED:
             of = f" of {size(listed[0])} to {size(listed[-1])}"
         result.append(f"{kind_words(kind)}s{of} by {algorithm_words(word)}")
     return result

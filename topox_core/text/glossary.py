@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-MOST_WORDS = 25
-MOST_RELATED = 2
+MAX_WORDS = 25
+MAX_RELATED = 2
 _FILE = Path(__file__).with_name("glossary.json")
 _WORD = re.compile(r"(?<![\w/&-])\w[\w/-]*")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)")

@@ -12,7 +12,7 @@ from topox_core.topology.routing import RoutedNetwork
 
 Circuits = NDArray[np.int32]
 # Strides of rings that are tried, of servers in a circle.
-MOST_STRIDES = 128
+MAX_STRIDES = 128
 
 
 def greedy_circuits(
@@ -67,7 +67,7 @@ def chordal_rings(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
     np.add.at(wanted, apart, bytes_between[np.ix_(talking, talking)])
     strides = [1]
     while len(strides) < ports:
-        more = range(1, m, 1 + m // MOST_STRIDES)
+        more = range(1, m, 1 + m // MAX_STRIDES)
         strides.append(min(more, key=lambda one: _crossed(wanted, [*strides, one])))
     for stride in strides:
         circuits[talking, np.roll(talking, -stride)] += 1

@@ -14,7 +14,7 @@ from topox_core.model.transfer_graph import FloatArray
 from topox_core.topology.permutations import select_strides, totient_strides
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (
-    MOST_SHOWN,
+    MAX_SHOWN,
     Routes,
     candidate_step,
     counted,
@@ -206,7 +206,7 @@ def _connect_step(members: Group, own: bool) -> LayoutStep:
         "connect",
         f"One port of each of {len(members)} talking servers goes to {what} through all of them: "
         "without it some could not reach each other.",
-        {"members": list(members[:MOST_SHOWN]), "size": len(members)},
+        {"members": list(members[:MAX_SHOWN]), "size": len(members)},
     )
 
 
@@ -255,7 +255,7 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
     which = f"{counted(len(groups), 'group', 'groups')} of {size}"
     about = {
         "size": size,
-        "groups": [list(members) for members in groups[:MOST_SHOWN]],
+        "groups": [list(members) for members in groups[:MAX_SHOWN]],
         "group_count": len(groups),
     }
     if not rings:

@@ -101,7 +101,7 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
     sequences = {
         size: [None if coins is None else list(coins) for coins in coin_sequences(size, strides)]
         for size, strides in rings.items()
-        if strides and size <= MOST_SHOWN
+        if strides and size <= MAX_SHOWN
     }
     mean = sum(hops) / len(hops) if hops else 0.0
     longest = max(hops, default=0)
@@ -124,7 +124,7 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
 
 # Coin sequences and members are listed in the record up to this group size; a page could not show
 # more.
-MOST_SHOWN = 256
+MAX_SHOWN = 256
 
 
 def counted(count: int, one: str, several: str) -> str:

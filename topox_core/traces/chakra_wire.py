@@ -16,7 +16,7 @@ from topox_core.errors import InputError
 
 METADATA, MEMORY_LOAD, MEMORY_STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(1, 8)
 # Of one node; more is no trace.
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 _PACKAGE = "chakra"
 # Of each message: its fields with number and type; ``*`` before a type repeats it. Text is bytes,
 # since what others write need not be UTF-8.
@@ -91,7 +91,7 @@ def messages(data: bytes, file: str) -> Iterator[bytes]:
             length, at = _varint(data, at)
         except (ValueError, IndexError):
             raise _damaged(file, begin) from None
-        if length > MOST_BYTES or at + length > len(data):
+        if length > MAX_BYTES or at + length > len(data):
             raise _damaged(file, begin)
         yield data[at : at + length]
         at += length

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from topox_core.traces.run_graph import Node, RunGraph
 from topox_core.traces.source import Refused
 
-MOST_SHARE = 0.01
+MAX_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def coarsened(graph: RunGraph, most: int) -> Coarsened:
     if len(graph.nodes) <= most:
         return Coarsened(graph, 0.0)
     fewer = graph
-    for theta in _thetas(MOST_SHARE * graph.recorded_ms):
+    for theta in _thetas(MAX_SHARE * graph.recorded_ms):
         fewer = _bundled(graph, theta)
         if len(fewer.nodes) <= most:
             return Coarsened(fewer, theta)

@@ -14,7 +14,7 @@ from topox_core.traces.steps import StepOfRank
 
 # A part of a rank's entry: (rank, entry, part).
 Place = tuple[int, int, int]
-MOST_ALIKE = 4_000
+MAX_ALIKE = 4_000
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _longest_common(
     one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]
 ) -> list[tuple[int, int]]:
     """Return the longest common subsequence as pairs of positions."""
-    if len(one) > MOST_ALIKE or len(other) > MOST_ALIKE:
+    if len(one) > MAX_ALIKE or len(other) > MAX_ALIKE:
         return [(i, i) for i in range(min(len(one), len(other))) if one[i] == other[i]]
     best = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i in range(len(one) - 1, -1, -1):

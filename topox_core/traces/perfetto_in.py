@@ -13,8 +13,8 @@ from topox_core.rails.windows import Transfers, windows_of_transfers
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.source import Source
 
-MOST_SERVERS = 100_000
-MOST_TRANSFERS = 2_000_000
+MAX_SERVERS = 100_000
+MAX_TRANSFERS = 2_000_000
 
 
 def read_transfers(source: Source) -> tuple[Transfers, float]:
@@ -32,8 +32,8 @@ def read_transfers(source: Source) -> tuple[Transfers, float]:
             row = _row(event, source.name)
             if row is not None:
                 rows.setdefault((str(event.get("name")), *row[:4]), row)
-        if len(rows) > MOST_TRANSFERS:
-            problem = f"holds more than the {MOST_TRANSFERS:,} transfers a trace may have"
+        if len(rows) > MAX_TRANSFERS:
+            problem = f"holds more than the {MAX_TRANSFERS:,} transfers a trace may have"
             raise InputError(problem, file=source.name)
     other = stream.header.get("otherData")
     if not isinstance(other, dict) or other.get("format") != FORMAT:
@@ -88,8 +88,8 @@ def _row(event: Event, file: str) -> tuple[Any, ...] | None:
     for key, most in (
         ("task", 1e9),
         ("switch", 1e5),
-        ("source", MOST_SERVERS),
-        ("destination", MOST_SERVERS),
+        ("source", MAX_SERVERS),
+        ("destination", MAX_SERVERS),
     ):
         value = args.get(key, 0 if key == "switch" else None)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:

@@ -137,11 +137,11 @@ def _positional(inputs: Sequence[object]) -> Meta | None:
     return meta_of(args)
 
 
-MOST_LEVELS = 4  # of lists of tensors within each other; recorders write two
+MAX_LEVELS = 4  # of lists of tensors within each other; recorders write two
 _OF_SIZE = {1: "Byte", 2: "Half", 4: "Float", 8: "Double"}
 
 
-def _tensor(value: object, levels: int = MOST_LEVELS) -> tuple[int | None, int]:
+def _tensor(value: object, levels: int = MAX_LEVELS) -> tuple[int | None, int]:
     """Return elements and bytes of an element of a tensor, or of a list of them together."""
     if not isinstance(value, list) or not value or not levels:
         return None, 1

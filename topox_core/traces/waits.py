@@ -23,8 +23,8 @@ from topox_core.traces.steps import StepOfRank
 # In us: what counts as the same moment, how late a stalled activity begins, how soon a second stream
 # is asked, how long before its end a blocking call's communication ended, what is an idle gap.
 SAME, STALLED, SOON, BLOCKED_AFTER, BLOCKED_BEFORE, GAP = 1.0, 50.0, 200.0, 5.0, 100.0, 2.0
-MOST_STREAMS, NEXT_ACTIVITIES = 3, 3
-MOST_OPEN = 2_000
+MAX_STREAMS, NEXT_ACTIVITIES = 3, 3
+MAX_OPEN = 2_000
 # A host that blocks may do so long after its last launch.
 AFTER_ALL = 1e7
 EXACT, FOUND, BLOCKING, SEEN, NONE = "exact", "found", "blocking", "seen", "none"
@@ -95,7 +95,7 @@ def _lane(step: StepOfRank) -> _Lane:
         order = on[np.lexsort((work.start_us[on], launch[on]))]
         both = (launch[order], order.tolist())
         lane.of_stream[int(streams[at])] = both
-        if len(lane.by_stream) < MOST_STREAMS:
+        if len(lane.by_stream) < MAX_STREAMS:
             lane.by_stream.append(both)
     return lane
 
@@ -152,7 +152,7 @@ class _Finder:
         launched = bisect_left(self._launch, before)
         # What thousands of calls were launched after is waited for by nobody.
         until = bisect_left(self._unwaited, launched)
-        return self._unwaited[max(0, until - MOST_OPEN) : until]
+        return self._unwaited[max(0, until - MAX_OPEN) : until]
 
     def _exact(self, wait: ExactWait) -> None:
         """Rule 1: the last call on the stream before the event was recorded."""

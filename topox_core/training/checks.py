@@ -10,13 +10,13 @@ from topox_core.errors import InputError
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_fields
 
-MOST = 1_000_000  # more than any job has
+MAX = 1_000_000  # more than any job has
 MAX_NAME = 200
 
 
 def degree(title: str, description: str, unit: str = "") -> Any:
     """Return what a field is annotated with that counts GPUs, layers or the like."""
-    return setting(title, unit, description, ge=1, le=MOST)
+    return setting(title, unit, description, ge=1, le=MAX)
 
 
 def width(title: str, description: str, unit: str = "") -> Any:
@@ -43,7 +43,7 @@ def check_part(part: Any, item: str) -> None:
         raise InputError(error.problem, item=item, field=error.field) from None
 
 
-def obey(part: object, item: str, name: str, rules: Iterable[Rule], most: int = MOST) -> None:
+def obey(part: object, item: str, name: str, rules: Iterable[Rule], most: int = MAX) -> None:
     """Refuse a whole number that breaks a rule; the nearest ones that keep all of them are named.
 
     ``most`` is the largest number that is worth naming.
@@ -75,7 +75,7 @@ def divides(total: int, what: str) -> Rule:
     return Rule(f"divide {what}, {total:,}", lambda one: total % one == 0)
 
 
-def nearest(value: int, works: Callable[[int], bool], most: int = MOST) -> list[int]:
+def nearest(value: int, works: Callable[[int], bool], most: int = MAX) -> list[int]:
     """Return the nearest number below and the nearest above that work, as far as there are such."""
     below = next((one for one in range(min(value - 1, most), 0, -1) if works(one)), None)
     above = next((one for one in range(value + 1, most + 1) if works(one)), None)

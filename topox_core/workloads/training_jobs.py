@@ -27,7 +27,7 @@ SOURCE = (
     "machines are transferred"
 )
 YES_NO = ("no", "yes")
-_MOST = 1_000_000
+_MAX = 1_000_000
 # What a job's parts say of themselves, in the order in which they are shown; not their names.
 FIELDS = {
     name: (part, field)
@@ -153,7 +153,7 @@ def _parameter(part: str, field: Field, value: Any) -> Parameter:
 def _count(job: Job) -> int:
     """Count the tasks; where the passes alone are too many, the program is not even built."""
     passes = 2 * job.chunks * job.plan.microbatches * job.plan.replicas
-    return passes if passes > _MOST else count_tasks(_program(job))
+    return passes if passes > _MAX else count_tasks(_program(job))
 
 
 @lru_cache(maxsize=2)

@@ -91,9 +91,9 @@ def _source(words: tuple[str, str]) -> TraceSource:
 
 # Fewer tasks are scheduled before another process would have answered; more are not worked out where
 # nobody can stop it.
-LEAST_TASKS, MOST_TASKS = 100, 20_000
+MIN_TASKS, MAX_TASKS = 100, 20_000
 # Tasks of a graph that is scheduled without the compiler while that is at work: race, 27 tasks, 1.3 s.
-MOST_PLAIN = 300
+MAX_PLAIN = 300
 
 
 class FirstAnswers:
@@ -119,7 +119,7 @@ class FirstAnswers:
         if not prepared():
             return shipped_answer(case) or self._before_kernels(case, over)
         workers = self._workers
-        if workers is None or not LEAST_TASKS <= len(case.graph.tasks) <= MOST_TASKS:
+        if workers is None or not MIN_TASKS <= len(case.graph.tasks) <= MAX_TASKS:
             return _schedule_here(case, over)
         if workers.ready:
             with suppress(WorkerDied):
@@ -136,7 +136,7 @@ class FirstAnswers:
 
     def _before_kernels(self, case: Case, over: Stop) -> Result:
         """Schedule a small graph without the compiler; a larger one waits for it, and its page says so."""
-        if len(case.graph.tasks) > MOST_PLAIN:
+        if len(case.graph.tasks) > MAX_PLAIN:
             headline(
                 escape(case.graph.name),
                 "This schedule <b>waits</b>: its kernels are being compiled.",

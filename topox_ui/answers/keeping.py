@@ -32,7 +32,7 @@ from topox_ui.state.store import link_query, state_of
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
 _NOT_OF_RUNS = re.compile(r"buy\.|large$")
-MOST_SEEN = 500
+MAX_SEEN = 500
 
 
 class KeepState(PageState):
@@ -66,7 +66,7 @@ def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     if key in seen:
         return
     seen[key] = None
-    while len(seen) > MOST_SEEN:
+    while len(seen) > MAX_SEEN:
         del seen[next(iter(seen))]
     try:
         _put(kept_of(opened, case), lambda kept: [record_of_solve(result, kept)])

@@ -14,13 +14,13 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.runs.owner import Kept
 
-MOST_CALLS = 500  # kept for all sessions: some seven maps, each call with a schedule
+MAX_CALLS = 500  # kept for all sessions: some seven maps, each call with a schedule
 
 
 @st.cache_resource(show_spinner=False)
 def map_calls() -> Kept[CellResult | ColumnResult]:
     """Return what has been computed for maps, for all sessions: the same input has the same map."""
-    return Kept(MOST_CALLS)
+    return Kept(MAX_CALLS)
 
 
 def sweep_of(case: Case, contest: Contest, by: Literal["port_gbps", "degree"]) -> Sweep:

@@ -23,8 +23,8 @@ from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import cluster_catalogue
 
 # Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
-AUTOMATIC, MOST_TASKS = True, 20_000
-MOST_KEPT = 64  # with their plans, half a megabyte each of 10,000 tasks
+AUTOMATIC, MAX_TASKS = True, 20_000
+MAX_KEPT = 64  # with their plans, half a megabyte each of 10,000 tasks
 POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
@@ -33,7 +33,7 @@ SEARCH_WORDS = "a minute or so"
 
 @st.cache_resource(show_spinner=False)
 def _kept() -> Kept[Verdict]:
-    return Kept(MOST_KEPT)
+    return Kept(MAX_KEPT)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
@@ -91,7 +91,7 @@ def _coming(case: Case) -> None:
         )
         return
     run_note(VERDICT)
-    large = len(case.graph.tasks) > MOST_TASKS
+    large = len(case.graph.tasks) > MAX_TASKS
     if large or not AUTOMATIC or owner.note(VERDICT):
         button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
         if large:

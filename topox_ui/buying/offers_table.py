@@ -18,7 +18,7 @@ from topox_ui.shell.page import chart_title
 from topox_ui.state.notices import notify
 from topox_ui.state.store import choose, put, state_of
 
-MOST_MB = 1
+MAX_MB = 1
 CONSIDER = "Use"
 SHORT = {"delay_ms": "ms", "ports": "Ports", "port_usd": "$", "port_w": "W"}
 # By the name of a column, which figure it is, and which of its three values.
@@ -65,7 +65,7 @@ def offers_table() -> None:
                 "Load (.offers.json)",
                 type=["json", "gz"],
                 key="offers_file_in",
-                max_upload_size=MOST_MB,
+                max_upload_size=MAX_MB,
                 on_change=_loaded,
             )
         if state.edits or state.left_out or state.offers == FILE:

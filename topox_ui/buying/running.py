@@ -18,7 +18,7 @@ from topox_ui.shell.page import button
 from topox_ui.shell.preparing import prepared
 
 # Larger graphs are worked out at a click.
-MOST_TASKS = 20_000
+MAX_TASKS = 20_000
 AUTOMATIC = True
 BUY = RunKind(
     "buy",
@@ -26,13 +26,13 @@ BUY = RunKind(
     cancel_help="Stops at once; the networks that are there are kept.",
     cancelled="Stopped. The networks that were computed are kept; computing goes on from there.",
 )
-MOST_POINTS = 5_000
+MAX_POINTS = 5_000
 
 
 @st.cache_resource(show_spinner=False)
 def known_points() -> Kept[PointRow]:
     """Return the points that were computed, for all sessions: a key says all that a point hangs on."""
-    return Kept(MOST_POINTS)
+    return Kept(MAX_POINTS)
 
 
 def _start(question: Question) -> None:
@@ -53,7 +53,7 @@ def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | Non
     if answer is not None and answer.complete:
         run_note(BUY)
         return answer
-    small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MOST_TASKS
+    small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
     if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
         _start(question)
         owner.wait(BUY, 0.3)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from topox_core.errors import InputError
-from topox_core.studies.buying import MOST_DEGREES, RIVALS
+from topox_core.studies.buying import MAX_DEGREES, RIVALS
 from topox_core.studies.offers import OFFERS, Offer, edits_between, with_edit, with_edits
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState, some_of
@@ -40,7 +40,7 @@ class BuyingState(PageState):
     ports: Annotated[
         tuple[Ports, ...],
         BeforeValidator(_ports),
-        Field(max_length=MOST_DEGREES),
+        Field(max_length=MAX_DEGREES),
         AfterValidator(_sorted),
     ] = ()
     rivals: Annotated[tuple[str, ...], *some_of(RIVALS), Field(min_length=1)] = tuple(RIVALS)

@@ -34,7 +34,7 @@ from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu, pick
 
-MOST_COLUMNS = 16
+MAX_COLUMNS = 16
 ALL = -1
 
 
@@ -230,7 +230,7 @@ def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) 
         f"What each switch connects at {state.at_ms:,.6g}&nbsp;ms",
         "one row for each sender, in it the receiver",
     )
-    if case.cluster.switches > MOST_COLUMNS:
+    if case.cluster.switches > MAX_COLUMNS:
         frame(_circuit_rows(result, state))
         return
     table = pd.DataFrame(cross_connects_in(execution, state))

@@ -19,7 +19,7 @@ from topox_ui.classroom.profile import class_profile
 from topox_ui.classroom.session_limit import Semaphore
 from topox_ui.state.session import Lasting
 
-CHECK_EVERY_S, MOST_CHECKS = 1.0, 200
+CHECK_EVERY_S, MAX_CHECKS = 1.0, 200
 # Of each lab: how many checks, and when the last was.
 _CHECKS = Lasting[dict[str, tuple[int, float]]]("class_checks")
 
@@ -75,8 +75,8 @@ def note_check(lab: str) -> None:
     checks, now = _CHECKS.get_or(dict), time.monotonic()
     count, last = checks.get(lab, (0, -CHECK_EVERY_S))
     words = texts_in("en")
-    if count >= MOST_CHECKS:
-        raise InputError(words.say("classroom.most", most=MOST_CHECKS))
+    if count >= MAX_CHECKS:
+        raise InputError(words.say("classroom.most", most=MAX_CHECKS))
     if now - last < CHECK_EVERY_S:
         raise InputError(words.say("classroom.often"))
     checks[lab] = (count + 1, now)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-MOST_SESSIONS = 60
+MAX_SESSIONS = 60
 IDLE_S = 20 * 60.0
 AT_ONCE, LINE, PATIENCE_S = 2, 120, 5.0
 WRONG_WORDS, WRONG_WITHIN_S = 30, 60.0
@@ -24,7 +24,7 @@ class SessionLimit:
 
     def __init__(
         self,
-        most: int = MOST_SESSIONS,
+        most: int = MAX_SESSIONS,
         idle_s: float = IDLE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

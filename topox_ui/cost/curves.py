@@ -35,7 +35,7 @@ from topox_ui.state.session import Lasting
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
-MOST_TASKS = 2_500  # a larger graph waits for a button
+MAX_TASKS = 2_500  # a larger graph waits for a button
 SAMPLE = "moe"
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")
@@ -204,7 +204,7 @@ def for_a_dollar(theme: Theme) -> None:
         "Iterations for a dollar",
         f"{escape(opened.title)}: the fabrics of the Compare page, dollars of network by the hour",
     )
-    if len(opened.graph.tasks) > MOST_TASKS and _ASKED_FOR.get() != opened.graph.digest:
+    if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
         st.button(
             f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
             key="price_fabrics",

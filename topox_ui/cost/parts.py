@@ -20,7 +20,7 @@ from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
 from topox_ui.state.store import choose, put, state_of
 
 FIELDS = {"Price": "price_usd", "Watt": "power_w"}
-MOST_MB = 5
+MAX_MB = 5
 
 
 def parts_table() -> None:
@@ -132,7 +132,7 @@ def _files(now: Catalogue) -> None:
         "Load (.parts.json)",
         type=["json", "gz"],
         key="cost_file_in",
-        max_upload_size=MOST_MB,
+        max_upload_size=MAX_MB,
         on_change=_loaded,
     )
 

@@ -15,9 +15,9 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.page import button, escape, quiet
 
-MOST_KEPT = 48
+MAX_KEPT = 48
 CARD = RunKind(
-    "card", MOST_KEPT, cancel_help="Stops within a second or two; the rows that are there are kept."
+    "card", MAX_KEPT, cancel_help="Stops within a second or two; the rows that are there are kept."
 )
 
 
@@ -32,7 +32,7 @@ def key_of(card: Card, settings: Settings) -> Key:
 @st.cache_resource(show_spinner=False)
 def complete_answers() -> Kept[Answer]:
     """Return the complete answers of this server, which are the same on every run: all sessions share them."""
-    return Kept(MOST_KEPT)
+    return Kept(MAX_KEPT)
 
 
 @st.cache_resource(show_spinner=False)

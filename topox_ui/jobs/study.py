@@ -30,11 +30,11 @@ from topox_ui.state.widgets import menu, pick
 # The quick study has few seeds and leaves out large sets of jobs, which take nearly all of the time.
 QUICK_JOBS, QUICK_SEEDS = 128, 5
 SEEDS = (QUICK_SEEDS, 10, 20, 30)
-MOST_POINTS = 20_000
+MAX_POINTS = 20_000
 WAYS = (BASELINE, *DEFAULT_ALGORITHMS)
 STUDY = RunKind(
     "study",
-    MOST_POINTS,
+    MAX_POINTS,
     CORES,
     cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )

@@ -48,7 +48,7 @@ def let_bars_be_dragged(key: str, tasks: Sequence[str], take: Callable[[str, int
     _drag(key=key, data={"tasks": list(tasks)}, on_moved_change=moved)
 
 
-MOST_TYPED = 40
+MAX_TYPED = 40
 STEP_MS = 1.0
 
 
@@ -131,7 +131,7 @@ def _number(field: Field) -> None:
         as_label(say(name, id=asked.id, unit=asked.unit)),
         value="" if field.shown is None else f"{field.shown}",
         key=field.key(),
-        max_chars=MOST_TYPED,
+        max_chars=MAX_TYPED,
         disabled=field.locked,
         on_change=_typed,
         args=(field, field.key()),

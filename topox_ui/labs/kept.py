@@ -24,7 +24,7 @@ from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.state.session import Lasting, Passing
 from topox_ui.state.store import state_of
 
-MOST_KEPT = 2_000
+MAX_KEPT = 2_000
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Kept:
     def put(self, whose: Whose, answers: Answers) -> None:
         self.of[whose] = answers
         self.of.move_to_end(whose)
-        while len(self.of) > MOST_KEPT:
+        while len(self.of) > MAX_KEPT:
             self.of.popitem(last=False)
 
 

@@ -20,7 +20,7 @@ from topox_core.runs.identity import code_version
 from topox_core.text.numbers import delay_label, percent, seconds, time
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.keeping import KeepState
-from topox_ui.library.state import KINDS, MOST_COMPARED, RunsState
+from topox_ui.library.state import KINDS, MAX_COMPARED, RunsState
 from topox_ui.shell.charts import editor
 from topox_ui.shell.page import button
 from topox_ui.state.address import keep_address
@@ -197,7 +197,7 @@ def _ticked(key: str, ids: Sequence[int]) -> None:
         elif cells.get("Choose") is False and run in chosen:
             chosen.remove(run)
     # The oldest choice gives way where there would be too many.
-    choose(RunsState, chosen=tuple(chosen[-MOST_COMPARED:]) or None)
+    choose(RunsState, chosen=tuple(chosen[-MAX_COMPARED:]) or None)
 
 
 def _pages(now: Listed) -> None:
@@ -223,12 +223,12 @@ def _choice(now: Listed) -> None:
     known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
     control(
         "multiselect",
-        f"Runs side by side (at most {MOST_COMPARED})",
+        f"Runs side by side (at most {MAX_COMPARED})",
         RunsState,
         "chosen",
         options=known,
         words=known.__getitem__,
-        max_selections=MOST_COMPARED,
+        max_selections=MAX_COMPARED,
         take=lambda runs: choose(RunsState, chosen=tuple(runs) or None),
         placeholder="Tick runs above, or choose them here",
     )

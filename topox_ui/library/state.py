@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from topox_core.library.record import CARD
 from topox_ui.state.page_state import Index, PageState
 
-MOST_COMPARED = 4
+MAX_COMPARED = 4
 KINDS = {
     "": "all kinds",
     "fabric": "a job on one fabric",
@@ -47,7 +47,7 @@ class RunsState(PageState):
     text: Words = ""
     before: Place = ""
     chosen: Annotated[
-        tuple[Index, ...], BeforeValidator(_numbers), Field(max_length=MOST_COMPARED)
+        tuple[Index, ...], BeforeValidator(_numbers), Field(max_length=MAX_COMPARED)
     ] = ()
     settings: bool = False
 

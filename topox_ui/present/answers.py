@@ -15,7 +15,7 @@ from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import source
 from topox_ui.state.session import Lasting
 
-MOST_FILES = 200
+MAX_FILES = 200
 
 
 @dataclass
@@ -39,10 +39,10 @@ def handed() -> Handed:
 
 
 def take_files(files: Sequence[tuple[str, bytes]]) -> None:
-    """Take files in place of those that were given before; beyond ``MOST_FILES`` none is read."""
-    found, refused = answers_from(files[:MOST_FILES])
-    for name, _ in files[MOST_FILES:]:
-        refused.append(Unreadable(name, f"is beyond the {MOST_FILES} files that are read"))
+    """Take files in place of those that were given before; beyond ``MAX_FILES`` none is read."""
+    found, refused = answers_from(files[:MAX_FILES])
+    for name, _ in files[MAX_FILES:]:
+        refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))
     _HANDED.set(Handed(tuple(file.answers for _, file in found), refused))
 
 

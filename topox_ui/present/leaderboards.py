@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.labs.leaderboard import (
     BOARDS,
-    MOST_ALIAS,
+    MAX_ALIAS,
     Board,
     Entry,
     Ranked,
@@ -20,7 +20,7 @@ from topox_core.labs.leaderboard import (
     shared_jobs,
 )
 from topox_core.text.numbers import short
-from topox_ui.present.answers import MOST_FILES
+from topox_ui.present.answers import MAX_FILES
 from topox_ui.present.state import PresentState, see_switch, words
 from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import download_menu
@@ -54,7 +54,7 @@ def leaderboards() -> None:
         download_menu(board.lab, files)
     quiet(say(f"{board.lab}_note"))
     st.file_uploader(
-        say("files", most=MOST_FILES),
+        say("files", most=MAX_FILES),
         key="up_entries",
         type=["json"],
         accept_multiple_files=True,
@@ -71,7 +71,7 @@ def leaderboards() -> None:
 def _uploaded() -> None:
     entries: list[Entry] = []
     refused: list[str] = []
-    for file in (st.session_state.get("up_entries") or [])[:MOST_FILES]:
+    for file in (st.session_state.get("up_entries") or [])[:MAX_FILES]:
         try:
             entries.append(load_entry(file.getvalue(), file.name))
         except InputError as error:
@@ -89,7 +89,7 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
     rows = [
         (
             one.rank,
-            one.alias[: MOST_ALIAS + 4],
+            one.alias[: MAX_ALIAS + 4],
             short(one.time),
             f"{100 * one.gap:.1f} %",
             say("yes"),

@@ -95,7 +95,7 @@ h1.asked.small {{ font-size: 1.05rem !important; font-weight: 400 !important; }}
 </style>"""
 
 
-LEAST_PX = 13
+MIN_PX = 13
 _fit = st.components.v2.component(
     "topox_slide_fitting", js=Path(__file__).with_name("fitting.js").read_text(encoding="utf-8")
 )
@@ -103,7 +103,7 @@ _fit = st.components.v2.component(
 
 def fit_slide(slide: str) -> None:
     """Make the type of the slide in view smaller, step by step, as long as it is higher than the window."""
-    _fit(key="present_fitting", data={"slide": slide, "least": LEAST_PX})
+    _fit(key="present_fitting", data={"slide": slide, "least": MIN_PX})
 
 
 # When each lab was started, in s since 1970.

@@ -22,7 +22,7 @@ from topox_core.labs.statistics import (
 )
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
-from topox_ui.present.answers import MOST_FILES, answers_to, handed
+from topox_ui.present.answers import MAX_FILES, answers_to, handed
 from topox_ui.present.state import PresentState, see_switch, source, words
 from topox_ui.present.tally import figure_of, upload_box
 from topox_ui.shell.charts import chart, frame, show_input_errors
@@ -31,7 +31,7 @@ from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def say(key: str, **facts: object) -> str:
@@ -63,7 +63,7 @@ def statistics_view(theme: Theme) -> None:
                 ],
             )
     if source() != "folder":
-        upload_box(say("folder", most=MOST_FILES), "up_statistics")
+        upload_box(say("folder", most=MAX_FILES), "up_statistics")
     _not_read(_refused(lab))
     quiet(say("no_names"))
     if count:
@@ -87,10 +87,10 @@ def _refused(lab: Lab) -> list[Unreadable]:
 
 
 def _not_read(refused: list[Unreadable]) -> None:
-    for one in refused[:MOST_NAMED]:
+    for one in refused[:MAX_NAMED]:
         quiet(say("not_read", file=escape(one.file), problem=escape(one.problem)))
-    if len(refused) > MOST_NAMED:
-        quiet(f"+ {len(refused) - MOST_NAMED}")
+    if len(refused) > MAX_NAMED:
+        quiet(f"+ {len(refused) - MAX_NAMED}")
 
 
 def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:

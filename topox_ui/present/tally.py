@@ -14,7 +14,7 @@ from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, o
 from topox_core.labs.keys import filled
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
-from topox_core.labs.presentation import COUNTED, MOST_VOTES, read_called_out
+from topox_core.labs.presentation import COUNTED, MAX_VOTES, read_called_out
 from topox_core.labs.statistics import (
     EXPLAIN_BELOW,
     GO_ON_ABOVE,
@@ -26,7 +26,7 @@ from topox_core.labs.texts_in import texts_in
 from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.answers import (
-    MOST_FILES,
+    MAX_FILES,
     answers_to,
     by_hand,
     called_out,
@@ -45,7 +45,7 @@ from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import pick
 
 LOOKED_EVERY_S = 5
-MOST_MB = 1  # of one file, in the browser; what is read is less
+MAX_MB = 1  # of one file, in the browser; what is read is less
 # Of which questions the spread was asked for before the discussion.
 _ASKED_FOR = Lasting[set[tuple[str, str]]]("present_spread")
 
@@ -199,7 +199,7 @@ def answers_menu(lab: Lab, question: Question) -> None:
         if shown == "folder":
             st.caption(say("present.folder_read", count=len(answers_to(lab))))
         elif shown == "files":
-            upload_box(say("present.files", most=MOST_FILES))
+            upload_box(say("present.files", most=MAX_FILES))
             st.caption(say("present.files_read", count=len(answers_to(lab))))
         elif question.type not in COUNTED:
             st.caption(say("present.not_counted"))
@@ -216,7 +216,7 @@ def upload_box(label: str, key: str = "up_answers") -> None:
         key=key,
         type=["json"],
         accept_multiple_files=True,
-        max_upload_size=MOST_MB,
+        max_upload_size=MAX_MB,
         on_change=_uploaded,
         args=(key,),
     )
@@ -244,7 +244,7 @@ def _count_options(lab: Lab, question: Question) -> None:
                 st.number_input(
                     filled(lab, screen, option.text, CLASS_SEED),
                     0,
-                    MOST_VOTES,
+                    MAX_VOTES,
                     value=counted.get(option.id, 0),
                     key=key,
                     on_change=partial(_counted, lab, question, vote),
@@ -258,8 +258,8 @@ def _counted(lab: Lab, question: Question, vote: int) -> None:
         )
         for option in question.options
     }
-    if sum(votes.values()) > MOST_VOTES:
-        notify("error", f"{escape(question.id)}: {sum(votes.values())} > {MOST_VOTES}")
+    if sum(votes.values()) > MAX_VOTES:
+        notify("error", f"{escape(question.id)}: {sum(votes.values())} > {MAX_VOTES}")
         return
     count_hands(lab, question, vote, votes)
 

@@ -37,7 +37,7 @@ from topox_ui.shell.links import page_link, to_samples
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, stretch_in_view
 from topox_ui.state.widgets import menu
 
-MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
+MAX_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
 KICKER = "Rails"
 NOT_TOGETHER = "These choices <b>do not go together</b>. Change one on the left, or go back to where the page begins."
 EXAMPLE = """before,after,length_ms
@@ -337,8 +337,8 @@ def _strip_in_view(
     """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
     whole = max(pattern.iteration_ms, 1e-9)
     view = (0.0, whole)
-    if len(windows) > MOST_AT_ONCE:
-        view = stretch_in_view(RailsState, whole, MOST_AT_ONCE / len(windows), "%.0f ms")
+    if len(windows) > MAX_AT_ONCE:
+        view = stretch_in_view(RailsState, whole, MAX_AT_ONCE / len(windows), "%.0f ms")
     chart(
         strip(traffic, windows, dark_ms(), view, theme),
         "strip",

@@ -19,10 +19,10 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 # run is.
 CURVE_AT_ONCE, RUN_AT_ONCE = 700, 8_000
 SOON_S = 2.5
-MOST_TIMES, MOST_RUNS = 4_000, 24
+MAX_TIMES, MAX_RUNS = 4_000, 24
 
 
-RAILS = RunKind("rails", MOST_TIMES, cancelled="Stopped. What was simulated is kept.")
+RAILS = RunKind("rails", MAX_TIMES, cancelled="Stopped. What was simulated is kept.")
 
 
 class RailAnswers(Kept[Answer]):
@@ -35,12 +35,12 @@ class RailAnswers(Kept[Answer]):
     """
 
     def __init__(self) -> None:
-        super().__init__(MOST_TIMES)
+        super().__init__(MAX_TIMES)
         self.pace_s: dict[Job, float] = {}
 
     def __setitem__(self, key: Question, value: Answer) -> None:
         super().__setitem__(key, value)
-        for old in [one for one in list(self) if one.what != BOTH][:-MOST_RUNS]:
+        for old in [one for one in list(self) if one.what != BOTH][:-MAX_RUNS]:
             self.pop(old, None)
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_delay import MOST_GROUPS, overhead_curves, timeline
+from topox_core.figures.rails_delay import MAX_GROUPS, overhead_curves, timeline
 from topox_core.figures.rails_windows import breakdown, cdf, counts, strip, traffic_words
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.technologies import TECHNOLOGIES
@@ -27,7 +27,7 @@ from topox_ui.shell.downloads import Figures
 from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.widgets import pick
 
-MOST_MESSAGES = 500
+MAX_MESSAGES = 500
 
 
 def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
@@ -123,13 +123,13 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     chart(
         timeline(run, theme),
         "timeline",
-        f"Circuits of {min(MOST_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
+        f"Circuits of {min(MAX_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
         lambda: _circuits(run),
         "Every circuit",
     )
     shown = len({one.group for one in run.circuits})
-    if shown > MOST_GROUPS:
-        quiet(f"The first {MOST_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
+    if shown > MAX_GROUPS:
+        quiet(f"The first {MAX_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
         chart_title(
@@ -175,7 +175,7 @@ def _messages(run: RailRun) -> pd.DataFrame:
                 "group": one.group,
                 "about": one.note,
             }
-            for one in run.messages[:MOST_MESSAGES]
+            for one in run.messages[:MAX_MESSAGES]
         ],
         columns=["at (ms)", "from", "to", "message", "group", "about"],
     )

@@ -26,7 +26,7 @@ from topox_ui.state.store import choose
 
 KICKER = "A recorded run"
 # More ranks than these are told in words alone.
-MOST_CELLS = 64
+MAX_CELLS = 64
 # What was taken out of the box already: it hands over all its files at every change.
 _TAKEN = Passing[set[str]]("recorded_taken")
 # docs/recorded-runs.md has the same lines.
@@ -144,7 +144,7 @@ def _cells(now: Opened) -> None:
         words += f"; absent: {spans(absent)}"
     if now.twice:
         words += f"; twice: {spans(sorted(now.twice))}"
-    if world > MOST_CELLS:
+    if world > MAX_CELLS:
         quiet(f"{words}.")
         return
     cells = []

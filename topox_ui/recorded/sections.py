@@ -136,8 +136,8 @@ def _files(found: RecordedStep) -> list[File]:
 
 
 # Groups that can be labelled on the page, lanes and bars that are drawn at once.
-MOST_GROUPS, MOST_RANKS, MOST_BARS = 10, 8, 2_000
-MOST_WARNINGS = 8
+MAX_GROUPS, MAX_RANKS, MAX_BARS = 10, 8, 2_000
+MAX_WARNINGS = 8
 # Of a step: shorter waiting for one rank is not worth a sentence.
 WORTH_A_WORD = 0.01
 MARKS = {FAILED: ("✗", "bad"), WARNED: ("!", "bad"), PASSED: ("✓", "good")}
@@ -157,7 +157,7 @@ def groups_section(found: RecordedStep) -> None:
     """Draw the groups with their bytes, and a label each to choose."""
     chart_title("Groups", "a label says which parallelism a group serves; none is needed")
     labels = LABELS.get() or {}
-    for number, one in enumerate(found.groups[:MOST_GROUPS]):
+    for number, one in enumerate(found.groups[:MAX_GROUPS]):
         name = str(one["group"] or one["description"])
         words, pick = st.columns([1.5, 1], vertical_alignment="center")
         with words:
@@ -210,7 +210,7 @@ def _groups_table(found: RecordedStep, labels: Mapping[str, str]) -> pd.DataFram
 def timeline(found: RecordedStep, theme: Theme) -> None:
     """Draw the lanes of up to eight ranks; of more ranks a menu picks which, of many bars a slider which stretch."""
     ranks = list(found.graph.present)
-    folds = [ranks[k : k + MOST_RANKS] for k in range(0, len(ranks), MOST_RANKS)]
+    folds = [ranks[k : k + MAX_RANKS] for k in range(0, len(ranks), MAX_RANKS)]
     title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
     with title:
         chart_title(
@@ -257,8 +257,8 @@ def _lanes_in_view(found: RecordedStep, ranks: list[int], theme: Theme) -> None:
         not node.is_call and node.ranks[0] in ranks for node in found.graph.nodes
     )
     view = (0.0, whole)
-    if drawn > MOST_BARS:
-        view = stretch_in_view(RecordedState, whole, MOST_BARS / drawn, "%.1f ms")
+    if drawn > MAX_BARS:
+        view = stretch_in_view(RecordedState, whole, MAX_BARS / drawn, "%.1f ms")
     labels = found.settings.parallelism
     waited = sum(one.waiting_ms for one in bars)
     moved = sum(one.transfer_ms for one in bars)
@@ -349,11 +349,11 @@ def trust_section(found: RecordedStep) -> None:
     warnings = found.warnings
     if warnings:
         with st.expander(plural(len(warnings), "warning"), key="recorded_warnings"):
-            for line in warnings[:MOST_WARNINGS]:
+            for line in warnings[:MAX_WARNINGS]:
                 quiet(escape(line))
-            if len(warnings) > MOST_WARNINGS:
+            if len(warnings) > MAX_WARNINGS:
                 quiet(
-                    f"and {plural(len(warnings) - MOST_WARNINGS, 'more', 'more')}; the report has all."
+                    f"and {plural(len(warnings) - MAX_WARNINGS, 'more', 'more')}; the report has all."
                 )
 
 

@@ -17,7 +17,7 @@ from topox_ui.runs.owner import Kept
 
 T = TypeVar("T")
 
-MOST = 10_000  # answers of a kind, however small
+MAX = 10_000  # answers of a kind, however small
 WAIT_S = 0.25  # between two looks whether who waits is still there
 
 
@@ -32,7 +32,7 @@ class Shared(Generic[T]):
 
     def __init__(self, memory: ResultMemory) -> None:
         self._memory = memory
-        self._kept = Kept[T](MOST, memory)
+        self._kept = Kept[T](MAX, memory)
         self._coming: dict[str, Future[None]] = {}
         self._lock = threading.Lock()
 

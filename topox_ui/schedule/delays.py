@@ -29,11 +29,11 @@ from topox_ui.shell.preparing import prepared
 from topox_ui.state.session import Lasting
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
-MOST_TASKS = 3_000
+MAX_TASKS = 3_000
 # The other delays are asked for once the page has stood still for so long, and looked for as often.
 PAINTED_S = 1.0
 # So many points are shared between sessions; a point is three numbers and a word.
-MOST_SHARED = 20_000
+MAX_SHARED = 20_000
 DELAYS = RunKind("delays", most_kept=24 * len(STEPS), most_slots=0)
 # The large graph whose delays the reader asked for.
 _ASKED_FOR = Lasting[str]("delays_for")
@@ -57,7 +57,7 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
         for delay in sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
     }
     chart_title("If the delay were different", "iteration time, ms (log); dotted: lower bound")
-    waiting = len(result.execution.graph) > MOST_TASKS and _ASKED_FOR.get() != case.graph.digest
+    waiting = len(result.execution.graph) > MAX_TASKS and _ASKED_FOR.get() != case.graph.digest
     if waiting:
         st.button(
             f"Try {len(cases)} delays",
@@ -82,7 +82,7 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
 @st.cache_resource(show_spinner=False)
 def _listed() -> Kept[DelayPoint]:
     """Return the points of list schedules that any session had worked out; names are in the keys, not in the points."""
-    return Kept(MOST_SHARED)
+    return Kept(MAX_SHARED)
 
 
 @st.fragment(run_every=PAINTED_S)

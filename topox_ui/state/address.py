@@ -17,7 +17,7 @@ from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.session import Lasting, Passing
 from topox_ui.state.store import ADDRESS_DUE, CARRIED, link_query, state_of, states
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 ADDRESS = Lasting[dict[str, str]]("address")
 # The link that this session began with.
 CAME_BY = Passing[dict[str, str]]("came_by")
@@ -146,9 +146,9 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
         states()[model.__name__] = new
     if refused:
         names = [f"{key[:40]}={query[key][:40]}{why}" for key, why in refused.items()]
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         if not has_error():  # it says why the link's graph could not be loaded
-            notify("warning", f"Ignored in the link: {', '.join(names[:MOST_NAMED])}{more}")
+            notify("warning", f"Ignored in the link: {', '.join(names[:MAX_NAMED])}{more}")
     return not refused
 
 

@@ -17,7 +17,7 @@ from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import menu, slide
 from topox_ui.studies.state import StudiesState
 
-MOST_CELLS = 60  # values of an axis that a map still shows as cells
+MAX_CELLS = 60  # values of an axis that a map still shows as cells
 PAYS = ("iteration_ms", "joules_per_iteration")
 
 
@@ -121,7 +121,7 @@ def view_of(result: StudyResult) -> View:
         if any(place(row, keys, key) == "" for row in result.rows[:1]):
             found = ("", *found)
         values[key] = found
-    few = [key for key, found in values.items() if 1 < len(found) <= MOST_CELLS]
+    few = [key for key, found in values.items() if 1 < len(found) <= MAX_CELLS]
     usual = [key for key in few if key not in (SEED, LABEL, FABRIC_KEY)]
     rest = [key for key in few if key not in usual and key != SEED]
     return View(result, values, (*usual, *rest))

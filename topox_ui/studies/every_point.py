@@ -35,7 +35,7 @@ from topox_ui.studies.choosing import View
 from topox_ui.studies.planning import Asked
 from topox_ui.studies.state import StudiesState
 
-MOST_UPRIGHTS = 9
+MAX_UPRIGHTS = 9
 SHOWN_ROWS = 500  # of a table on the page; files have all
 
 
@@ -90,7 +90,7 @@ def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list
         found = tuple(
             None if (value := measure_of(row, name)) is None else factor * value for row in rows
         )
-        if len({v for v in found if v is not None}) > 1 and len(uprights) < MOST_UPRIGHTS:
+        if len({v for v in found if v is not None}) > 1 and len(uprights) < MAX_UPRIGHTS:
             uprights.append(Upright(MEASURES[name].title, found))
             names.append(name)
     return uprights, names

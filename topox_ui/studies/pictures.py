@@ -12,7 +12,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.buying import Swinging, tornado
 from topox_core.figures.maps import HeatMap, heat_legend, heat_map
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MOST_LINES, measure_of_study, seed_lines, study_axis
+from topox_core.figures.study_axes import MAX_LINES, measure_of_study, seed_lines, study_axis
 from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
 from topox_core.studies.keys import SEED, axis_label, lower
 from topox_core.studies.measures import MEASURES
@@ -30,7 +30,7 @@ from topox_ui.studies.choosing import View
 from topox_ui.studies.finding import point_words
 from topox_ui.studies.state import StudiesState
 
-MOST_OPENED = 4  # runs that the page Runs sets side by side
+MAX_OPENED = 4  # runs that the page Runs sets side by side
 DENSE = 6  # columns from which a narrow window has no room for numbers
 # The runs that were clicked: only the script may leave its page, a callback may not.
 _CLICKED = Passing[tuple[int, ...]]("clicked_runs")
@@ -40,7 +40,7 @@ def leave_where_clicked() -> None:
     """Open the runs that were clicked, on the page Runs."""
     runs = _CLICKED.pop()
     if runs:
-        go_to("Runs", **{"runs.chosen": ",".join(map(str, runs[:MOST_OPENED]))})
+        go_to("Runs", **{"runs.chosen": ",".join(map(str, runs[:MAX_OPENED]))})
 
 
 def _clicked(facts: Any) -> None:
@@ -323,8 +323,8 @@ def lines_section(view: View, theme: Theme) -> None:
     if not lines:
         quiet("No point of these lines is there yet.")
         return
-    if len(lines) > MOST_LINES:
-        quiet(f"The first {MOST_LINES} of {len(lines)} lines; the table has all.")
+    if len(lines) > MAX_LINES:
+        quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")
     measure = measure_of_study(of.measure, of.against)
     seeds = len(view.values.get(SEED, ())) > 1
     chart_title(
@@ -332,11 +332,11 @@ def lines_section(view: View, theme: Theme) -> None:
         escape(at_words(view, of)) + ("; band: from the least seed to the most" if seeds else ""),
     )
     chart(
-        seed_lines(lines[:MOST_LINES], axis, measure, theme),
+        seed_lines(lines[:MAX_LINES], axis, measure, theme),
         "study_lines",
         "; ".join(
             f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
-            for one in lines[:MOST_LINES]
+            for one in lines[:MAX_LINES]
         ),
         lambda: pd.DataFrame(
             {

@@ -21,7 +21,7 @@ from topox_ui.state.store import state_of
 from topox_ui.topology.laying import LaidTopology
 from topox_ui.topology.state import TopologyState
 
-MOST_STRIDES = 6
+MAX_STRIDES = 6
 EVEN = 1.005  # a busiest link below this many times the average is like all others
 
 
@@ -89,7 +89,7 @@ def _ports(laid: LaidTopology) -> str:
     result, demand = laid.result, laid.demand
     rings, others = result.degree_all_reduce, result.degree_model_parallel
     strides = sorted({stride for of_size in result.strides.values() for stride in of_size})
-    listed = ", ".join(map(str, strides[:MOST_STRIDES])) + (" …" * (len(strides) > MOST_STRIDES))
+    listed = ", ".join(map(str, strides[:MAX_STRIDES])) + (" …" * (len(strides) > MAX_STRIDES))
     sets = (
         [f"{rings} for all-reduce rings" + f" (stride {listed})" * bool(strides)] if rings else []
     )

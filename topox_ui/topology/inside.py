@@ -27,7 +27,7 @@ from topox_ui.topology.state import COLLECTIVES, TopologyState
 
 MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-MOST_PORTS, MOST_COLOURS = 16, 8
+MAX_PORTS, MAX_COLOURS = 16, 8
 WAYS = {"together": "all ports together", "one_port": "one port a step", "split": "uneven split"}
 
 
@@ -73,7 +73,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         "What each port sends",
     )
     kinds = len(set(one.steps.circuits.tolist()))
-    same = "; equal colours are equal circuits" if kinds <= MOST_COLOURS else ""
+    same = "; equal colours are equal circuits" if kinds <= MAX_COLOURS else ""
     quiet(
         f"{plural(len(one.steps.busy), 'step')} by {one.algorithm.replace('_', '-')}, numbered in the bars{same}. "
         "Thin bars are set-ups. After SWOT (arXiv 2510.19322), built from its abstract. "
@@ -88,7 +88,7 @@ def _collective(case: Case) -> OneCollective:
         now.collective,
         PERMUTATIONS[now.collective],
         now.members,
-        min(max(1, degree_of(case)), MOST_PORTS),
+        min(max(1, degree_of(case)), MAX_PORTS),
         transfer_ms(1e6 * now.tensor_mb, cluster.port_gbps),
         cluster.latency_us / 1000,
         _delay_ms(case),

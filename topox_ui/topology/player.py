@@ -32,7 +32,7 @@ STEP_WORDS = {
     "route": "Route",
     "repair": "Repair",
 }
-MOST_LINKS = 5_000
+MAX_LINKS = 5_000
 
 
 def chosen_step(at: int) -> None:
@@ -214,14 +214,14 @@ def link_table(laid: LaidTopology) -> None:
         wiring.source.tolist(), wiring.destination.tolist(), wiring.plane.tolist(), strict=True
     ):
         planes.setdefault((a, b), []).append(str(plane))
-    rows = list(zip(source, destination, strict=True))[:MOST_LINKS]
+    rows = list(zip(source, destination, strict=True))[:MAX_LINKS]
     busiest = max(carried.values(), default=0.0)
     with box:
         frame(
             {
                 "from": [f"S{a}" for a, _ in rows],
                 "to": [f"S{b}" for _, b in rows],
-                "circuits": parallel[:MOST_LINKS],
+                "circuits": parallel[:MAX_LINKS],
                 "laid for": [purpose.get(pair, "") for pair in rows],
                 "port plane": [", ".join(planes.get(pair, [])) for pair in rows],
                 "carries (bytes)": [carried.get(pair, 0.0) for pair in rows],
@@ -235,5 +235,5 @@ def link_table(laid: LaidTopology) -> None:
                 )
             },
         )
-        if len(source) > MOST_LINKS:
-            st.caption(f"The first {MOST_LINKS:,} of {len(source):,} links.")
+        if len(source) > MAX_LINKS:
+            st.caption(f"The first {MAX_LINKS:,} of {len(source):,} links.")

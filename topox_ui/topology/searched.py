@@ -28,7 +28,7 @@ from topox_ui.state.store import state_of
 from topox_ui.topology.laying import degree_of
 from topox_ui.topology.state import TopologyState
 
-MOST_ROWS = 5_000
+MAX_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _circuits(found: SearchedTopology) -> None:
     if not box.open:
         return
     source, destination, parallel = (
-        ends.tolist()[:MOST_ROWS] for ends in found.answer.best.layout.links
+        ends.tolist()[:MAX_ROWS] for ends in found.answer.best.layout.links
     )
     with box:
         frame(

@@ -14,7 +14,7 @@ from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.verdict import MOST_MS, NEAR, RIVALS, Bracket, Verdict, verdict
+from topox_core.fabrics.verdict import MAX_MS, NEAR, RIVALS, Bracket, Verdict, verdict
 from topox_core.schedule.settings import Settings
 
 FOUR = cluster(4)
@@ -87,7 +87,7 @@ def test_brackets_of_samples_are_narrow_at_first_sight(name):
             assert one.cannot_pay_from_ms <= most * one.pays_up_to_ms
 
 
-ENDS = (None, 0.0, 0.3, MOST_MS)
+ENDS = (None, 0.0, 0.3, MAX_MS)
 
 
 @pytest.mark.parametrize(("pays", "cannot"), [*product(ENDS, (None, 0.0, 8.0))])
@@ -98,7 +98,7 @@ def test_the_sentence_says_of_every_rival_what_its_bracket_says(pays, cannot):
         words = Verdict("list", brackets).sentence
         assert RIVALS["fixed"] in words
         assert ("at any delay" in words) == (pays is None)
-        assert ("at every delay up to" in words) == (pays == MOST_MS)
+        assert ("at every delay up to" in words) == (pays == MAX_MS)
         assert ("only without a delay" in words) == (pays == 0.0)
         assert bool(re.search(r"up to (300|0\.3)", words)) == (pays == 0.3)
         proved = pays is None and cannot == 0.0

@@ -606,7 +606,7 @@ def drawn(figure: go.Figure) -> Iterator[float]:
         yield from numbers_in([mark.x0, mark.y0] if "x0" in mark else [mark.text])
 
 
-MOST_BYTES = 60_000
+MAX_BYTES = 60_000
 OTHER = {LIGHT: DARK_THEME, DARK_THEME: LIGHT}
 # The line above these charts says what their bare axis counts.
 NAMED_ABOVE = {
@@ -631,7 +631,7 @@ def test_every_figure_is_small_says_what_it_counts_and_draws_the_numbers_of_its_
 ) -> None:
     figure, table = EVERY[builders()[name]](theme)
     sent = figure.to_json()
-    assert len(sent) < MOST_BYTES
+    assert len(sent) < MAX_BYTES
     assert OTHER[theme].ink not in sent, "a colour of the other theme"
     axes = {"x": figure.select_xaxes(), "y": figure.select_yaxes()}
     if figure.data[0].type != "parcoords":  # whose axes are its dimensions
@@ -660,7 +660,7 @@ def test_every_picture_of_a_lab_is_small_and_has_words_and_a_table_of_what_it_dr
         pictures += [(asking, picture) for picture in pictures_of(asking)]
     assert len(pictures) > 1
     for asking, picture in pictures:
-        assert len(picture.figure.to_json()) < MOST_BYTES
+        assert len(picture.figure.to_json()) < MAX_BYTES
         assert picture.title and picture.alt.endswith(".")
         assert not re.search(r"[.:;,] ?\.", picture.alt), picture.alt
         assert not re.search(r"[{}@]", picture.title + picture.note + picture.alt)

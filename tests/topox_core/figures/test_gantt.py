@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from topox_core.figures.gantt import MOST_BARS, gantt, in_view
+from topox_core.figures.gantt import MAX_BARS, gantt, in_view
 from topox_core.figures.hand_schedules import hand_gantt
 from topox_core.figures.lanes import (
     bars_of,
@@ -66,7 +66,7 @@ def test_at_most_five_thousand_bars_are_drawn_in_a_window_that_is_readable_at_fi
     lanes = lanes_of(crowd)
     bars, path = bars_of(crowd, lanes), critical_path(crowd)
     figure = gantt(crowd, bars, lanes, (0.0, crowd.makespan_ms), None, LIGHT)
-    assert sum(len(t.x) for t in figure.data) == MOST_BARS
+    assert sum(len(t.x) for t in figure.data) == MAX_BARS
     window = first_window(bars, lanes, crowd.makespan_ms, 1.0)
     assert window[0] == 0
     assert 300 < len(in_view(bars, lanes, window)) < 1500

@@ -3,7 +3,7 @@
 import pytest
 
 from topox_core.figures.palette import LIGHT
-from topox_core.figures.search import MOST_MARKS, search
+from topox_core.figures.search import MAX_MARKS, search
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import (
     ENGINES as ENGINE_SOURCES,
@@ -109,7 +109,7 @@ def test_a_bound_that_rose_beside_a_schedule_is_not_put_down_to_who_found_the_sc
 def test_a_search_of_thousands_of_steps_stays_small_and_keeps_its_last():
     steps = [point(0.01 * k, 5000.0 - k, 100.0, "local search") for k in range(1, 3000)]
     marks = next(trace for trace in search(steps, 30.0, LIGHT).data if trace.name == "local search")
-    assert len(marks.x) <= MOST_MARKS + 2
+    assert len(marks.x) <= MAX_MARKS + 2
     assert marks.y[-1] == 5000.0 - 2999
 
 

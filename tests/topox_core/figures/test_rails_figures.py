@@ -19,7 +19,7 @@ from topox_core.rails.iteration import (
     Window,
 )
 from topox_core.rails.windows import (
-    MOST_CLASSES,
+    MAX_CLASSES,
     Phase,
     by_traffic,
     share_hiding,
@@ -154,14 +154,14 @@ def test_windows_of_one_kind_and_size_are_one_class_and_the_largest_traffic_come
 def test_rare_traffic_shares_a_row_so_that_the_rows_stay_few():
     many = tuple(w for k in range(40) for w in windows(1, size=2.0**k * MIB))
     groups = by_traffic(many)
-    assert len(groups) == MOST_CLASSES
+    assert len(groups) == MAX_CLASSES
     assert sum(len(g.windows) for g in groups) == len(many)
 
 
 def test_overhead_lies_on_a_logarithmic_axis_with_no_delay_at_its_left():
     one, two = rails_delay.overhead_curves(CURVES, 25.0, 0.05, {}, LIGHT).data
     assert list(one.x[1:]) == pytest.approx([1.0, 2.0])
-    assert one.x[0] < np.log10(rails_delay.LEAST_MS)
+    assert one.x[0] < np.log10(rails_delay.MIN_MS)
     assert list(one.y) == pytest.approx([0, 1, 60])
     assert one.marker.symbol != two.marker.symbol and one.line.dash != two.line.dash
 
@@ -172,7 +172,7 @@ def test_the_axes_hold_the_chosen_delay_and_what_it_costs(now_ms):
     layout = rails_delay.overhead_curves((one,), now_ms, 0.05, {}, LIGHT).layout
     chosen = next(s for s in layout.shapes if s.line.color == VERMILION)
     assert layout.xaxis.range[0] < chosen.x0 < layout.xaxis.range[1]
-    assert chosen.x0 == pytest.approx(np.log10(now_ms)) or now_ms < rails_delay.LEAST_MS
+    assert chosen.x0 == pytest.approx(np.log10(now_ms)) or now_ms < rails_delay.MIN_MS
     assert layout.yaxis.range[1] > 800
     axis = rails_windows.cdf(windows(0.5, 2, 30, 400), now_ms, LIGHT).layout.xaxis
     assert axis.range[0] <= np.log10(now_ms) <= axis.range[1]

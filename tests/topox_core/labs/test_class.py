@@ -18,7 +18,7 @@ from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab_file import load_lab
 from topox_core.labs.paper_figures import answer_grid, given_figure
 from topox_core.labs.presentation import (
-    MOST_VOTES,
+    MAX_VOTES,
     START,
     counted_statistics,
     planned_until,
@@ -124,9 +124,7 @@ def test_numbers_called_out_are_read_with_how_many_said_them(text: str, votes: d
     assert counted_statistics(LAB, question, votes).count == sum(votes.values())
 
 
-@pytest.mark.parametrize(
-    "text", ["nine", "9 x", "9 x99999", f"9 x{MOST_VOTES + 1}", "nan", "9 xx2"]
-)
+@pytest.mark.parametrize("text", ["nine", "9 x", "9 x99999", f"9 x{MAX_VOTES + 1}", "nan", "9 xx2"])
 def test_what_is_no_number_is_named(text: str) -> None:
     with pytest.raises(InputError):
         read_called_out(LAB, LAB.question("P1"), text)

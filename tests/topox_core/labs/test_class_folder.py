@@ -63,13 +63,13 @@ def test_whoever_goes_on_writes_over_their_own_and_nobody_else_s(tmp_path) -> No
 
 def test_a_full_folder_takes_nothing_new_and_says_so(tmp_path, monkeypatch) -> None:
     folder = ClassFolder.opened(tmp_path)
-    monkeypatch.setattr(class_folder, "MOST_FILES", 2)
+    monkeypatch.setattr(class_folder, "MAX_FILES", 2)
     one = begun("ada")
     assert folder.keep(LAB, one).file and folder.keep(LAB, begun("bob")).file
     assert folder.keep(LAB, begun("eve")).reason == "full"
     assert folder.keep(LAB, lock(LAB, one, "P2", "x", at(5))).file  # who is in goes on
-    monkeypatch.setattr(class_folder, "MOST_FILES", 100)
-    monkeypatch.setattr(class_folder, "MOST_BYTES", 10)
+    monkeypatch.setattr(class_folder, "MAX_FILES", 100)
+    monkeypatch.setattr(class_folder, "MAX_BYTES", 10)
     assert folder.keep(LAB, begun("eve")).reason == "full"
     assert len(list(tmp_path.rglob("*"))) == 2 + 2  # secret, lab, two files; no part of one
 

@@ -3,7 +3,7 @@
 import pytest
 
 from topox_core.errors import InputError
-from topox_core.labs.draws import KEPT_SEEDS, MOST_ATTEMPTS, Draws, first_that, seed_of
+from topox_core.labs.draws import KEPT_SEEDS, MAX_ATTEMPTS, Draws, first_that, seed_of
 
 
 def test_draws_are_those_that_any_language_makes() -> None:
@@ -33,7 +33,7 @@ def test_the_first_attempt_that_holds_is_the_instance() -> None:
 
 
 def test_a_generator_that_never_holds_says_so() -> None:
-    with pytest.raises(InputError, match=f"generator a in {MOST_ATTEMPTS:,} attempts"):
+    with pytest.raises(InputError, match=f"generator a in {MAX_ATTEMPTS:,} attempts"):
         first_that("a", 7, lambda draws: None)
     with pytest.raises(InputError, match="at least 0"):
         first_that("a", -1, lambda draws: draws)

@@ -22,7 +22,7 @@ from topox_core.labs.tour import (
 )
 from topox_core.text.glossary import occurrences
 
-AT_LEAST = "the iteration takes 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"
+AT_MIN = "the iteration takes 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"
 
 
 def plain(html: str) -> str:
@@ -75,8 +75,8 @@ def test_the_delay_decides_who_wins(delay_ms, reactive_ms, provisioned_ms) -> No
     ("ports", "line"),
     [
         (1, "With 1 port the iteration takes 15 ms. What binds: out-ports of server 0"),
-        (2, f"With 2 ports {AT_LEAST}"),
-        (3, f"With 3 ports {AT_LEAST}"),
+        (2, f"With 2 ports {AT_MIN}"),
+        (3, f"With 3 ports {AT_MIN}"),
     ],
 )
 def test_the_third_port_buys_nothing(ports: int, line: str) -> None:

@@ -27,7 +27,7 @@ from tests.topox_core.runs.cells_to_run import (
 from tests.topox_core.runs.test_run import alive
 from topox_core.errors import InputError
 from topox_core.runs.batch import NotSent, Shared, answer_cells
-from topox_core.runs.cells import MOST_CELLS, WINDOW, CellsRun
+from topox_core.runs.cells import MAX_CELLS, WINDOW, CellsRun
 from topox_core.runs.executor import AnswerLost, LocalExecutor
 from topox_core.runs.run import finish
 
@@ -72,7 +72,7 @@ def test_of_a_killed_worker_exactly_what_it_held_is_computed_again(tmp_path, sig
     assert (result.results, result.lost) == ({cell: number(cell) for cell in cells}, ())
     times, first = times_begun(tmp_path), dict(reversed(begun(tmp_path)))
     twice = [first[cell] for cell in cells if times[cell] > 1]
-    assert set(twice) <= {victim} and len(twice) <= MOST_CELLS and max(times.values()) <= 2
+    assert set(twice) <= {victim} and len(twice) <= MAX_CELLS and max(times.values()) <= 2
 
 
 def test_a_cell_that_ends_its_worker_fails_alone(tmp_path):
@@ -126,7 +126,7 @@ def test_a_run_cancelled_at_any_moment_and_gone_on_with_gives_the_same_table(tmp
     again = run_of(tmp_path, cells, known)
     assert finish(again).results == {cell: number(cell) for cell in cells}
     # Only what was under way at a cancel was begun more than once.
-    under_way = (cancelled + 1) * WINDOW * 2 * MOST_CELLS
+    under_way = (cancelled + 1) * WINDOW * 2 * MAX_CELLS
     assert sum(times_begun(tmp_path).values()) <= len(cells) + under_way
 
 
@@ -170,7 +170,7 @@ def test_never_more_is_under_way_than_the_window_and_batches_grow_with_quick_cel
     result = finish(CellsRun(range(5_000), str, number, None, executor))
     assert len(result.results) == 5_000
     assert executor.most_open <= WINDOW * executor.workers
-    assert (executor.sizes[0], max(executor.sizes)) == (1, MOST_CELLS)
+    assert (executor.sizes[0], max(executor.sizes)) == (1, MAX_CELLS)
     assert executor.sizes[-1] == 1  # the last ones are shared out
     # A worker gives back what it had no time for.
     assert len(answer_cells(time.sleep, None, (0.02, 0.0, 0.0), 0.01)) == 1

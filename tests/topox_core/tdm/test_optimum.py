@@ -103,7 +103,7 @@ def test_nothing_is_worse_than_what_it_extends(seed: int) -> None:
 def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(splits, "MOST_BUNDLES", 6)
+    monkeypatch.setattr(splits, "MAX_BUNDLES", 6)
     jobs = deploy(SetUp(jobs=18, pod_groups=2, context=131_072, seed=3))
     no_worse(jobs, starts=2, steps=1_000)
     assert any(subsets_of(StageTable(jobs), g).bundled for g in range(2))
@@ -111,7 +111,7 @@ def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
 
 @pytest.mark.parametrize("name", ["multi-start", "best"])
 def test_the_same_seed_gives_the_same_round(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splits, "MOST_BUNDLES", 8)
+    monkeypatch.setattr(splits, "MAX_BUNDLES", 8)
     jobs = deploy(SetUp(jobs=20, pod_groups=2, seed=5))
     one, other = (run(jobs, name, seed=7, starts=3, steps=1_000) for _ in range(2))
     assert (one.group, one.rings, one.round_s) == (other.group, other.rings, other.round_s)
@@ -185,7 +185,7 @@ def test_the_best_of_all_needs_no_start_where_jobs_are_bundled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rings through pods 0 and 1 have to take turns with those through 0 and 2, and hill climbing cannot even begin."""
-    monkeypatch.setattr(splits, "MOST_BUNDLES", 4)
+    monkeypatch.setattr(splits, "MAX_BUNDLES", 4)
     monkeypatch.setattr(splits, "FEWEST_BUNDLES", 4)
     rings = tuple(
         replace(ring, id=f"{ring.id} {volume}", volume_gbit=volume)

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from topox_core.text.glossary import (
-    MOST_RELATED,
-    MOST_WORDS,
+    MAX_RELATED,
+    MAX_WORDS,
     Entry,
     entry_of,
     entry_of_label,
@@ -23,8 +23,8 @@ def ids(text: str) -> list[str]:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_an_entry_says_in_a_few_words_what_it_is(entry: Entry) -> None:
-    assert len(entry.text.split()) <= MOST_WORDS
-    assert len(entry.see) <= MOST_RELATED
+    assert len(entry.text.split()) <= MAX_WORDS
+    assert len(entry.see) <= MAX_RELATED
     assert entry not in map(entry_of, entry.see)
 
 

@@ -133,7 +133,7 @@ def test_a_check_is_allowed_once_a_second_and_200_times(held, monkeypatch) -> No
     with pytest.raises(InputError, match="Once a second"):
         answering.note_check("six-tasks")
     answering.note_check("crossover")
-    kept["six-tasks"] = (answering.MOST_CHECKS, 0.0)
+    kept["six-tasks"] = (answering.MAX_CHECKS, 0.0)
     with pytest.raises(InputError, match="200 times"):
         answering.note_check("six-tasks")
 

@@ -24,7 +24,7 @@ SIX = READY["six-tasks"]
 SCREENS = [(lab.id, k) for lab in READY.values() for k in range(1, len(lab.screens) + 1)]
 SCREENS.sort(key=("six-tasks", 4).__ne__)
 # Of a figure, as a class room's network allows (docs/labs.md).
-MOST_BYTES = 60_000
+MAX_BYTES = 60_000
 # A lab of a lecturer's own, with the types of question and the figures that no other has.
 OWN = {
     "format": "topox-lab",
@@ -104,7 +104,7 @@ def test_a_screen_draws_at_its_time_and_after_it(visit, name: str, screen: int) 
         at = at_screen(visit, lab, screen, 1, done)
         assert f"screen {screen} of {len(lab.screens)}" in words(at)
         charts = at.get("plotly_chart")
-        assert all(one.proto.alt and len(one.proto.spec) <= MOST_BYTES for one in charts)
+        assert all(one.proto.alt and len(one.proto.spec) <= MAX_BYTES for one in charts)
         tables = [box for box in at.get("expander") if box.proto.label == "Table"]
         assert len(tables) == len(charts)
         assert charts or lab.screens[screen - 1].stage != "reveal"

@@ -10,7 +10,7 @@ from topox_core.model.transfer_graph import FloatArray
 
 # A change of one pair touches its two directions and four packet ports; one more is kept for the rest.
 KEPT = 7
-LEAST_GAIN = 1e-12
+MIN_GAIN = 1e-12
 
 
 @compiled
@@ -98,9 +98,9 @@ def bottleneck_circuits(wanted: FloatArray, ports: int, packet_ports: int) -> ND
                     if other:
                         new_most = max(new_most, value[i])
                         break
-                lower = new_most < best_most - LEAST_GAIN * most
-                equal = new_most <= best_most + LEAST_GAIN * most
-                if lower or (equal and gain > best_gain + LEAST_GAIN * most * most):
+                lower = new_most < best_most - MIN_GAIN * most
+                equal = new_most <= best_most + MIN_GAIN * most
+                if lower or (equal and gain > best_gain + MIN_GAIN * most * most):
                     best_a, best_b, best_most, best_gain = a, b, new_most, gain
         if best_a < 0:
             return circuits

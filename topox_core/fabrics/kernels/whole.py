@@ -13,7 +13,7 @@ from topox_core.model.heap import push
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray
 
 # Rounding may leave nothing of a part that has not been called yet.
-LEAST = 1e-12
+MIN = 1e-12
 
 
 @compiled
@@ -27,7 +27,7 @@ def unsent(plan: TaskTables, state: State, now: float) -> FloatArray:
         served = state.served[c] + state.rate[c] * (now - state.since[c])
         for i in range(state.active[c]):
             part = state.flows.items[plan.flow_ptr[c] + i]
-            left[part] = max(state.target[part] - served, plan.part_bytes[part] * LEAST)
+            left[part] = max(state.target[part] - served, plan.part_bytes[part] * MIN)
     return left
 
 

@@ -15,7 +15,7 @@ from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
 ROUNDS = 4  # of cones and set-ups by turns; two or three are enough on every graph tried
-MOST_STEPS = 200_000_000  # sides x (tasks and edges) of one sweep; larger ones take too long
+MAX_STEPS = 200_000_000  # sides x (tasks and edges) of one sweep; larger ones take too long
 # Ancestors counted for every task of a problem with set-ups, and up to how many tasks.
 NEAR, NEAR_TASKS = 1_000, 2_000
 
@@ -66,7 +66,7 @@ def set_up_heads_and_tails(
         return head, tail
     ports = p.network.ports_on_switch * p.network.switches
     sides = sides_of(p)
-    if ports > 2 or (len(sides.ptr) - 1) * (p.n + len(p.pred_idx)) > MOST_STEPS:
+    if ports > 2 or (len(sides.ptr) - 1) * (p.n + len(p.pred_idx)) > MAX_STEPS:
         return head, tail
     ahead = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
     behind = Precedence(

@@ -15,7 +15,7 @@ from topox_core.model.transfer_graph import TRANSFER, IntArray
 from topox_core.schedule.kernels.colouring import colour_slots
 
 # Circuits that are coloured without the compiler where nothing is compiled: so many take 6 ms, and compiling 9 s.
-MOST_AT_ONCE = 512
+MAX_AT_ONCE = 512
 
 
 def standing(execution: Execution) -> Execution:
@@ -81,7 +81,7 @@ def places_of_circuits(layout: Layout, cluster: Cluster) -> tuple[IntArray, IntA
         np.concatenate([source[link], destination[link]]), return_inverse=True
     )
     begin = np.zeros(len(link), np.int64)
-    colouring = at_once(colour_slots) if len(link) <= MOST_AT_ONCE else colour_slots
+    colouring = at_once(colour_slots) if len(link) <= MAX_AT_ONCE else colour_slots
     edge, colour, _, _ = colouring(
         ends.reshape(2, -1).astype(np.int32),
         begin,

@@ -11,7 +11,7 @@ from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.cpsat_model import Run, models
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
-from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
+from topox_core.schedule.engines.disjunctions import MAX_DISJUNCTIONS, Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
 from topox_core.schedule.engines.on_ports import SetUpRoot
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
@@ -77,10 +77,10 @@ def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
         If too many pairs of transfers have to be put in order.
     """
     count = Disjunctions(problem, given).count
-    if count > MOST_DISJUNCTIONS:
+    if count > MAX_DISJUNCTIONS:
         raise InputError(
             f"with set-up times {count:,} pairs of transfers would have to be put in order (limit "
-            f"{MOST_DISJUNCTIONS:,}): use the list engine",
+            f"{MAX_DISJUNCTIONS:,}): use the list engine",
             file="settings",
             field="engine",
         )
@@ -90,7 +90,7 @@ def _too_many_disjunctions(root: SetUpRoot) -> bool:
     """Whether the whole model would be too large; pairs are counted only where they may be few."""
     if not Disjunctions.may_be_few(root.coarse):
         return True
-    return Disjunctions(root.coarse, _windows(root)).count > MOST_DISJUNCTIONS
+    return Disjunctions(root.coarse, _windows(root)).count > MAX_DISJUNCTIONS
 
 
 def _windows(root: SetUpRoot) -> Windows:

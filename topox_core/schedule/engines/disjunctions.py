@@ -14,9 +14,9 @@ from topox_core.schedule.problem import Int32, Problem
 
 # A whole model with set-ups has at most so many pairs to be ordered; CP-SAT may find no schedule of
 # a larger one for minutes.
-MOST_DISJUNCTIONS = 10_000
+MAX_DISJUNCTIONS = 10_000
 # Windows decide a part of them: up to so many pairs at one side the count is worth while.
-MOST_PAIRS = 20_000
+MAX_PAIRS = 20_000
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Disjunctions:
         if net.half_duplex:
             sides = (np.concatenate(sides), np.zeros(0, np.int32))
         many = np.concatenate([np.bincount(side) for side in sides])
-        return int((many * (many - 1) // 2).sum()) <= MOST_PAIRS
+        return int((many * (many - 1) // 2).sum()) <= MAX_PAIRS
 
     @property
     def count(self) -> int:

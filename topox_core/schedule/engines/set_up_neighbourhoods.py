@@ -22,7 +22,7 @@ from topox_core.schedule.engines.port_turns import Bools
 from topox_core.schedule.source import TraceSource
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
-FREE_TASKS, FEWEST, MOST = 40, 10, 400
+FREE_TASKS, FEWEST, MAX = 40, 10, 400
 ROUND_S = 1.0  # at most, for one neighbourhood
 GROWS, SHRINKS = 1.1, 0.8
 
@@ -59,7 +59,7 @@ def search_with_set_ups(root: SetUpRoot, stop: Stop, news: News | None, fruitles
             in_vain = 0
         else:
             quick = decided and time.monotonic() - began < ROUND_S / 2
-            size = min(MOST, size * GROWS) if quick else max(FEWEST, size * SHRINKS)
+            size = min(MAX, size * GROWS) if quick else max(FEWEST, size * SHRINKS)
 
 
 def _neighbours(

@@ -26,8 +26,8 @@ from topox_core.schedule.kernels.refinement import (
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
 FOLD_ABOVE = 500  # tasks; below, the whole is searched as fast
-LEAST_RATIO = 3  # the quotient must be so many times smaller
-MOST_PARTS = 256  # that one orbit may be cut into
+MIN_RATIO = 3  # the quotient must be so many times smaller
+MAX_PARTS = 256  # that one orbit may be cut into
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Folding:
 
 
 def fold(
-    problem: Problem, least: float = LEAST_RATIO, dark_slots: int | None = None
+    problem: Problem, least: float = MIN_RATIO, dark_slots: int | None = None
 ) -> Folding | None:
     """Return the folding of a problem, or None if its quotient is not ``least`` times smaller.
 
@@ -234,7 +234,7 @@ def _by_room(problem: Problem, orbit: Int32) -> Int32 | None:
 def _fitted(problem: Problem, orbit: Int32, around: Surroundings) -> Int32 | None:
     tasks = np.arange(problem.n, dtype=np.int32)
     pointer, members = grouped(orbit, tasks, int(orbit.max()) + 1)
-    part = first_fit(pointer, members, around, problem.capacity, problem.devices, MOST_PARTS)
+    part = first_fit(pointer, members, around, problem.capacity, problem.devices, MAX_PARTS)
     return None if part.min() < 0 else part
 
 

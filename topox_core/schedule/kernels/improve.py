@@ -25,7 +25,7 @@ FADE = 0.9  # of what a season taught, a season later
 # pass, how far tasks move, and in large problems, where one move changes next to nothing, whether
 # there is one move or several.
 FORWARDS, BACKWARDS, NEAR, FAR, ONE, SEVERAL, CHOICES = range(MOVES, MOVES + 7)
-SEVERAL_FROM, MOST_MOVES = 5_000, 8  # tasks; moves
+SEVERAL_FROM, MAX_MOVES = 5_000, 8  # tasks; moves
 KEYS_A_SLOT = 64  # finer differences between keys than this are none
 DOUBT = 16.0  # tries that count as average before a choice has a rate of its own
 EVENLY = 0.3  # share of the candidates whose choices are not steered
@@ -243,7 +243,7 @@ def improve(state: State, space: SearchSpace, candidates: int, random: Random) -
         reach = drawn(random, state.weight, NEAR, ONE)
         large = len(state.now) >= SEVERAL_FROM
         often = drawn(random, state.weight, ONE, CHOICES) if large else ONE
-        times = int(random.integers(2, MOST_MOVES + 1)) if often == SEVERAL else 1
+        times = int(random.integers(2, MAX_MOVES + 1)) if often == SEVERAL else 1
         move = Move(kind, times, reach == FAR)
         key = moved(random, move, state.now, space.tail, enough, tasks, space.rows)
         if direction == BACKWARDS:

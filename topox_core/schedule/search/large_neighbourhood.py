@@ -29,7 +29,7 @@ from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.source import ELSEWHERE, LOCAL_SEARCH, TraceSource
 
-FEWEST, MOST = 40, 1500  # free tasks
+FEWEST, MAX = 40, 1500  # free tasks
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class LargeNeighbourhoods:
         return self.solve(chosen.problem, given, chosen.horizon, seconds, stop)
 
     def _resize(self, factor: float) -> None:
-        self.wanted = min(MOST, max(FEWEST, self.wanted * factor))
+        self.wanted = min(MAX, max(FEWEST, self.wanted * factor))
 
     def _chosen(self, middle: Middle) -> Neighbourhood | None:
         """Return a stretch that begins anywhere and has about as many free tasks as wanted."""

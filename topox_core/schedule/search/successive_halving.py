@@ -18,7 +18,7 @@ from topox_core.schedule.search.local_search import LocalSearch
 
 # Candidates of each search in the first round: few where schedules take long to come to rest, many
 # where that is a blink.
-FIRST_ROUND, FEWEST, MOST = 20_000, 10, 150
+FIRST_ROUND, FEWEST, MAX = 20_000, 10, 150
 STAY = 3  # one in so many stays in
 # Candidates without gain after which another contest begins; in the largest problems, where each
 # takes long and a contest is over after a few thousand, (PATIENCE_LARGE / tasks) squared.
@@ -134,7 +134,7 @@ class SuccessiveHalving:
     def _begin(self) -> None:
         """Begin a contest."""
         first = (FIRST_ROUND // max(1, self.planner.problem.n)) ** 2
-        self._round = min(MOST, max(FEWEST, first)) << self.contests
+        self._round = min(MAX, max(FEWEST, first)) << self.contests
         self.contests += 1
         self._at = 0
         self.runners = []

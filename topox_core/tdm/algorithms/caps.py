@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from topox_core.runs.stopping import Stop
 from topox_core.tdm.kernels.grouping import Computing, Points, Switching, cheapest, round_length_s
 
-MOST_BOXES = 4_000
+MAX_BOXES = 4_000
 SAME = 1e-12
 
 
@@ -127,7 +127,7 @@ def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, sto
     best, chosen = np.inf, np.zeros(0, np.int64)
     heap: list[tuple[float, int, _Box]] = []
     pending = boxes.roots()
-    for _ in range(MOST_BOXES):
+    for _ in range(MAX_BOXES):
         for box in pending:
             bound, seconds, choice = boxes.bound(box)
             if seconds < best:

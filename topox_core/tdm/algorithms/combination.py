@@ -22,8 +22,8 @@ from topox_core.tdm.model.rounds import round_s_of
 from topox_core.tdm.search import SAME, Search
 
 # Bundles drawn anew at most, and in a row without gain.
-MOST_DRAWS = 40
-MOST_IN_VAIN = 8
+MAX_DRAWS = 40
+MAX_IN_VAIN = 8
 
 
 class Combination:
@@ -96,9 +96,9 @@ class Combination:
         search, table = self.search, self.search.table
         random = np.random.default_rng(search.settings.seed)
         best, kept, vain = round_s_of(table, group, form), list(group), 0
-        for _ in range(MOST_DRAWS):
+        for _ in range(MAX_DRAWS):
             waits_for = self._longest_bundled(kept, vain)
-            if waits_for is None or vain == MOST_IN_VAIN or search.stop():
+            if waits_for is None or vain == MAX_IN_VAIN or search.stop():
                 break
             members = table.members[waits_for]
             bundles = bundles_around(table, members, kept, random)

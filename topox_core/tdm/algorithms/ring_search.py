@@ -22,7 +22,7 @@ from topox_core.tdm.search import Search, shortest
 
 # Splits of a pod group that are measured with rings of their own, the likeliest first.
 SPLITS = 60
-MOST_POD_GROUPS = 12
+MAX_POD_GROUPS = 12
 
 
 def load_aware_rings(search: Search) -> Round:
@@ -48,7 +48,7 @@ def with_better_rings(
     """
     rings = _Rings(search)
     best = start
-    for _ in range(MOST_POD_GROUPS):
+    for _ in range(MAX_POD_GROUPS):
         slowest = _slowest(best, rings.done)
         if search.stop() or slowest is None:
             break

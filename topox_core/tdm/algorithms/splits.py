@@ -18,7 +18,7 @@ from topox_core.tdm.model.stage_table import StageTable
 Floats = NDArray[np.float64]
 # Bundles of a pod group: more give nearly nothing (10 to 16 gave the same round on large mixes),
 # and each doubles the work.
-MOST_BUNDLES = 14
+MAX_BUNDLES = 14
 FEWEST_BUNDLES = 6
 # Steps of one compiled call for all subsets of a pod group: it cannot be stopped.
 WORK = 45_000_000
@@ -60,7 +60,7 @@ class Subsets:
 
 def most_bundles(jobs: int, pods: int, ports: int) -> int:
     """Return into how many bundles the jobs of a pod group go: fewer where each subset takes longer."""
-    most = MOST_BUNDLES
+    most = MAX_BUNDLES
     # Every job adds its pairs, and links are given one by one, each after a pass over all pods.
     while (
         most > FEWEST_BUNDLES and (1 << most) * (jobs * pods**2 + ports * pods * pods // 2) > WORK

@@ -25,13 +25,13 @@ from topox_core.tdm.model.traffic import fixed_and_arc_gbit, inside_pods_gbit
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_NODES = 6_000  # of one search over the divisions of a pod group's jobs
+MAX_NODES = 6_000  # of one search over the divisions of a pod group's jobs
 REACH_NODES = 2_000  # of one search for a division that keeps to given times
 # What a search may overlook, as a share of all jobs' communication, before it leaves jobs out.
 SLACKS = (0.0, 2.5e-4, 1e-3)
-MOST_OPEN = 20_000  # of one best-first search
-MOST_TIMES = 12  # different computing times told apart; others count as the next shorter one
-MOST_REFINED = 60  # combinations of computing times that are worked out in full
+MAX_OPEN = 20_000  # of one best-first search
+MAX_TIMES = 12  # different computing times told apart; others count as the next shorter one
+MAX_REFINED = 60  # combinations of computing times that are worked out in full
 PROVED = 1e-9  # relative
 
 
@@ -138,7 +138,7 @@ def _apart(jobs: Jobs, pod_groups: Sequence[_PodGroup], form: RoundForm) -> tupl
             jobs.network.ports_per_pod,
             form.groups,
             form.windows,
-            MOST_OPEN,
+            MAX_OPEN,
         )
         for one in pod_groups
     ]
@@ -201,7 +201,7 @@ class _Fronts:
         self.known_s = known_s
         idle = [np.zeros(len(one.members)) for one in pod_groups]
         loads = [
-            least_round_s(one.demand, none, none, ports, 2, False, MOST_OPEN)
+            least_round_s(one.demand, none, none, ports, 2, False, MAX_OPEN)
             for one, none in zip(pod_groups, idle, strict=True)
         ]
         self.pod_groups = [pod_groups[n] for n in np.argsort(-np.array(loads), kind="stable")]
@@ -248,7 +248,7 @@ class _Fronts:
                 start,
                 self.box,
                 slack_s,
-                MOST_NODES,
+                MAX_NODES,
                 False,
             )
             if done:
@@ -274,7 +274,7 @@ def _together(jobs: Jobs, fronts: _Fronts, windows: bool) -> tuple[float, str]:
         if len(free)
     ]
     heapq.heapify(waiting)
-    for _ in range(MOST_REFINED):
+    for _ in range(MAX_REFINED):
         if not waiting or waiting[0][1] or waiting[0][0] >= fronts.known_s:
             break
         _, _, times = heapq.heappop(waiting)
@@ -296,10 +296,10 @@ def _together(jobs: Jobs, fronts: _Fronts, windows: bool) -> tuple[float, str]:
 
 
 def _rounded(per_group: Sequence[Floats]) -> list[Floats]:
-    """Return computing times with at most ``MOST_TIMES`` values, rounded down, the longest as it is."""
+    """Return computing times with at most ``MAX_TIMES`` values, rounded down, the longest as it is."""
     values = np.unique(np.concatenate(per_group))
-    if len(values) > MOST_TIMES:
-        kept = np.unique(np.quantile(values, np.linspace(0.0, 1.0, MOST_TIMES), method="lower"))
+    if len(values) > MAX_TIMES:
+        kept = np.unique(np.quantile(values, np.linspace(0.0, 1.0, MAX_TIMES), method="lower"))
         per_group = [kept[np.searchsorted(kept, times, side="right") - 1] for times in per_group]
     return list(per_group)
 
