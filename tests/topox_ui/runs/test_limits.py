@@ -50,7 +50,7 @@ def test_runs_are_kept_by_default_only_where_nobody_else_reaches_the_server(
 def test_a_link_gets_no_more_time_and_no_more_tasks_than_the_server_gives(
     owner_sets, visit
 ) -> None:
-    owner_sets(LONGEST_S="10", MAX_TASKS="100")
+    owner_sets(LONGEST_S="10", MOST_TASKS="100")
     at = visit("pages/1_Schedule.py", sample="blackboard", time_limit_s="1e9", race_s="300")
     assert at.warning[0].value.startswith("Ignored in the link: time_limit_s=1e9")
     assert not {"time_limit_s", "race_s"} & address(at).keys()
