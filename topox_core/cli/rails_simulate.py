@@ -253,7 +253,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _record(job: Job, run: RailRun, windows: tuple[Window, ...], switches: int) -> dict[str, Any]:
-    from topox_core.rails.windows import share_above
+    from topox_core.rails.window_lengths import share_above
 
     return {
         "preset": job.name,

@@ -54,7 +54,7 @@ def add_fabric(command: argparse.ArgumentParser) -> None:
 
 
 def _windows(options: argparse.Namespace) -> int:
-    from topox_core.rails.windows import by_class, lengths_ms, share_above
+    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
 
     if len(options.files) > 2:
         raise wrong_option(

@@ -34,8 +34,9 @@ from topox_core.figures.template import (
 )
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
-from topox_core.rails.windows import Phase, TrafficClass, hides, mib, share_hiding
-from topox_core.rails.windows import cdf as distribution
+from topox_core.rails.window_lengths import TrafficClass, hides, mib, share_hiding
+from topox_core.rails.window_lengths import cdf as distribution
+from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, short, time
 
 # Of the strip's width: a window wider than this carries its length.

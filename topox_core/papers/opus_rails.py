@@ -17,7 +17,7 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail, RailIteration, RailRun
 from topox_core.rails.measured import pass_factors
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.windows import share_above
+from topox_core.rails.window_lengths import share_above
 
 
 def together(jobs: Sequence[RailIteration]) -> RailIteration:

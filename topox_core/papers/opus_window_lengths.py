@@ -16,7 +16,7 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.measured import WINDOWS, jittered
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.windows import MIB, cdf, share_above
+from topox_core.rails.window_lengths import MIB, cdf, share_above
 from topox_core.training.job import Job
 
 NAME = "opus-window-lengths"

@@ -23,7 +23,7 @@ from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration, RailRun
 from topox_core.rails.recorded import recorded
 from topox_core.rails.timing import MAX_DELAY_MS, check_delay
-from topox_core.rails.windows import lengths_ms
+from topox_core.rails.window_lengths import lengths_ms
 from topox_core.training.job import Job
 
 UNDISTURBED, RUN, BOTH = "undisturbed", "run", "both"

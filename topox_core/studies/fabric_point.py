@@ -27,7 +27,8 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.windows import lengths_ms, windows_of_execution
+from topox_core.rails.window_lengths import lengths_ms
+from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record

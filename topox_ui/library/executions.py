@@ -18,7 +18,8 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.model.execution import Execution
 from topox_core.model.measures import measures
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.rails.windows import lengths_ms, windows_of_execution
+from topox_core.rails.window_lengths import lengths_ms
+from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.identity import code_version
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.result_from_file import from_record, settings_of_record

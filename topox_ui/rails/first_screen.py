@@ -13,7 +13,8 @@ from topox_core.figures.rails_delay import switch_word
 from topox_core.figures.rails_windows import cdf, strip
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
-from topox_core.rails.windows import Phase, hides
+from topox_core.rails.window_lengths import hides
+from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import Curves, delay_chart
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulated, start, times_of

@@ -11,7 +11,8 @@ from topox_core.figures.rails_delay import MAX_GROUPS, overhead_curves, timeline
 from topox_core.figures.rails_windows import breakdown, cdf, counts, strip, traffic_words
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_core.rails.windows import FORMULA_NOTE, by_traffic, windows_by_formula, windows_by_stage
+from topox_core.rails.window_lengths import by_traffic
+from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
 from topox_ui.rails.delay import Curves

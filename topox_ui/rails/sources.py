@@ -8,7 +8,7 @@ import streamlit as st
 from topox_core.rails.delay import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.measured import WINDOWS
-from topox_core.rails.windows import share_above
+from topox_core.rails.window_lengths import share_above
 from topox_core.text.numbers import percent, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job

@@ -77,7 +77,7 @@ from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.papers.card import Row
-from topox_core.rails.windows import by_traffic
+from topox_core.rails.window_lengths import by_traffic
 from topox_core.schedule import story
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.story import event_table, events_of

@@ -18,14 +18,8 @@ from topox_core.rails.iteration import (
     RailRun,
     Window,
 )
-from topox_core.rails.windows import (
-    MAX_CLASSES,
-    Phase,
-    by_traffic,
-    share_hiding,
-    strip,
-    traffic_between,
-)
+from topox_core.rails.window_lengths import MAX_CLASSES, by_traffic, share_hiding
+from topox_core.rails.windows import Phase, strip, traffic_between
 
 MIB = 2**20
 

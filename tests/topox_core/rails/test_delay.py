@@ -25,13 +25,8 @@ from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, changed, preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
-from topox_core.rails.windows import (
-    by_class,
-    phases_of_stage,
-    share_above,
-    windows_by_formula,
-    windows_by_stage,
-)
+from topox_core.rails.window_lengths import by_class, share_above
+from topox_core.rails.windows import phases_of_stage, windows_by_formula, windows_by_stage
 from topox_core.training.job import Job
 
 lengths = st.lists(st.floats(-1e3, 1e5, allow_nan=False), min_size=1, max_size=30)

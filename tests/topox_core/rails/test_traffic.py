@@ -32,7 +32,7 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.presets import PRESETS, changed
 from topox_core.rails.task_graph import as_task_graph
-from topox_core.rails.windows import MIB
+from topox_core.rails.window_lengths import MIB
 from topox_core.schedule.settings import Settings
 from topox_core.training.job import Job
 from topox_core.training.order import dealt

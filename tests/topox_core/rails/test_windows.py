@@ -14,12 +14,8 @@ from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, changed
-from topox_core.rails.windows import (
-    by_class,
-    strip,
-    windows_by_stage,
-    windows_of_execution,
-)
+from topox_core.rails.window_lengths import by_class
+from topox_core.rails.windows import strip, windows_by_stage, windows_of_execution
 from topox_core.schedule.settings import Settings
 
 

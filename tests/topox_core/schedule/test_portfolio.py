@@ -26,7 +26,7 @@ from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.proof import root_phase
+from topox_core.schedule.root_phase import root_phase
 from topox_core.schedule.source import TraceSource
 
 
