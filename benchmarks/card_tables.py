@@ -13,10 +13,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from topox_core.papers.card import APART, Answer, Card, Row, counted_verdicts
-from topox_core.papers.catalogue import DIRECT
+from topox_core.papers.card import Answer, Card
+from topox_core.papers.catalogue import CARDS
+from topox_core.papers.rows import APART, Row, counted_verdicts
 from topox_core.runs.stopping import never
 
+# Those that need no worker processes.
+DIRECT = tuple(card for card in CARDS.values() if not card.workers)
 HEAD = """# Published results, card by card
 
 Written by `benchmarks/card_tables.py` from a run of every card below with each switch in its first position; a test

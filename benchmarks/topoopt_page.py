@@ -15,8 +15,6 @@ from benchmarks.card_tables import number, section
 from benchmarks.document_parts import add_options, deliver
 from topox_core.papers.card import Answer, Settings
 from topox_core.papers.catalogue import card_named
-from topox_core.papers.dedicated import PRINTED_MAX
-from topox_core.papers.dlrm_batches import ITEMS, PRINTED_TAX
 from topox_core.runs.stopping import never
 
 NAMES = (
@@ -43,17 +41,17 @@ def card_part(name: str, answer_of: AnswerOf = played) -> str:
 def other_part(answer_of: AnswerOf = played) -> str:
     """Return what two cards give with another switch."""
     tax = answer_of("topoopt-bandwidth-tax", {"variant": "released"})
-    slow = answer_of("topoopt-dedicated", {"port_gbps": 10})
-    degrees = {int(key[1:]): row for key in ("d4", "d8") for row in tax.of(key)[:1]}
+    largest = answer_of("topoopt-dedicated", {"port_gbps": 10}).of("fat_tree")[-1]
+    smallest = [tax.of(series)[0] for series in ("d4", "d8")]
     lines = [
-        f"* Bandwidth tax at {ITEMS[64]} with the released layout: "
+        f"* Bandwidth tax at {smallest[0].item} with the released layout: "
         + ", ".join(
-            f"{row.ours:.3f} at degree {degree} (printed: {PRINTED_TAX[64, degree]:g})"
-            for degree, row in degrees.items()
+            f"{row.ours:.3f} at degree {row.series[1:]} (printed: {row.theirs:g})"
+            for row in smallest
         )
         + ".",
-        f"* One job at 10 Gbit/s a port: the fat-tree is up to {number(slow.of('fat_tree')[-1].ours)} times as slow (printed: "
-        f"up to {PRINTED_MAX:g}).",
+        f"* One job at 10 Gbit/s a port: the fat-tree is up to {number(largest.ours)} times as slow (printed: "
+        f"up to {largest.theirs:g}).",
     ]
     return "\n".join(lines)
 

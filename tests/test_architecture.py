@@ -74,7 +74,7 @@ MAY_USE = {
     "labs": GROUND
     | {"check", "economics", "fabrics", "rails", "schedule", "tdm", "topology", "training"}
     | {"workloads"},
-    "claims": GROUND | {"fabrics", "library", "papers.card", "studies"},
+    "claims": GROUND | {"fabrics", "library", "papers.rows", "studies"},
     "papers": GROUND
     | {
         "demand",

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from topox_core.claims.cells import JOBS, Cell
 from topox_core.fabrics.compare import EQUAL
-from topox_core.papers.card import Verdict
+from topox_core.papers.rows import Verdict
 from topox_core.text.numbers import delay_label, percent, plural
 from topox_core.text.sentences import is_or_are
 

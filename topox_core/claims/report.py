@@ -8,7 +8,7 @@ from typing import Any
 from topox_core.claims.cells import JOBS, Cell
 from topox_core.claims.claims import CLAIMS, Tried, argument, crossings, tried
 from topox_core.fabrics.registry import FABRICS
-from topox_core.papers.card import VERDICTS
+from topox_core.papers.rows import VERDICTS
 from topox_core.text.numbers import delay_label, percent
 
 SIDES = {"changing": "changing circuits", "fixed": "fixed networks", "even": "even", "": "-"}

@@ -12,7 +12,8 @@ from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, show, t
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
-    from topox_core.papers.card import Answer, Card, Row
+    from topox_core.papers.card import Answer, Card
+    from topox_core.papers.rows import Row
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -80,10 +81,10 @@ def _run_all(options: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
     from topox_core.papers.answer_record import to_record
-    from topox_core.papers.card import COUNTED, counts_of
     from topox_core.papers.catalogue import CARDS
     from topox_core.papers.every_card import CardStep, run_cards
     from topox_core.papers.kept_answers import keep
+    from topox_core.papers.rows import COUNTED, counts_of
     from topox_core.runs.executor import executor_for
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()

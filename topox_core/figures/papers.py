@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, line, margins, named_axis, note
-from topox_core.papers.card import APART, VERDICTS, Row
+from topox_core.papers.rows import APART, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
 LABEL = 34  # letters that fit at the left

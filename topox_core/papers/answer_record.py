@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from topox_core.io.json import record_of
-from topox_core.papers.card import Answer, Card, Row
+from topox_core.papers.card import Answer, Card
+from topox_core.papers.rows import Row
 
 _ROW = "series item about theirs ours unit bound verdict reason kind kind_reason counts_with"
 

@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-from topox_core.errors import InputError, shown, unknown
-from topox_core.papers import (
-    delta,
-    lecture_technologies,
-    mixnet,
-    opus_constraints,
-    opus_cost,
-    opus_practices,
-    opus_provisioning,
-    opus_rails,
-    opus_switches,
-    opus_window_lengths,
-    opus_windows,
-    spectra,
-    swot,
-    tdm_packets,
-    tdm_study,
-    tdm_traffic,
-    tdm_training_times,
-    topoopt_cost,
-    topoopt_layouts,
-    topox_delay,
-    topox_introduction,
-)
-from topox_core.papers.card import Card
-from topox_core.papers.claim import Claim
-from topox_core.papers.dedicated import CARD as DEDICATED
-from topox_core.papers.dlrm_batches import ALL_TO_ALL, TAX
-from topox_core.papers.reconfiguration import CARD as RECONFIGURATION
-from topox_core.papers.shared_cluster import CARD as SHARED
-from topox_core.papers.table_iii import CARD as TABLE_III
+import tomllib
+from pathlib import Path
+from typing import Any
 
-# Cards that compute in this process, most of them in under two seconds; each says what it claims.
-_DIRECT = (
-    *(topox_introduction, topox_delay, topoopt_cost, topoopt_layouts, lecture_technologies),
-    *(opus_practices, opus_constraints, opus_windows, opus_window_lengths, opus_switches),
-    *(opus_cost, opus_provisioning, opus_rails),
-    *(tdm_packets, tdm_training_times, tdm_traffic, tdm_study),
-    *(delta, spectra, swot, mixnet),  # of which only the abstract is public here
-)
-DIRECT: tuple[Card, ...] = tuple(one.CARD for one in _DIRECT)
-DIRECT_CLAIMS: tuple[Claim, ...] = tuple(claim for one in _DIRECT for claim in one.CLAIMS)
-CARDS: dict[str, Card] = {
-    card.name: card
-    for card in (TABLE_III, TAX, ALL_TO_ALL, RECONFIGURATION, DEDICATED, SHARED, *DIRECT)
-}
+import msgspec
+
+from topox_core.errors import InputError, shown, unknown
+from topox_core.papers.card import Card
+
+HERE = Path(__file__).parent
+GALLERY: dict[str, Any] = tomllib.loads((HERE / "gallery.toml").read_text(encoding="utf-8"))
+# Sources in the order of the gallery.
+PAPERS: tuple[str, ...] = tuple(GALLERY["papers"])
+
+
+def _card(name: str) -> Card:
+    """Return the card of a file, its claims and its switches made complete."""
+    path = HERE / "cards" / f"{name.replace('-', '_')}.toml"
+    record = tomllib.loads(path.read_text(encoding="utf-8"))
+    printed = record.get("printed", {})
+    for choice in record.get("choices", ()):
+        shared = GALLERY["choices"].get(choice.pop("same_as", ""), {})
+        choice.update(shared | choice)
+        choice.setdefault("default", choice["options"][0][0])
+    for claim in record.get("claims", ()):
+        claim["printed"] = printed.get(claim.get("printed"), claim.get("printed"))
+        claim |= {"card": name, "comparable": "built" not in record}
+    return msgspec.convert(record | {"name": name}, Card)
+
+
+CARDS: dict[str, Card] = {name: _card(name) for name in GALLERY["cards"]}
 
 
 def card_named(name: str) -> Card:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from topox_core.errors import InputError
-from topox_core.papers.card import Answer, Card, Row
+from topox_core.papers.card import Answer, Card
 from topox_core.papers.catalogue import CARDS
+from topox_core.papers.rows import Row
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop
 

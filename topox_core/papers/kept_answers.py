@@ -13,7 +13,8 @@ from topox_core.io.json import digest_of
 from topox_core.library.record import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.answer_record import of_record, to_record
-from topox_core.papers.card import Answer, Card, Settings, counts_of
+from topox_core.papers.card import Answer, Card, Settings
+from topox_core.papers.rows import counts_of
 from topox_core.runs.identity import code_version
 
 

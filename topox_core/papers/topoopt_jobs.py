@@ -37,6 +37,8 @@ from topox_core.topology.traffic import demand_of
 NO_LIMIT_GB = 1e9
 TABLES, DIMENSION, ROWS, BOTTOM, TOP = 128, 128, 10_000_000, 2048, 4096
 PLANNER = PlannerSettings.of(engine="list")
+# Figures 12 and 13.
+BATCHES, DEGREES, SERVERS = (64, 128, 256, 512, 1024, 2048), (4, 8), 128
 
 
 def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph:

@@ -35,13 +35,15 @@ class Identity:
 def code_version() -> str:
     """Return the package's version and a short SHA-256 of its source, e.g. ``1.4.0+3fa91c20b7de``.
 
-    The digest is over names and bytes of all Python files, so that it is the same wherever the
+    The digest is over names and bytes of all Python and TOML files, so that it is the same wherever the
     package lies, and another after any change of a line.
     """
     root = Path(topox_core.__file__).parent
     digest = hashlib.sha256()
     for name, path in sorted(
-        (path.relative_to(root).as_posix(), path) for path in root.rglob("*.py")
+        (path.relative_to(root).as_posix(), path)
+        for path in root.rglob("*")
+        if path.suffix in (".py", ".toml")
     ):
         content = path.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode())

@@ -7,7 +7,8 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
-from topox_core.papers.card import APART, VERDICTS, Answer, Card, Row, counted_verdicts
+from topox_core.papers.card import Answer, Card
+from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_ui.shell.charts import chart, frame, kpis

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.papers.card import KINDS, VERDICTS, Answer, Verdict
+from topox_core.papers.card import Answer, Claim
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.claim import Claim
 from topox_core.papers.claims import CLAIMS, answer_words, kind_of
+from topox_core.papers.rows import KINDS, VERDICTS, Verdict
 from topox_ui.gallery.card_run import answer_of
 from topox_ui.gallery.wall import opened
 from topox_ui.shell.page import quiet, write_html

@@ -10,7 +10,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import MeasuredSet, predicted_against_measured
-from topox_core.papers.card import VERDICTS, judged
+from topox_core.papers.rows import VERDICTS, judged
 from topox_core.text.numbers import NBSP
 from topox_core.training.machine import trust
 from topox_core.training.measurements import (

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
 
-from topox_core.papers.card import PAPERS, Card, Value
-from topox_core.papers.catalogue import CARDS
+from topox_core.papers.card import Card, Value
+from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_ui.state.page_state import PageState, one_of, word_of
 from topox_ui.state.store import choose, state_of
 

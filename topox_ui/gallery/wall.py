@@ -9,9 +9,10 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import thumbnail
-from topox_core.papers.card import FALLS_BACK, PAPERS, VERDICTS, Card, apart_words, counts_of
-from topox_core.papers.catalogue import CARDS
+from topox_core.papers.card import Card
+from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_core.papers.kept_answers import KeptAnswer
+from topox_core.papers.rows import FALLS_BACK, VERDICTS, apart_words, counts_of
 from topox_core.text.numbers import plural, seconds
 from topox_ui.gallery import last_runs
 from topox_ui.gallery.last_runs import EVERY

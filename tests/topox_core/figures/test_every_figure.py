@@ -76,7 +76,7 @@ from topox_core.labs.texts_in import texts_in
 from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
-from topox_core.papers.card import Row
+from topox_core.papers.rows import Row
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.schedule import story
 from topox_core.schedule.settings import Settings

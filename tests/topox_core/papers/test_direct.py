@@ -1,20 +1,21 @@
 """What a run of a card gives, and that documents and claims say so; each test names the command that renews them."""
 
 import re
+from statistics import fmean
 
 import pytest
 
 from benchmarks import table_iii_page, topoopt_page
-from benchmarks.card_tables import HEAD, section
+from benchmarks.card_tables import DIRECT, HEAD, section
 from benchmarks.document_parts import part_of, stale, written
 from tests.real_inputs import ROOT
 from tests.topox_core.papers.answers import answer_of, run
+from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.papers.calls import CANCELLED
-from topox_core.papers.card import Card, Choice
-from topox_core.papers.catalogue import DIRECT
+from topox_core.papers.card import UNFINISHED, Card, Choice
+from topox_core.papers.catalogue import card_named
 from topox_core.papers.claims import CLAIMS, answer_words
-from topox_core.papers.direct import direct, unprinted
-from topox_core.runs.stopping import never
+from topox_core.papers.table_iii_runs import TABLE
 
 # Less than half a second each; those of one paper at least once.
 QUICK = (
@@ -26,12 +27,21 @@ GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 
 
 def test_a_stopped_card_keeps_its_rows_and_says_so():
-    rows = [unprinted("s", str(i), "", float(i)) for i in range(5)]
-    seen: list[object] = []
-    play = direct("x", lambda settings: iter(rows), lambda rows: ("all", ()))
-    answer = play({}, lambda: len(seen) >= 2, seen.append)
+    card, seen = card_named("opus-cost"), []
+    answer = card.run(None, lambda: len(seen) >= 2, seen.append)
     assert (len(answer.rows), answer.lost, answer.complete) == (2, (CANCELLED,), False)
-    assert play({}, never, seen.append).finding == "all"
+    assert (answer.finding, answer.remarks) == (UNFINISHED, ())
+
+
+def test_a_card_offers_price_sets_that_there_are_and_claims_what_its_table_prints():
+    offered = {value for value, _ in card_named("opus-cost").choices[1].options}
+    assert offered == set(PRICE_SETS) - {"opus-v3-gb200"}
+    largest, mean, time = card_named("topox-table3").claims
+    speed_ups = [row.topoopt_ms / row.topox_ms for row in TABLE]
+    assert largest.printed == pytest.approx(max(speed_ups), abs=0.005)
+    assert mean.printed == pytest.approx(fmean(speed_ups), abs=0.005)
+    assert time.printed == pytest.approx(fmean(row.topoopt_ms for row in TABLE), abs=0.005)
+    assert card_named("topox-delay").claims[0].printed == TABLE[4].topox_ms
 
 
 @pytest.mark.parametrize(
@@ -46,7 +56,9 @@ def test_document_and_claims_say_what_a_card_gives(card: Card):
     answer = answer_of(card.name)
     assert answer.complete and len(answer.rows) == card.row_count
     assert all(row.reason and row.ours == row.ours for row in answer.rows)
-    places = {(row.series, row.item) for row in answer.rows} | {row.series for row in answer.rows}
+    places = {f"{row.series}/{row.item}" for row in answer.rows} | {
+        row.series for row in answer.rows
+    }
     assert set(card.kinds) <= places
     for series in card.series:  # one chart, one axis
         assert len({row.unit for row in answer.of(series)}) == 1

@@ -5,8 +5,8 @@ import pytest
 
 from tests.topox_core.papers.answers import run, value
 from topox_core.errors import InputError
-from topox_core.papers.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
-from topox_core.papers.opus_rails import together
+from topox_core.papers.cards.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
+from topox_core.papers.cards.opus_rails import together
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail

@@ -25,7 +25,6 @@ from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers import reconfiguration, table_iii
 from topox_core.papers.booked_links import (
     INTRA_SERVER_BYTES_PER_MS,
     LATENCY_MS,
@@ -33,25 +32,26 @@ from topox_core.papers.booked_links import (
     intra_server_ms,
 )
 from topox_core.papers.calls import Call, answers, computed_by
-from topox_core.papers.card import (
+from topox_core.papers.card import Answer, Card, CardRun, Choice
+from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
+from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
+from topox_core.papers.catalogue import CARDS, card_named
+from topox_core.papers.claims import CLAIMS, answer_words, kind_of
+from topox_core.papers.rows import (
     KINDS,
-    Answer,
-    Card,
-    Choice,
     Row,
     apart_words,
+    at_least,
     counted_verdicts,
+    directed,
     drawn,
     geometric_mean,
     judged,
     judged_over,
+    printed,
     stated,
+    unprinted,
 )
-from topox_core.papers.catalogue import CARDS, card_named
-from topox_core.papers.claims import CLAIMS, answer_words, kind_of
-from topox_core.papers.direct import at_least, directed, printed, unprinted
-from topox_core.papers.dlrm_batches import TAX
-from topox_core.papers.shared_cluster import MIX, drawn_jobs
 from topox_core.papers.table_iii_runs import TABLE, Known, lowered, ours, topoopt_ms
 from topox_core.papers.topoopt_jobs import (
     iteration_ms,
@@ -135,7 +135,7 @@ def test_with_the_all_reduce_on_the_network_nothing_beats_the_bound(known):
 
 def test_the_claims_of_the_last_check_are_what_table_iii_gives(known):
     """Rows 5 and 10 have the largest speed-up of either reading."""
-    rows = tuple(row for one in known for row in table_iii._rows(one))
+    rows = tuple(row for one in known for row in topox_table3._rows(one))
     answer = Answer(CARD.name, CARD.settings(), rows, "")
     largest = CLAIMS[0]
     for reading in (largest.reading, largest.other):
@@ -146,7 +146,7 @@ def test_the_claims_of_the_last_check_are_what_table_iii_gives(known):
 def test_a_row_falls_back_and_counts_with_the_column_it_repeats(known):
     """Unless the print lies below the bound: then it is out of reach of every column."""
     for one in known:
-        of_one = {row.series: row for row in table_iii._rows(one)}
+        of_one = {row.series: row for row in topox_table3._rows(one)}
         for mode, column in (("off", "TopoOpt's column"), ("on", "our static fabric")):
             repeated = one.static_ms(mode) == of_one[mode].ours
             reachable = of_one[mode].bound <= one.printed.topox_ms
@@ -160,21 +160,17 @@ def test_a_row_falls_back_and_counts_with_the_column_it_repeats(known):
 
 
 def test_the_figure_on_delays_judges_circuits_that_are_re_evaluated_and_no_others():
+    card = card_named("topoopt-reconfiguration-latency")
+    settings = card.settings({"rings": 1})
     times = {reconfiguration.FIXED: 100.0}
     times |= {
-        (series, delay, 0): 90.0 * delay
-        for series in reconfiguration.SERIES
+        (series, delay, int(series in reconfiguration.SWITCHED)): 90.0 * delay
+        for series in card.series
         for delay in reconfiguration.DELAYS_US
     }
-    judged_series = {
-        row.series
-        for series in reconfiguration.SERIES
-        for row in reconfiguration._line(
-            [reconfiguration._row((series, delay), times) for delay in reconfiguration.DELAYS_US]
-        )
-        if row.verdict != NO
-    }
-    assert judged_series == {"forwarding", "direct"}
+    rows = list(reconfiguration.rows(CardRun(card, settings, times)))
+    assert len(rows) == card.row_count
+    assert {row.series for row in rows if row.verdict != NO} == {"forwarding", "direct"}
 
 
 def test_only_what_a_simulation_tries_counts_among_the_claims():
@@ -200,9 +196,10 @@ def test_a_run_takes_the_place_of_the_last_check_once_it_is_complete():
 
 
 @pytest.mark.long
-def test_a_run_through_child_processes_gives_what_the_parts_give(known):
+def test_a_run_through_child_processes_gives_what_the_parts_give(known, monkeypatch):
     told: list[Row] = []
-    answer = table_iii._play(CARD.settings(), never, told.append, table=SMALL[-2:])
+    monkeypatch.setattr(topox_table3, "TABLE", SMALL[-2:])
+    answer = CARD.run(None, never, told.append)
     assert answer.complete
     places = [(row.item, row.series) for row in answer.rows]
     assert places == [*product(("13", "14"), ("topoopt", "off", "on"))]
@@ -374,23 +371,24 @@ def row(ours_: float, theirs: float | None = None, item: str = "1") -> Row:
     return Row("line", item, "", theirs, ours_, "trend", "", "ms")
 
 
-def count(settings, stop, on_row) -> Answer:
-    """Play a card of three rows; the switch scales ours."""
-    rows = [row(float(settings["factor"]) * i, float(i), str(i)) for i in (1, 2, 3)]
-    for one in rows:
-        on_row(one)
-    return Answer("count", settings, tuple(rows), "counted")
+class Count(Card):
+    """A card of three rows; the switch scales ours."""
+
+    def play(self, settings, stop, on_row) -> Answer:
+        rows = [row(float(settings["factor"]) * i, float(i), str(i)) for i in (1, 2, 3)]
+        for one in rows:
+            on_row(one)
+        return Answer("count", settings, tuple(rows), "counted")
 
 
-COUNT = Card(
+COUNT = Count(
     "count",
     "Count",
     "nowhere",
     "three numbers",
-    (Choice("factor", "Factor", "scales", ((1, "one"), (2, "two")), 1),),
     {"line": "Line"},
     3,
-    count,
+    choices=(Choice("factor", "Factor", "scales", ((1, "one"), (2, "two")), 1),),
 )
 
 
@@ -517,11 +515,12 @@ def test_whoever_runs_a_card_says_who_computes_its_calls():
             self.sent += 1
             return super().submit(fn, *args, **kwargs)
 
-    def play(settings, stop, on_row):
-        roots = dict(answers([Call(i, math.sqrt, (i * i,)) for i in (1, 2, 3)], stop, []))
-        return COUNT.answer(settings, [row(roots[i]) for i in (1, 2, 3)], "", (), ())
+    class Roots(Card):
+        def play(self, settings, stop, on_row):
+            roots = dict(answers([Call(i, math.sqrt, (i * i,)) for i in (1, 2, 3)], stop, []))
+            return Answer(self.name, settings, tuple(row(roots[i]) for i in (1, 2, 3)), "")
 
-    card = replace(COUNT, play=play)
+    card = Roots("roots", "Roots", "nowhere", "three roots", {"line": "Line"}, 3)
     with Counting(2) as threads:
         ran = card.run(None, never, lambda row: None, threads)
         assert finish(card.start(None, threads)) == ran
@@ -534,7 +533,7 @@ def test_a_card_run_ends_with_its_answer_or_can_be_cancelled():
     run = COUNT.start({"factor": "2"})
     assert [one.ours for one in finish(run).rows] == [2, 4, 6]
     assert (run.progress.share, run.progress.done, run.progress.total) == (1, 3, 3)
-    cancelled = TAX.start()
+    cancelled = card_named("topoopt-bandwidth-tax").start()
     cancelled.cancel()
     answer = finish(cancelled)
     assert (answer.complete, answer.finding) == (False, "Not all points were computed.")
@@ -552,7 +551,7 @@ def test_the_command_lists_and_runs_cards(monkeypatch, capsys):
     record = json.loads(capsys.readouterr().out)
     assert record["settings"] == {"factor": 2}
     assert [one["deviation"] for one in record["rows"]] == [1, 1, 1]
-    sure = replace(COUNT, kinds={("line", "2"): ("identity", "It is two by construction.")})
+    sure = replace(COUNT, kinds={"line/2": ("identity", "It is two by construction.")})
     monkeypatch.setitem(CARDS, "count", sure)
     assert main(["gallery", "--card", "count", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]

@@ -19,9 +19,10 @@ from tests.topox_ui.conftest import (
     unbroken,
     words,
 )
-from topox_core.papers.card import Answer, Card, Choice, Row
+from topox_core.papers.card import Answer, Card, Choice
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.claims import CLAIMS
+from topox_core.papers.rows import Row
 from topox_core.runs.stopping import never
 from topox_core.training.measurements import CALIBRATION_FILE
 
@@ -50,15 +51,15 @@ ROWS = (
 
 
 def card(play) -> Card:
-    return Card(
+    toy = type("Toy", (Card,), {"play": staticmethod(play)})
+    return toy(
         "toy",
         "A toy <table>",
         "Toy (2026), Table I",
         "Three numbers & a fourth.",
-        (FACTOR,),
         {"a": "First", "b": "Second"},
         4,
-        play,
+        choices=(FACTOR,),
         kinds={"b": ("identity", "It is built so.")},
     )
 

@@ -1,0 +1,1 @@
+"""One module and one TOML file a card."""

@@ -1,0 +1,212 @@
+"""The lecture's table of optical switching and its comparison with packets: how fast a switch must be, for which job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.fabrics.compare import EQUAL, run_one
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
+from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.papers.card import CardRun, Words
+from topox_core.papers.rows import LEVEL, Row, directed, judged, printed, unprinted
+from topox_core.papers.topoopt_jobs import PLANNER, bandwidth_tax, job, network
+from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
+from topox_core.text.numbers import percent
+
+SERVERS, DEGREE = 16, 4
+JOBS = {
+    "dlrm-16": "DLRM, batch 256",
+    "dlrm-batch/64/8": "DLRM, batch 64",
+    "dlrm-batch/2048/8": "DLRM, batch 2048",
+    "candle-16": "CANDLE Uno",
+}
+# Three delays a decade, 1 us to 1,000 s.
+GRID_MS = tuple(10 ** (k / 3) for k in range(-9, 19))
+MINUTE_MS = 60_000.0
+NEVER_MS = 0.0
+# What is said where the delays that were tried end.
+ENDS = {
+    NEVER_MS: " No delay is short enough.",
+    GRID_MS[-1]: " Its circuits never change, so that any delay will do.",
+}
+
+
+@cache
+def _graph(model: str, rings: int) -> TransferGraph:
+    return lower(job(model, SERVERS), Lowering(rings=rings))
+
+
+def changing_ms(model: str, gbps: float, delay_ms: float, controller: str) -> float:
+    """Return the iteration with circuits that change inside it, its all-reduces on one ring or one a port, whichever is shorter."""
+    cluster = network(SERVERS, DEGREE, gbps, delay_ms)
+    return min(
+        run_one(controller, FabricRequest(_graph(model, rings), cluster, PLANNER)).iteration_ms
+        for rings in (1, DEGREE)
+    )
+
+
+def rival_ms(model: str, gbps: float, fabric: str) -> float:
+    """Return the iteration on fixed circuits, or on a fat-tree of the same cost."""
+    cluster = network(SERVERS, DEGREE, gbps)
+    options = FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
+    return run_one(fabric, FabricRequest(_graph(model, 1), cluster, PLANNER, options)).iteration_ms
+
+
+def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
+    """Return the longest delay of the grid that keeps the time within a limit, ``NEVER_MS`` if none does.
+
+    The time is taken as rising with the delay; where it is not, the answer is a delay that keeps
+    the limit beside one that does not.
+    """
+    low, high = -1, len(GRID_MS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if time_ms(GRID_MS[middle]) <= limit_ms * (1 + EQUAL):
+            low = middle
+        else:
+            high = middle
+    return GRID_MS[low] if low >= 0 else NEVER_MS
+
+
+def rows(run: CardRun) -> Iterator[Row]:
+    yield from _latencies(run)
+    yield from _kinds(float(run.settings["port_gbps"]))
+    gbps, controller = float(run.settings["port_gbps"]), str(run.settings["controller"])
+    about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
+    for model, words in JOBS.items():
+        known: dict[float, float] = {}
+
+        def time_ms(delay: float, model: str = model, known: dict[float, float] = known) -> float:
+            if delay not in known:
+                known[delay] = changing_ms(model, gbps, delay, controller)
+            return known[delay]
+
+        for series, fabric in (("packets", "fat_tree"), ("fixed", "static")):
+            limit = rival_ms(model, gbps, fabric)
+            most = break_even_ms(time_ms, limit)
+            yield unprinted(
+                series,
+                words,
+                about,
+                most,
+                f"{limit:,.3g} ms an iteration there. The lecture says only that reconfiguration has a cost; delays are "
+                "tried three a decade." + ENDS.get(most, ""),
+                unit="ms",
+                data={"rival_ms": limit},
+            )
+        if model == "dlrm-16":
+            fixed = rival_ms(model, gbps, "static")
+            for one in (*LECTURE, technology("rotornet"), technology("sip"), technology("plzt")):
+                time = changing_ms(model, gbps, one.reconfiguration_ms, controller)
+                yield unprinted(
+                    "technology",
+                    one.name,
+                    f"{one.vendor}, {one.reconfiguration_ms:,g} ms",
+                    time / fixed,
+                    "Circuits that change inside an iteration, over circuits fixed before it.",
+                    unit="×",
+                )
+
+
+def _latencies(run: CardRun) -> Iterator[Row]:
+    mems, panel = technology("mems"), technology("robotic")
+    printed_ms = run.card.printed["latency"]
+    yield printed(
+        "latency",
+        mems.name,
+        f"{mems.vendor}, product",
+        printed_ms,
+        mems.reconfiguration_ms,
+        "Printed as about 10 ms; the product's figure is that of Opus's table 3.",
+        unit="ms",
+    )
+    yield directed(
+        "latency",
+        "Patch panel",
+        f"{panel.vendor}, product",
+        panel.reconfiguration_ms >= MINUTE_MS,
+        panel.reconfiguration_ms,
+        "Printed as minutes.",
+        unit="ms",
+    )
+    for one in TECHNOLOGIES[:2]:
+        yield directed(
+            "latency",
+            one.name,
+            f"{one.vendor}, product",
+            one.reconfiguration_ms < 1,
+            one.reconfiguration_ms,
+            "Printed as µs to ns (emerging photonic switches).",
+            unit="ms",
+        )
+    yield printed(
+        "orders",
+        "Patch panel over MEMS",
+        "two minutes over 10 ms",
+        run.card.printed["orders"],
+        math.log10(panel.reconfiguration_ms / printed_ms),
+        "TOPO-X, section II: “four orders of magnitude faster compared to traditional patch panels”.",
+        unit="decades",
+    )
+
+
+def _kinds(gbps: float) -> Iterator[Row]:
+    """Yield the lecture's comparison of packet and circuit switching, counted on 16 servers."""
+    cluster, prices = network(SERVERS, DEGREE, gbps), PRICE_SETS[SET_BY_SPEED]
+    packets, circuits = (cluster_bill(one, cluster, prices) for one in ("fat_tree", "topoopt_ocs"))
+    about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
+    more = packets.count("transceiver") / circuits.count("transceiver")
+    yield directed(
+        "kinds",
+        "transceivers",
+        f"{about}, packets over circuits",
+        more > 1 + LEVEL,
+        more,
+        "“More transceivers (high cost/low reliability)” against “fewer”: both ends of every link of three tiers.",
+    )
+    hops = bandwidth_tax("dlrm-16", SERVERS, DEGREE, "published")[0]
+    yield directed(
+        "kinds",
+        "circuits a byte passes",
+        f"{about}, DLRM on fixed circuits",
+        judged(1.0, hops) != "differs",
+        hops,
+        "“Near single-hop communication”: mean over bytes, within a quarter of one.",
+    )
+    dearer = packets.cost_usd / circuits.cost_usd
+    yield directed(
+        "kinds",
+        "cost",
+        f"{about}, packets over circuits",
+        dearer > 1 + LEVEL,
+        dearer,
+        "At the same bandwidth of a server, NICs included.",
+    )
+
+
+def words(run: CardRun) -> Words:
+    packets, fixed = (
+        ", ".join(
+            f"{row.item} {'none' if not row.ours else 'any' if row.ours == GRID_MS[-1] else f'{row.ours:.2g} ms'}"
+            for row in run.rows
+            if row.series == series
+        )
+        for series in ("packets", "fixed")
+    )
+    mems = run.row("technology", LECTURE[1].name).ours
+    return Words(
+        f"Circuits that change inside an iteration keep up with packets of the same cost up to a delay of: {packets}; with "
+        f"fixed circuits: {fixed}. At 10 ms DLRM takes {mems:.1f}× as long as on fixed ones.",
+        (
+            f"Break-even: the longest delay at which the iteration is at most {percent(EQUAL)} longer. All-reduces take one ring "
+            "or one a port, whichever is shorter.",
+            "A patch panel is for fixed circuits: inside an iteration its minutes are longer than any of these jobs.",
+        ),
+    )

@@ -1,0 +1,100 @@
+"""MixNet's work a dollar, beside ours: regional circuits for experts against fat-trees, with gating that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.fabrics.gated_iterations import (
+    FAT_TREE,
+    OVERSUBSCRIBED,
+    REGIONAL,
+    GatedNetwork,
+    gated_networks,
+)
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
+from topox_core.model.lowering import lower
+from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.rows import Row, beside, unprinted
+from topox_core.papers.topoopt_jobs import PLANNER
+from topox_core.runs.stopping import never
+from topox_core.workloads.samples import load_sample
+
+JOB, PORTS, ITERATIONS = "moe", 8, 5
+# By port speed in Gbit/s: the range that the abstract prints.
+PRINTED = {100.0: (1.2, 1.5), 400.0: (1.9, 2.3)}
+SKEWS = {0.0: "even experts", 1.0: "skew 1", 2.0: "skew 2"}
+
+
+def gated(settings: Settings, port_gbps: float, skew: float) -> dict[str, GatedNetwork]:
+    """Return what each network makes of a mixture of experts whose gating is drawn anew for every iteration."""
+    graph, cluster = load_sample(JOB)
+    cluster = cluster.changed(
+        ports_per_server=PORTS,
+        switches=PORTS,
+        port_gbps=port_gbps,
+        reconfiguration_ms=float(settings["delay_ms"]),
+    )
+    options = FabricOptions(
+        regional_packet_ports=int(settings["packet_ports"]),
+        regional_circuits=str(settings["when"]),
+        gating="walk",
+        gating_skew=skew,
+        gating_iterations=ITERATIONS,
+    )
+    planner = replace(PLANNER, seed=int(settings["seed"]))
+    order = FabricRequest(lower(graph, planner.lowering), cluster, planner, options)
+    names = (FAT_TREE, OVERSUBSCRIBED, REGIONAL)
+    return gated_networks(order, PRICE_SETS[SET_BY_SPEED], names, never)
+
+
+def rows(run: CardRun) -> Iterator[Row]:
+    about = f"8 servers, {PORTS} ports, {ITERATIONS} iterations"
+    for port_gbps, (low, high) in PRINTED.items():
+        speed = f"{port_gbps:g} Gbit/s"
+        said = f"{low:g} to {high:g} at {speed}, on four models; neither the packet network nor its parts are in it"
+        for skew, words in SKEWS.items():
+            runs = gated(run.settings, port_gbps, skew)
+            own, item = runs[REGIONAL], f"{speed}, {words}"
+            for rival in (FAT_TREE, OVERSUBSCRIBED):
+                ratio = own.work_a_dollar_over(runs[rival])
+                data = {"regional_ms": own.mean_ms, "rival_ms": runs[rival].mean_ms}
+                yield beside(rival, item, about, ratio, said, unit="×", data=data)
+            over = own.mean_ms / runs[FAT_TREE].mean_ms
+            yield beside(
+                "time", item, about, over, "“comparable performance”, without a number", unit="×"
+            )
+        for part, usd in (("packet", own.packet_usd), ("optical", own.optical_usd)):
+            words = f"{speed}, {part} part"
+            yield unprinted(
+                "cost", words, about, usd / 1000, "NICs and transceivers included.", unit="k$"
+            )
+
+
+def words(run: CardRun) -> Words:
+    slow, fast = (_ratios(run.rows, port_gbps) for port_gbps in PRINTED)
+    return Words(
+        f"Regional circuits do {min(slow):.3g} to {max(slow):.3g} times the work a dollar of a fat-tree that blocks nobody at "
+        f"100 Gbit/s, and {min(fast):.3g} to {max(fast):.3g} times at 400 Gbit/s. The printed 1.2 to 1.5 and 1.9 to 2.3 cannot be "
+        "compared with that.",
+        (
+            "Every iteration draws which experts are popular; each network runs the same iterations.",
+            "Work a dollar is iterations a second over the price of the network: NICs, transceivers, packet and optical ports.",
+            "Experts compute as long whatever the gating: only what they send follows it.",
+        ),
+    )
+
+
+def _ratios(rows: Sequence[Row], port_gbps: float) -> list[float]:
+    """Return the work a dollar over the fat-tree that blocks nobody at one port speed."""
+    return [
+        row.ours
+        for row in rows
+        if row.series == FAT_TREE and row.item.startswith(f"{port_gbps:g} Gbit/s")
+    ]
+
+
+def _most(port_gbps: float) -> Callable[[tuple[Row, ...]], float]:
+    return lambda rows: max(_ratios(rows, port_gbps))

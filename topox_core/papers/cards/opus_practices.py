@@ -1,0 +1,203 @@
+"""Opus's tables 1 and 2: which parallelisms a model is trained with, and how often each communicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from topox_core.papers.card import CardRun, Words
+from topox_core.papers.rows import MATCH, Row, directed, printed
+from topox_core.rails.advice import LARGE, TABLE_1
+from topox_core.rails.byte_classes import byte_classes
+from topox_core.rails.presets import PRESETS
+from topox_core.strategy.plans import jobs
+from topox_core.training.exchanges import layer_exchanges
+from topox_core.training.iteration import iteration
+from topox_core.training.job import Job
+from topox_core.training.machine import MACHINES
+from topox_core.training.memory import fits, stage_memory
+from topox_core.training.order import dealt
+from topox_core.training.plan import Plan
+from topox_core.training.shape import SHAPES
+
+WORDS = {"TP": "tensor", "DP": "data", "PP": "pipeline", "CP": "context"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model and a cluster of servers of eight H100 that a row of table 1 speaks of."""
+
+    shape: str
+    servers: int
+    batch: int
+
+
+# One cluster for every row of table 1, and both ends of its second one.
+POINTS = (
+    Point("llama3-8b", 1, 64),
+    Point("llama3-70b", 8, 256),
+    Point("llama3-70b", 64, 1_024),
+    Point("llama3-70b", 128, 1_024),
+    Point("llama3-405b", 256, 2_048),
+)
+
+
+@lru_cache(maxsize=len(POINTS))
+def fastest_ms(point: Point) -> dict[frozenset[str], float]:
+    """Return the shortest iteration by the parallelisms that a plan has, of those that fit the memory."""
+    best: dict[frozenset[str], float] = {}
+    for job in jobs(SHAPES[point.shape], MACHINES["h100"], point.servers, point.batch):
+        used = frozenset(word for word, field in WORDS.items() if getattr(job.plan, field) > 1)
+        if fits(job):
+            best[used] = min(best.get(used, float("inf")), iteration(job).total_ms)
+    return best
+
+
+def _rule(point: Point) -> Row:
+    shape, gpus = SHAPES[point.shape], 8 * point.servers
+    size = "small" if shape.parameters < LARGE else "large"
+    row = next(
+        one
+        for one in TABLE_1
+        if one.model == size and one.more_than < gpus <= (one.up_to or float("inf"))
+    )
+    named = [
+        frozenset(words.replace(",", " &").replace("& ", "").split()) for words in row.strategies
+    ]
+    times = fastest_ms(point)
+    inside = {used: times[used] for used in named if used in times}
+    best = min(times, key=lambda used: times[used])
+    if not inside:
+        raise AssertionError(f"no plan of the rule fits {point}")
+    choice = min(inside, key=lambda used: inside[used])
+    ratio = inside[choice] / times[best]
+    return directed(
+        "rule",
+        f"{shape.title}, {gpus:,} GPUs",
+        " or ".join(row.strategies),
+        ratio <= 1 + MATCH,
+        ratio,
+        f"{_words(choice)} takes {inside[choice] / 1000:.3g} s, the best of all plans ({_words(best)}) "
+        f"{times[best] / 1000:.3g} s. A rule holds that costs at most a tenth; no number is printed.",
+        data={"rule_ms": inside[choice], "best_ms": times[best]},
+    )
+
+
+def _words(used: frozenset[str]) -> str:
+    return " & ".join(word for word in WORDS if word in used)
+
+
+def _calls() -> Iterator[Row]:
+    """Yield how often each parallelism communicates, per layer, operator or micro-batch as table 2 counts."""
+    paper = PRESETS["llama3-8b-perlmutter"]
+    copies = paper.changed(plan__zero=0)
+    context = PRESETS["llama3.1-405b-16384-cp"]
+    yield _per_layer("DP", copies, "dp", "all_reduce", "bwd AR per layer")
+    yield _per_layer("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer")
+    yield _per_layer("FSDP, RS", paper, "fsdp", "reduce_scatter", "bwd RS per layer")
+    yield _per_layer("CP, AG", context, "cp", "all_gather", "fwd AG per layer")
+    yield _per_layer("CP, RS", context, "cp", "reduce_scatter", "bwd RS per layer")
+    messages = sum(
+        one.calls * one.times for one in byte_classes(paper, 0) if one.parallelism == "pp"
+    )
+    yield printed(
+        "calls",
+        "PP",
+        f"fwd bwd Send/Recv per microbatch; {paper.name}",
+        1,
+        messages / (2 * paper.plan.microbatches),
+        "Messages of the first stage, forward and backward, over its micro-batches.",
+        unit="calls",
+    )
+    yield _experts()
+    for item, sequence, kinds in (("TP", False, 1), ("TP & SP", True, 2)):
+        one = _tensor_job(sequence)
+        used = [each for each in layer_exchanges(one) if each.parallelism == "tp"]
+        yield printed(
+            "calls",
+            item,
+            f"fwd bwd {'AG&RS' if sequence else 'AR'} per operator",
+            2 * kinds,
+            sum(each.forward for each in used),
+            "Calls of a layer's forward pass: two operators (attention, feed-forward), "
+            f"{'a gather and a scatter' if sequence else 'one all-reduce'} each.",
+            unit="calls",
+        )
+
+
+def _per_layer(item: str, preset: Job, parallelism: str, operation: str, said: str) -> Row:
+    layers = len(dealt(preset.shape.layers, preset.chunks)[0])
+    calls = max(
+        one.calls
+        for one in byte_classes(preset, 0)
+        if (one.parallelism, one.operation) == (parallelism, operation)
+    )
+    return printed(
+        "calls",
+        item,
+        f"{said}; {preset.name}",
+        1,
+        calls / layers,
+        f"{calls} calls of a pass of {layers} layers"
+        + ("; the table of the vocabulary is one of its own." if calls > layers else "."),
+        unit="calls",
+    )
+
+
+def _experts() -> Row:
+    preset = PRESETS["mixtral-8x7b"]
+    layers = len(dealt(preset.shape.layers, preset.chunks)[0])
+    calls = max(one.calls for one in byte_classes(preset, 0) if one.parallelism == "ep")
+    return directed(
+        "calls",
+        "EP",
+        f"fwd bwd AllToAll per layer; {preset.name}",
+        calls % layers == 0,
+        calls / layers,
+        f"{calls} calls of a pass of {layers} layers: tokens go to their experts and come back. How many a layer has "
+        "is not printed.",
+        unit="calls",
+    )
+
+
+def _tensor_job(sequence: bool) -> Job:
+    return Job(SHAPES["llama3-70b"], Plan(tensor=8, sequence_parallel=sequence), MACHINES["h100"])
+
+
+def _shares() -> Iterator[Row]:
+    """Yield the share of the weights that a GPU holds, against what table 2 divides by."""
+    shape = SHAPES["llama3-70b"]
+    whole = 2.0 * shape.parameters
+    for item, plan, by in (
+        ("FSDP, params/dp", Plan(data=8, zero=3), 8),
+        ("TP, params/tp", Plan(tensor=8), 8),
+        ("PP, params/pp", Plan(pipeline=8, microbatches=8), 8),
+    ):
+        held = stage_memory(Job(shape, plan, MACHINES["h100"]), plan.pipeline // 2).weights_bytes
+        yield printed(
+            "share",
+            item,
+            f"{shape.title}, degree 8",
+            1 / by,
+            held / whole,
+            "Weights of a GPU of the middle stage over those of the model; the tables of the vocabulary are on the "
+            "first and last stage.",
+        )
+
+
+def rows(run: CardRun) -> Iterator[Row]:  # noqa: ARG001 (no switch, nothing printed that is a number)
+    yield from map(_rule, POINTS)
+    yield from _calls()
+    yield from _shares()
+
+
+def words(run: CardRun) -> Words:
+    rules = run.of("rule")
+    kept = sum(row.verdict != "differs" for row in rules)
+    worst = max(rules, key=lambda row: row.ours)
+    return Words(
+        f"{kept} of {len(rules)} rules of thumb name a plan within a tenth of the fastest; the furthest is "
+        f"{worst.item}: {worst.ours:.2f}×.",
+        ("Table 2 prints words; a row counts the calls that its words name.",),
+    )

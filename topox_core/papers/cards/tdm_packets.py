@@ -1,0 +1,145 @@
+"""The TDM drafts' figures 1 and 2: a packet network whose flows are hashed to paths, and circuits for the same traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.rows import Row, directed, stated, unprinted
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.model.jobs import Job, Jobs
+from topox_core.tdm.model.jobs import Reading as DraftReading
+from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import between_pods_gbit
+
+SEEDS = 5
+JOBS = (64, 256, 512)
+
+
+def flows_of(job: Job, ring: Sequence[int], each: int) -> list[tuple[int, int, float]]:
+    """Return the flows of a job's push as (from pod, to pod, Gbit), ``each`` for a pair of units."""
+    demand = between_pods_gbit(job, DraftReading(), ring)
+    flows = []
+    for a, b in np.argwhere(demand > 0).tolist():
+        units = job.units_per_pod
+        pairs = {
+            "parameter_server": units[a],
+            "ring_all_reduce": 1,
+            "all_to_all": units[a] * units[b],
+        }[job.collective]
+        flows += [(a, b, float(demand[a, b]) / (pairs * each))] * (pairs * each)
+    return flows
+
+
+def packet_s(
+    flows: Sequence[tuple[int, int, float]],
+    planes: NDArray[np.int64],
+    pods: int,
+    paths: int,
+    port_gbps: float,
+) -> float:
+    """Return how long the busiest link takes: flow k goes up from its pod and down to the other on plane ``planes[k]``."""
+    up, down = np.zeros((pods, paths)), np.zeros((pods, paths))
+    for (a, b, gbit), plane in zip(flows, planes.tolist(), strict=True):
+        up[a, plane] += gbit
+        down[b, plane] += gbit
+    return float(max(up.max(), down.max())) / port_gbps
+
+
+def _times(jobs: Jobs, seed: int, settings: Settings) -> tuple[float, float, float, float]:
+    """Return the push of all jobs at once: spread evenly, hashed, polarised, and on circuits; the slowest pod group each."""
+    table, network = StageTable(jobs), jobs.network
+    draws = np.random.default_rng(seed)
+    longest = np.zeros(4)
+    paths = network.ports_per_pod
+    few = max(1, round(paths * float(settings["polarised"])))
+    for pod_group in range(network.pod_groups):
+        members = jobs.of_group(pod_group)
+        if not members:
+            continue
+        stage = table.stage(pod_group, members)
+        flows = [
+            flow
+            for n in members
+            for flow in flows_of(jobs.jobs[n], stage.rings[n], int(settings["flows"]))
+        ]
+        local_s = float(stage.local_gbit.max()) / network.tor_gbps
+        busiest = max(float(stage.demand_gbit.sum(way).max()) for way in (0, 1))
+        hashed = draws.integers(0, paths, len(flows))
+        seconds = [
+            packet_s(flows, planes, network.pods_per_group, paths, network.port_gbps)
+            for planes in (hashed, hashed % few)
+        ]
+        longest = np.maximum(
+            longest,
+            [
+                max(local_s, busiest / (paths * network.port_gbps)),
+                *(max(local_s, one) for one in seconds),
+                stage.communication_s,
+            ],
+        )
+    even, spread, polarised, circuits = longest.tolist()
+    return even, spread, polarised, circuits
+
+
+def rows(run: CardRun) -> Iterator[Row]:
+    for count in JOBS:
+        times = [
+            _times(deploy(SetUp(jobs=count, seed=seed)), seed, run.settings)
+            for seed in range(SEEDS)
+        ]
+        item, about = f"{count} jobs", f"push of all jobs, {SEEDS} seeds"
+        ratios = {
+            "hashed": [hashed / even for even, hashed, _, _ in times],
+            "polarised": [polarised / even for even, _, polarised, _ in times],
+            "circuits": [hashed / circuits for _, hashed, _, circuits in times],
+            "bare": [even / circuits for even, _, _, circuits in times],
+        }
+        for series, values in ratios.items():
+            mean, spread = fmean(values), float(np.std(values))
+            words = f"From {min(values):.2f} to {max(values):.2f} over the seeds."
+            if series == "bare":
+                yield unprinted(
+                    series,
+                    item,
+                    about,
+                    mean,
+                    f"Packets that lose nothing to hashing use a port both ways, circuits one way at a time. {words}",
+                    unit="×",
+                )
+                continue
+            said = {
+                "hashed": "“ECMP … significantly increasing traffic skew and prolonging training times.”",
+                "polarised": "“ECMP can lead to hash polarization.”",
+                "circuits": "“This network design proves to be more suitable for AI model training.”",
+            }[series]
+            yield directed(
+                series,
+                item,
+                about,
+                stated(mean, spread=spread) == "trend",
+                mean,
+                f"{said} {words}",
+                unit="×",
+                data={"spread": spread},
+            )
+
+
+def words(run: CardRun) -> Words:
+    hashed, polarised, circuits, bare = (
+        run.row(series, f"{JOBS[1]} jobs").ours for series in run.card.series
+    )
+    return Words(
+        f"With {JOBS[1]} jobs hashing makes the push {hashed:.2f}× as long as even spreading, a polarised hash "
+        f"{polarised:.2f}×; circuits take {1 / circuits:.2f}× the time of hashed packets and {1 / bare:.2f}× that of evenly "
+        "spread ones.",
+        (
+            "Each pod has one port to each of 16 spine switches at the speed of an optical port, both ways at once; a flow keeps "
+            "one path. Queues and retransmission are not modelled.",
+            "Circuits are half-duplex, as the drafts have them: a port carries one way at a time.",
+        ),
+    )

@@ -1,0 +1,101 @@
+"""The TDM drafts' section II.B: which collective sends most, which needs most links, and where that turns over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.rows import Row, directed, stated, unprinted
+from topox_core.tdm.mixes.deployment import MODELS, Model
+from topox_core.tdm.model.jobs import Collective, Job
+from topox_core.tdm.model.jobs import Reading as DraftReading
+from topox_core.tdm.model.traffic import between_pods_gbit
+
+PODS = 8
+
+
+def sent_gbit(model: Model, collective: Collective, settings: Settings) -> float:
+    """Return what a job sends between pods in one iteration; a parameter server pushes and pulls."""
+    pushed = between_pods_gbit(
+        _job(model, collective, settings),
+        DraftReading(physical_ring=bool(settings["ring"])),
+        tuple(range(PODS)),
+    ).sum()
+    return float(pushed) * (2 if collective == "parameter_server" else 1)
+
+
+def _job(model: Model, collective: Collective, settings: Settings) -> Job:
+    units = PODS * int(settings["each"])
+    all_to_all = collective == "all_to_all"
+    volume = model.exchange_gbit(int(settings["context"]), units) if all_to_all else model.sync_gbit
+    server = 0 if collective == "parameter_server" else None
+    return Job(model.name, collective, 0, (int(settings["each"]),) * PODS, volume, 1.0, server)
+
+
+def rows(run: CardRun) -> Iterator[Row]:
+    about = f"{PODS * int(run.settings['each'])} units on {PODS} pods, {int(run.settings['context']):,} tokens"
+    pairs: dict[Collective, int] = {}
+    for model in MODELS.values():
+        server, ring, experts = (
+            sent_gbit(model, one, run.settings)
+            for one in ("parameter_server", "ring_all_reduce", "all_to_all")
+        )
+        for series, more, less in (
+            ("ps_over_ring", server, ring),
+            ("ring_over_all", ring, experts),
+        ):
+            yield directed(
+                series,
+                model.name,
+                about,
+                stated(more / less) == "trend",
+                more / less,
+                f"“PS > RAR > AllToAll”: {more:,.0f} against {less:,.0f} Gbit an iteration.",
+            )
+        yield unprinted(
+            "turn",
+            model.name,
+            about,
+            int(run.settings["context"]) * ring / experts,
+            "What experts exchange grows with the context, what replicas synchronise does not; the drafts name no context.",
+            unit="tokens",
+        )
+        pairs = {
+            one: int(
+                (
+                    between_pods_gbit(
+                        _job(model, one, run.settings), DraftReading(), tuple(range(PODS))
+                    )
+                    > 0
+                ).sum()
+            )
+            for one in ("all_to_all", "ring_all_reduce", "parameter_server")
+        }
+    for (one, many), fewer in zip(list(pairs.items())[:2], list(pairs.values())[1:], strict=True):
+        yield directed(
+            "links",
+            {"all_to_all": "all-to-all", "ring_all_reduce": "ring"}[one],
+            about,
+            many > fewer,
+            many,
+            f"“AllToAll services exhibit the highest complexity, followed by RAR, and finally PS”: the next one needs {fewer}.",
+            unit="pairs",
+        )
+    yield unprinted("links", "parameter server", about, pairs["parameter_server"], unit="pairs")
+
+
+def words(run: CardRun) -> Words:
+    ratios = run.of("ring_over_all")
+    kept = sum(row.verdict == "trend" for row in ratios)
+    turns = [row.ours for row in run.of("turn")]
+    return Words(
+        f"A ring sends more than an all-to-all for {kept} of {len(ratios)} models (that a parameter server sends more than a ring is "
+        f"arithmetic); from {min(turns):,.0f} to {max(turns):,.0f} "
+        "tokens of context, by model, an all-to-all sends more than a ring.",
+        (
+            "The volume of an all-to-all is not printed: tokens × width × 8 bytes × layers, there and back, forward and "
+            "backward, shared by the units.",
+            "With 2 (N − 1) / N on each arc a ring through one unit a pod sends as much as a parameter server: the order then "
+            "rests on several units in a pod.",
+        ),
+    )

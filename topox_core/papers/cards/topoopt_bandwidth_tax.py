@@ -1,0 +1,71 @@
+"""TopoOpt's figure 13: traffic that host forwarding adds as DLRM's batch, and with it the all-to-all, grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topox_core.papers.calls import Call
+from topox_core.papers.card import CardRun, Words
+from topox_core.papers.rows import NOT_PRINTED, Row, counted_verdicts, drawn, judged
+from topox_core.papers.topoopt_jobs import BATCHES, DEGREES, SERVERS, bandwidth_taxes
+
+NEAR = 0.02  # of the printed tax
+
+
+def calls(run: CardRun) -> list[Call]:
+    """Return a call for every batch."""
+    settings = run.settings
+    return [
+        Call(
+            batch,
+            bandwidth_taxes,
+            (f"dlrm-batch/{batch}/{settings['bytes']}", SERVERS, DEGREES, settings["variant"]),
+        )
+        for batch in BATCHES
+    ]
+
+
+def rows(run: CardRun) -> Iterator[Row]:
+    batches = [batch for batch in BATCHES if batch in run.answers]
+    for place, degree in enumerate(DEGREES):
+        yield from drawn([_tax(batch, degree, place, run) for batch in batches], rising=True)
+    if BATCHES[-1] in run.answers:
+        share, theirs = run.answers[BATCHES[-1]][0][1], run.card.printed["share"]
+        yield Row(
+            "share",
+            f"batch {BATCHES[-1]}",
+            f"{SERVERS} servers",
+            theirs,
+            share,
+            judged(theirs, share),
+            "All-to-all bytes over all-reduce bytes; with 4 bytes an element it is half of what 8 give.",
+        )
+
+
+def _tax(batch: int, degree: int, place: int, run: CardRun) -> Row:
+    series, item, about = f"d{degree}", f"batch {batch}", f"{SERVERS} servers, degree {degree}"
+    tax, theirs = run.answers[batch][place][0], run.card.printed.get(f"{series}/{item}")
+    if theirs is None:
+        return Row(series, item, about, None, tax, "not printed", NOT_PRINTED)
+    off = abs(tax - theirs)
+    # The tax is read from 1 on: 1.01 against 1.11 is no match.
+    verdict = "match" if off <= NEAR else judged(theirs - 1, tax - 1)
+    reason = f"{off:.3f} from the printed tax: model-parallel bytes are forwarded, all-reduce bytes are not."
+    return Row(series, item, about, theirs, tax, verdict, reason)
+
+
+def words(run: CardRun) -> Words:
+    small, large = (
+        [run.row(f"d{degree}", f"batch {batch}").ours for degree in DEGREES]
+        for batch in (BATCHES[0], BATCHES[-1])
+    )
+    return Words(
+        f"Host forwarding sends {small[0]:.2f} bytes for one at batch 64 and degree 4, {small[1]:.2f} at "
+        f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {large[0]:.2f} and "
+        f"{large[1]:.2f} at batch 2048.",
+        (
+            f"{counted_verdicts(run.rows)}.",
+            "The tax is (all-reduce bytes + model-parallel bytes × mean hops) over all bytes: rings lie on circuits "
+            "of their own, so only the share of model-parallel bytes and the mean hops of the layout count.",
+        ),
+    )

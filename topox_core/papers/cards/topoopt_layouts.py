@@ -1,0 +1,118 @@
+"""TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
+from topox_core.model.layout import Layout
+from topox_core.papers.card import CardRun, Words
+from topox_core.papers.rows import LEVEL, Row, directed, unprinted
+from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
+from topox_core.topology.failures import Failure, fail_layout, repair
+from topox_core.topology.finder import find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.permutations import select_strides, totient_strides
+from topox_core.topology.result import LayoutResult
+from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.traffic import all_reduce_demand, demand_of
+
+SIZES = (16, 32, 64, 128, 256, 432)
+DEGREES = (2, 3, 4, 8)
+JOBS = {
+    "dlrm-batch/2048/8": "DLRM, batch 2048",
+    "dlrm-16": "DLRM, batch 256",
+    "candle-16": "CANDLE Uno",
+}
+SERVERS, DEGREE, PORT_GBPS = 16, 4, 100.0
+
+
+def rows(run: CardRun) -> Iterator[Row]:
+    for servers in SIZES:
+        worst, at, hops = 0.0, 0, 0
+        for degree in DEGREES:
+            found = find_layout(all_reduce_demand(servers), degree, "published")
+            diameter = RoutedNetwork(found.layout.circuits).hops.diameter
+            ratio = diameter / (degree * servers ** (1 / degree))
+            if ratio > worst:
+                worst, at, hops = ratio, degree, diameter
+        strides = select_strides(servers, at, totient_strides(servers))
+        yield directed(
+            "bound",
+            f"n = {servers}",
+            f"worst of d = {', '.join(map(str, DEGREES))}",
+            worst <= 1 + LEVEL,
+            worst,
+            f"“Bounds the cluster diameter to O(d·n^(1/d))”: at d = {at}, strides {', '.join(map(str, strides))}, {hops} hops. "
+            "The bound has no constant; 1 is taken.",
+            data={"room": 1 / worst},
+        )
+    for model, words in JOBS.items():
+        yield from _failed(model, words, str(run.settings["variant"]))
+
+
+def _failed(model: str, words: str, variant: str) -> Iterator[Row]:
+    """Yield what the first fibre of a ring costs until it is repaired, and after."""
+    graph, cluster = lowered(model, SERVERS), network(SERVERS, DEGREE, PORT_GBPS)
+    demand = demand_of(graph, SERVERS)
+    whole = find_layout(demand, DEGREE, variant)
+    stride = next(iter(whole.rings.values()))[0]
+    fibre = Failure.fibre(0, stride % SERVERS)
+    broken = fail_layout(whole.layout, fibre, whole.wiring)
+    mended = repair(whole, fibre, demand)
+
+    def ms(result: LayoutResult, layout: Layout) -> float:
+        options = FabricOptions(layout=layout)
+        request = FabricRequest(on_rings(graph, result), cluster, PLANNER, options)
+        return run_one("static", request).iteration_ms
+
+    before = ms(whole, whole.layout)
+    about = f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s"
+    data = {"whole_ms": before}
+    cut = ms(whole, broken) / before
+    again = ms(mended.result, mended.layout) / before
+    yield unprinted(
+        "broken",
+        words,
+        about,
+        cut,
+        "What the lost circuit carried is forwarded by servers; no number is printed.",
+        data=data,
+    )
+    yield directed(
+        "repaired",
+        words,
+        about,
+        again < cut,
+        again,
+        "The repair takes less than forwarding alone; how much is not printed.",
+        data=data,
+    )
+    lent = sum("laid again" in line for line in mended.done)
+    yield directed(
+        "lent",
+        words,
+        f"{about}, {whole.degree_model_parallel} of {DEGREE} ports for model-parallel traffic",
+        lent > 0,
+        lent,
+        "“When a fiber fails, TopoOpt can temporarily use a link dedicated to MP traffic to recover an AllReduce ring.” "
+        + " ".join(mended.done),
+    )
+
+
+def words(run: CardRun) -> Words:
+    bounds = [row.ours for row in run.of("bound")]
+    cut = max(row.ours for row in run.of("broken"))
+    again = max(row.ours for row in run.of("repaired"))
+    lent = [row.item for row in run.of("lent") if row.ours]
+    return Words(
+        f"The diameter is at most {max(bounds):.2f} × d × n^(1/d) on {SIZES[0]} to {SIZES[-1]} servers. A cut fibre makes an "
+        f"iteration up to {cut:.2f}× as long, repaired {again:.2f}×.",
+        (
+            f"A circuit is lent to the ring for {', '.join(lent) or 'no job'}; where the published split leaves no port to "
+            "model-parallel traffic there is none to lend, and the ring is given up.",
+            "Rings of strides near a geometric sequence, as the paper chooses them; the bound is for all-reduce circuits alone.",
+        ),
+    )

@@ -1,0 +1,261 @@
+"""A published number beside ours: what it is, how it counts, and how it is judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+Verdict = Literal["match", "trend", "differs", "not printed"]
+Kind = Literal["simulated", "arithmetic", "identity", "quoted"]
+
+# A number within 10 % of the printed one matches, within 25 % it follows the trend, further off it
+# differs. Steps and distances of less than 2 % are level, and what is level shows no trend.
+MATCH, TREND, LEVEL = 0.10, 0.25, 0.02
+VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType(
+    {
+        "match": ("✓", "match"),
+        "trend": ("≈", "trend"),
+        "differs": ("✗", "differs"),
+        "not printed": ("–", "not printed"),
+    }
+)
+NOT_PRINTED = "No number is printed."
+# What ours is. A match is earned by the first alone, which could have come out otherwise.
+KINDS: Mapping[Kind, str] = MappingProxyType(
+    {
+        "simulated": "ours computed by a model that could have come out otherwise",
+        "arithmetic": "the printed formula on the printed table",
+        "identity": "true by construction",
+        "quoted": "theirs beside theirs",
+    }
+)
+FALLS_BACK = "falls back"
+# All that a row may count as, in the order of every count: a verdict, or apart from them why it has none.
+APART = ("arithmetic", "identity", "quoted", FALLS_BACK)
+COUNTED = (*VERDICTS, *APART)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published number beside ours.
+
+    Attributes
+    ----------
+    series, item, about
+        Which column or line it belongs to, its label, and what it was measured on.
+    theirs, ours, unit
+        The two numbers; ``theirs`` is None where the paper says something but prints no number.
+    verdict, reason
+        How near ours is to theirs, and why it came out so.
+    bound
+        What no schedule on this network can beat, if that is known.
+    data
+        Further numbers of ours, in the same unit unless the key says otherwise.
+    kind, kind_reason
+        What ours is, and why where that is not obvious; its card says so (:attr:`Card.kinds`).
+    counts_with
+        The column whose number stands in this row too, so that the row counts with that column.
+    """
+
+    series: str
+    item: str
+    about: str
+    theirs: float | None
+    ours: float
+    verdict: Verdict
+    reason: str
+    unit: str = ""
+    bound: float | None = None
+    data: Mapping[str, float] = field(default_factory=dict)
+    kind: Kind = "simulated"
+    kind_reason: str = ""
+    counts_with: str = ""
+
+    @property
+    def counted_as(self) -> str:
+        """One of :data:`COUNTED`: the verdict of a simulation, else why the row is counted apart."""
+        if self.verdict == "not printed":
+            return self.verdict
+        apart = FALLS_BACK if self.counts_with else self.kind
+        return self.verdict if apart == "simulated" else apart
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict with its sign; of a row that is counted apart why, and no sign."""
+        sign, words = VERDICTS[self.verdict]
+        if self.counted_as not in APART:
+            return f"{sign} {words}"
+        return f"counts with {self.counts_with}" if self.counts_with else f"{self.kind}: {words}"
+
+    @property
+    def deviation(self) -> float | None:
+        """Ours against theirs, as a share of theirs."""
+        return None if self.theirs is None else self.ours / self.theirs - 1
+
+
+def judged(theirs: float, ours: float, level: float | None = None) -> Verdict:
+    """Return the verdict on a number: by its distance, and by the side of ``level`` that it is on.
+
+    Parameters
+    ----------
+    level
+        The value that means "no difference", such as 1 of a ratio. A printed number clearly above or
+        below it states a direction; what is level or goes the other way does not follow it.
+    """
+    distance = abs(ours / theirs - 1)
+    verdict: Verdict = "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
+    if level is None or abs(theirs / level - 1) <= LEVEL:
+        return verdict
+    if (ours - level) * (theirs - level) <= 0:
+        return "differs"
+    flat = abs(ours / level - 1) <= LEVEL
+    return "differs" if flat and verdict == "trend" else verdict
+
+
+def judged_over(theirs: float, mean: float, spread: float, level: float) -> Verdict:
+    """Return the verdict on the mean of several draws, where chance has a part in each.
+
+    The mean is judged as one number; where it lies less than ``spread``, the standard deviation of
+    the draws, from ``level`` on the printed side, the printed direction is not shown and the row
+    differs.
+    """
+    verdict = judged(theirs, mean, level)
+    side = 1 if theirs > level else -1
+    hidden = spread > 0 and side * (mean - level) <= spread
+    return "differs" if hidden and abs(theirs / level - 1) > LEVEL else verdict
+
+
+def stated(ours: float, level: float = 1.0, above: bool = True, spread: float = 0.0) -> Verdict:
+    """Return the verdict where a sentence says that a number is above (or below) ``level``, without a number.
+
+    ``spread`` is the standard deviation of the draws that ``ours`` is the mean of.
+    """
+    beyond = (ours - level) * (1 if above else -1)
+    return "trend" if beyond > max(LEVEL * level, spread) else "differs"
+
+
+def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:
+    """Return the rows of one series, those without a printed number judged by the way the drawn line goes.
+
+    The first point has nothing before it and a level step shows no direction: both have nothing to
+    judge. Level steps add up: a row is held against the last one that was not level, too.
+
+    Parameters
+    ----------
+    rows
+        In the order of the horizontal axis.
+    rising
+        Whether the line rises in the paper; else it falls.
+    unsure
+        Steps of up to this share either way count as level.
+    """
+    judged_rows: list[Row] = []
+    way, sign = ("rises", 1) if rising else ("falls", -1)
+    before = since = None
+    for row in rows:
+        if before is None or since is None:
+            steps = [0.0]
+        else:
+            steps = [sign * (row.ours / one - 1) for one in (before, since)]
+        before = row.ours
+        if since is None or max(map(abs, steps)) > unsure:
+            since = row.ours
+        if row.theirs is None:
+            verdict: Verdict = (
+                "differs"
+                if min(steps) < -unsure
+                else "trend"
+                if max(steps) > unsure
+                else "not printed"
+            )
+            words = {
+                "trend": "goes that way here too",
+                "differs": "goes the other way here",
+                "not printed": "is level here" if judged_rows else "begins here",
+            }[verdict]
+            row = replace(
+                row,
+                verdict=verdict,
+                reason=f"{NOT_PRINTED[:-1]}; the drawn line {way}, and it {words}.",
+            )
+        judged_rows.append(row)
+    return judged_rows
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean of positive numbers."""
+    known = list(values)
+    return math.exp(sum(map(math.log, known)) / len(known))
+
+
+def counts_of(rows: Iterable[Row]) -> dict[str, int]:
+    """Return how many rows count as what, in the order of :data:`COUNTED`."""
+    counts = dict.fromkeys(COUNTED, 0)
+    for row in rows:
+        counts[row.counted_as] += 1
+    return counts
+
+
+def counted_verdicts(rows: Iterable[Row]) -> str:
+    """Return how simulated rows came out, and apart from them how many others there are.
+
+    As in ``✓ 9 match, ≈ 3 trend, ✗ 2 differ of 14 judged; not counted: 3 identity; 2 not printed``.
+    """
+    counts = counts_of(rows)
+    judged_rows = sum(counts[one] for one in ("match", "trend", "differs"))
+    words: dict[Verdict, str] = {"match": "match", "trend": "trend", "differs": "differ"}
+    known = ", ".join(
+        f"{VERDICTS[one][0]} {counts[one]} {word}" for one, word in words.items() if counts[one]
+    )
+    apart = apart_words(counts)
+    parts = [
+        f"{known} of {judged_rows} judged" if judged_rows else "none judged",
+        f"not counted: {apart}" if apart else "",
+        f"{counts['not printed']} not printed" if counts["not printed"] else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def apart_words(counts: Mapping[str, int]) -> str:
+    """Return how many rows are counted apart, by why: ``15 arithmetic, 3 identity``; empty if none."""
+    return ", ".join(f"{counts[name]} {name}" for name in APART if counts.get(name))
+
+
+def printed(
+    series: str, item: str, about: str, theirs: float, ours: float, reason: str, **more: Any
+) -> Row:
+    """Return a row whose printed number is judged by its distance; ``more`` is unit, bound or data."""
+    return Row(series, item, about, theirs, ours, judged(theirs, ours), reason, **more)
+
+
+def at_least(
+    series: str, item: str, about: str, theirs: float, ours: float, reason: str, **more: Any
+) -> Row:
+    """Return a row whose number is printed as "more than": any larger number keeps it."""
+    verdict: Verdict = "match" if ours >= theirs else judged(theirs, ours)
+    return Row(series, item, about, theirs, ours, verdict, reason, **more)
+
+
+def directed(
+    series: str, item: str, about: str, follows: bool, ours: float, reason: str, **more: Any
+) -> Row:
+    """Return a row for what a paper says without a number: the claimed way, or not."""
+    return Row(series, item, about, None, ours, "trend" if follows else "differs", reason, **more)
+
+
+def unprinted(
+    series: str, item: str, about: str, ours: float, reason: str = "", **more: Any
+) -> Row:
+    """Return a row that nothing printed can be set against."""
+    reason = reason or NOT_PRINTED
+    return Row(series, item, about, None, ours, "not printed", reason, **more)
+
+
+def beside(series: str, item: str, about: str, ours: float, said: str, **more: Any) -> Row:
+    """Return a row of a paper with nothing public but its abstract: ``said`` is what that prints and leaves open."""
+    return unprinted(
+        series, item, about, ours, f"The abstract prints {said}: not comparable.", **more
+    )
