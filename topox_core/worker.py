@@ -1,6 +1,6 @@
 """A solve in a process of its own: ``python -m topox_core.worker [ENGINE]``; an engine that is named is loaded at once.
 
-One request as a JSON line on standard input; events (ready, incumbent, bound, done, failed) as JSON
+One request as a JSON line on standard input; events (loaded, ready, step, done, failed) as JSON
 lines on standard output. A further line may tell a better schedule; any other, or the end of input
 because the parent died, means stop.
 """
@@ -120,9 +120,9 @@ def main() -> int:
     stopped = threading.Event()
     inbox: queue.SimpleQueue[Solution] = queue.SimpleQueue()
 
-    def tell(event: bytes) -> None:
+    def tell(event: wire.Event) -> None:
         try:
-            out.write(event)
+            out.write(wire.line(event))
         except OSError:
             os._exit(3)
 
@@ -133,21 +133,22 @@ def main() -> int:
         return latest
 
     def on_progress(progress: Progress) -> None:
-        tell(wire.progress_event(progress))
+        tell(wire.Step(progress))
 
     try:
         for named in sys.argv[1:]:
             load(named)
-            tell(wire.line({"event": "loaded"}))
+            tell(wire.Loaded())
         lower_priority()
-        name, problem, limits = wire.read_request(sys.stdin.buffer.readline())
-        solve = engine(name)
-        _show_in_process_list(name)
+        request = wire.read_request(sys.stdin.buffer.readline())
+        solve = engine(request.engine)
+        _show_in_process_list(request.engine)
         threading.Thread(target=_listen, args=(stopped, inbox), daemon=True).start()
-        tell(wire.line({"event": "ready"}))
-        tell(wire.done_event(solve(problem, limits, stopped.is_set, on_progress, news)))
+        tell(wire.Ready())
+        answer = solve(request.problem, request.limits, stopped.is_set, on_progress, news)
+        tell(wire.Done(answer))
     except Exception as error:
-        tell(wire.failed_event(error))
+        tell(wire.failed(error))
         return 1
     return 0
 

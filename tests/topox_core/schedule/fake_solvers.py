@@ -26,7 +26,7 @@ def saying(*lines: str, then: str = "") -> tuple[str, ...]:
 def progress(bound: int, start: np.ndarray | None = None) -> str:
     """The line that tells a schedule, a bound or both."""
     told = Progress(0.1, None, bound, TraceSource("exact", "child"), start)
-    return wire.progress_event(told).decode().strip()
+    return wire.line(wire.Step(told)).decode().strip()
 
 
 def done(
@@ -34,7 +34,7 @@ def done(
 ) -> str:
     """The line that ends a solve."""
     answer = Answer(start, bound, "the child", stopped_by, infeasible)
-    return wire.done_event(answer).decode().strip()
+    return wire.line(wire.Done(answer)).decode().strip()
 
 
 ENGINE = """
@@ -42,28 +42,28 @@ import sys
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.cpsat import solve_cpsat
 for line in sys.stdin.buffer:
-    _, problem, limits = wire.read_request(line)
+    asked = wire.read_request(line)
     try:
-        event = wire.done_event(solve_cpsat(problem, limits))
+        event = wire.Done(solve_cpsat(asked.problem, asked.limits))
     except Exception as error:
-        event = wire.failed_event(error)
-    sys.stdout.buffer.write(event)
+        event = wire.failed(error)
+    sys.stdout.buffer.write(wire.line(event))
     sys.stdout.buffer.flush()
 """
 
 
 def solved_by_cpsat(problems: Sequence[Problem], limits: Limits | Sequence[Limits]) -> list[Answer]:
     """Solve each problem with the whole engine, within the same limits or each within its own."""
-    return [wire.as_answer(event) for event in events_of_cpsat(problems, limits)]
+    return [event.answer for event in events_of_cpsat(problems, limits)]
 
 
 def events_of_cpsat(
     problems: Sequence[Problem], limits: Limits | Sequence[Limits]
-) -> list[dict[str, object]]:
+) -> list[wire.Event]:
     """Return the event with which the engine ends on each problem: ``done`` or ``failed``."""
     each = [limits] * len(problems) if isinstance(limits, Limits) else limits
     asked = zip(problems, each, strict=True)
-    return [wire.read_event(_said(wire.request("cpsat", *one))) for one in asked]
+    return [wire.read_event(_said(wire.line(wire.Request("cpsat", *one)))) for one in asked]
 
 
 @functools.cache

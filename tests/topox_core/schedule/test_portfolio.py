@@ -167,7 +167,8 @@ ECHO = """
 import json
 told = json.loads({told!r})
 for line in sys.stdin:
-    print(json.dumps(told | {{"start": json.loads(line)["start"]}}), flush=True)
+    told["progress"]["start"] = json.loads(line)["start"]
+    print(json.dumps(told), flush=True)
 """
 
 

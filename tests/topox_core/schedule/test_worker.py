@@ -61,11 +61,11 @@ def test_requests_and_offers_survive_the_journey_and_any_other_line_means_stop()
     problem = random_problem(3, Fabric(shares=True), tasks=8, ticks_per_slot=4)
     start = serial_schedule(problem)
     limits = Limits(time_limit_s=3.5, gap=0.01, seed=7, threads=2, bound=5, start=start)
-    arrived = wire.read_request(wire.request("highs", problem, limits))
-    assert repr(arrived) == repr(("highs", problem, limits))
+    request = wire.Request("highs", problem, limits)
+    assert repr(wire.read_request(wire.line(request))) == repr(request)
     for offered in (Solution(START), one_after_another(with_set_ups(EASY, 2))):
-        assert repr(wire.read_offer(wire.offer(offered))) == repr(offered)
-    floats = json.dumps({"start": {"dtype": "<f8", "base64": ""}}).encode()
+        assert repr(wire.read_offer(wire.line(offered))) == repr(offered)
+    floats = json.dumps({"start": ["<f8", [0], ""]}).encode()
     for line in (b"", b"stop\n", b"{}\n", b'{"start": 3}\n', floats):
         assert wire.read_offer(line) is None
 
@@ -110,14 +110,12 @@ def test_a_killed_child_is_reported_and_the_last_schedule_kept():
     assert answer.makespan(HARD) == min(p.incumbent for p in news if p.start is not None)
 
 
-SAID = {
-    "event": "bound",
-    "elapsed_s": 0.1,
-    "incumbent": None,
-    "bound": 1,
-    "source": {"family": "exact", "name": "x"},
-    "start": None,
-}
+SAID = json.loads(progress(1))["progress"]
+
+
+def said(**wrong: object) -> str:
+    """A step with something wrong in it."""
+    return json.dumps({"event": "step", "progress": SAID | wrong})
 
 
 @pytest.mark.parametrize(
@@ -128,11 +126,13 @@ SAID = {
         "[1, 2]",
         "[" * 10_000,
         '{"event": "dance"}',
-        '{"event": "incumbent"}',
-        '{"event": "done", "start": 3}',
-        json.dumps(SAID | {"bound": "high"}),
-        json.dumps(SAID | {"bound": 1_000_000}),
-        json.dumps(SAID | {"source": {"family": "guess", "name": "x"}}),
+        '{"event": "step"}',
+        '{"event": "done", "answer": {"start": 3}}',
+        said(bound="high"),
+        said(bound=1_000_000),
+        said(source={"family": "guess", "name": "x"}),
+        said(start=["<f8", [2], "AAAAAAAAAAAAAAAAAAAAAA=="]),
+        said(start=["<i8", [3], "AAAA"]),
     ],
 )
 def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(line):
@@ -198,18 +198,20 @@ def test_the_child_ends_when_its_parent_dies():
 def test_the_worker_speaks_its_protocol_and_nothing_else():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(WORKER, cwd=ROOT, **pipes) as worker:
-        worker.stdin.write(wire.request("highs", EASY, MINUTE))
+        worker.stdin.write(wire.line(wire.Request("highs", EASY, MINUTE)))
         worker.stdin.flush()  # and left open: its end would ask the worker to stop
         ready, *news, last = [json.loads(line) for line in worker.stdout]
         assert worker.wait(PATIENCE_S) == 0
     assert ready == json.loads(READY)
     assert last["event"] == "done"
-    assert {event["event"] for event in news} <= {"incumbent", "bound"}
+    assert {event["event"] for event in news} <= {"step"}
 
 
 @pytest.mark.parametrize(
     "request_line",
-    long_after(2, [b"hello\n", wire.request("nobody", build([1]), Limits()), b"", b"{}\n"]),
+    long_after(
+        2, [b"hello\n", wire.line(wire.Request("nobody", build([1]), Limits())), b"", b"{}\n"]
+    ),
 )
 def test_a_worker_given_nonsense_says_so(request_line):
     ran = subprocess.run(

@@ -65,7 +65,9 @@ class SolverProcess:
         self._process = worker_of(engine) if command is None else start_worker(command)
         self._killers = [self._kill_after(START_S + limits.time_limit_s + GRACE_S, "time_limit")]
         self._reader = threading.Thread(
-            target=self._serve, args=(wire.request(engine, problem, limits),), daemon=True
+            target=self._serve,
+            args=(wire.line(wire.Request(engine, problem, limits)),),
+            daemon=True,
         )
         self._reader.start()
 
@@ -104,7 +106,7 @@ class SolverProcess:
     def offer(self, solution: Solution) -> None:
         """Tell the child a better schedule; what it has no time to hear it does not need."""
         if self.running and self._ended_by is None:
-            threading.Thread(target=self._tell, args=(wire.offer(solution),), daemon=True).start()
+            threading.Thread(target=self._tell, args=(wire.line(solution),), daemon=True).start()
 
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not within a second."""
@@ -179,45 +181,32 @@ class SolverProcess:
             wrong = str(error)
         self._finish(wrong)
 
-    def _take(self, event: dict[str, object]) -> None:
-        """Take in one event; a schedule that breaks a rule, or nonsense, is a ValueError."""
-        kind = event["event"]
-        if kind == "ready":
+    def _take(self, event: wire.Event) -> None:
+        """Take in one event; a schedule that breaks a rule is a ValueError."""
+        if isinstance(event, wire.Ready):
             self._killers[0].cancel()
             self._killers.append(
                 self._kill_after(self._limits.time_limit_s + GRACE_S, "time_limit")
             )
-        elif kind in ("incumbent", "bound"):
-            progress = wire.as_progress(event)
+        elif isinstance(event, wire.Step):
+            progress = event.progress
             if progress.start is not None:
                 self._believe(Solution(progress.start, progress.ports))
             self._raise_bound(progress.bound)
             self._events.put(replace(progress, incumbent=self._makespan, bound=self._bound))
-        elif kind == "done":
-            answer = wire.as_answer(event)
+        elif isinstance(event, wire.Done):
+            answer = event.answer
             if answer.start is not None:
                 self._believe(Solution(answer.start, answer.ports))
             self._raise_bound(answer.bound)
             start, ports = self._schedule
             self._answer = replace(answer, start=start, ports=ports, bound=self._bound)
-        elif kind == "failed":
-            self._fail(event)
-        elif kind == "loaded":
-            return
-        else:
-            raise ValueError(f"unknown event {kind!r}")
-
-    def _fail(self, event: dict[str, object]) -> None:
-        place = event.get("input_error")
-        if isinstance(place, dict):
-            self._refusal = InputError(
-                str(place.get("problem")),
-                file=str(place.get("file", "")),
-                item=str(place.get("item", "")),
-                field=str(place.get("field", "")),
-            )
-        else:
-            self._answer = self._kept("failed", f"the solver failed ({event.get('message')})")
+        elif isinstance(event, wire.Failed):
+            if event.bad_input is None:
+                self._answer = self._kept("failed", f"the solver failed ({event.message})")
+            else:
+                problem, file, item, field = event.bad_input
+                self._refusal = InputError(problem, file=file, item=item, field=field)
 
     @property
     def _schedule(self) -> tuple[Int | None, Int32 | None]:
