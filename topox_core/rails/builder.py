@@ -26,7 +26,6 @@ from topox_core.rails.iteration import (
     Rail,
     RailGroup,
     RailIteration,
-    Spread,
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.timing import durations_ms
@@ -35,6 +34,7 @@ from topox_core.training.iteration import scale_to
 from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
+from topox_core.training.program import Spread
 from topox_core.training.weights import WEIGHT_BYTES, tied_tables
 
 CLOSE = 1e-9

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
 from topox_core.model.transfer_graph import IntArray
-from topox_core.rails.iteration import RailGroup, RailIteration, Spread
+from topox_core.rails.iteration import RailGroup, RailIteration
 from topox_core.training.job import Job
+from topox_core.training.program import Spread, instances
 
 Ints = NDArray[np.int64]
 # Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.
@@ -21,22 +22,14 @@ MAX_DEPENDENCIES = 40_000_000
 
 def equal_groups(job: Job) -> list[IntArray]:
     """Return by spread the equal group of each replica of a stage (context first, then data)."""
-    data, context = np.divmod(np.arange(job.plan.replicas, dtype=np.int32), job.plan.context)
-    instance = {
-        Spread.REPLICA: data * job.plan.context + context,
-        Spread.WEIGHTS: 0 * data,
-        Spread.CONTEXT: data,
-        Spread.EXCHANGE: data // job.plan.expert * job.plan.context + context,
-        Spread.EXPERTS: data % job.plan.expert,
-    }
-    return [np.asarray(instance[spread], np.int32) for spread in Spread]
+    return [np.array(one, np.int32) for one in instances(job).values()]
 
 
-def _copies(folded: RailIteration, instances: list[IntArray]) -> tuple[IntArray, Ints]:
+def _copies(folded: RailIteration, equal: list[IntArray]) -> tuple[IntArray, Ints]:
     """Return of each node its spread, and how often it is there when unfolded."""
     spread = np.array([Spread.REPLICA, *(group.spread for group in folded.groups)], np.int32)
     of_node = spread[folded.group + 1]
-    return of_node, np.array([int(one.max()) + 1 for one in instances], np.int64)[of_node]
+    return of_node, np.array([int(one.max()) + 1 for one in equal], np.int64)[of_node]
 
 
 def unfold(folded: RailIteration, job: Job) -> RailIteration:
@@ -50,13 +43,13 @@ def unfold(folded: RailIteration, job: Job) -> RailIteration:
     InputError
         If it would have more than ``MAX_NODES`` nodes or ``MAX_DEPENDENCIES`` dependencies.
     """
-    instances = equal_groups(job)
-    spread, copies = _copies(folded, instances)
+    equal = equal_groups(job)
+    spread, copies = _copies(folded, equal)
     first = row_pointer(copies, np.int64)
-    _check_size(job, int(first[-1]), folded, instances, spread)
-    ptr, idx = _predecessors(folded, instances, spread, first)
-    groups, group = _groups(folded, job, instances, copies)
-    issue_ptr, issue_idx = _issues(folded, job, instances, spread, first)
+    _check_size(job, int(first[-1]), folded, equal, spread)
+    ptr, idx = _predecessors(folded, equal, spread, first)
+    groups, group = _groups(folded, job, equal, copies)
+    issue_ptr, issue_idx = _issues(folded, job, equal, spread, first)
     own = np.repeat(folded.rank.astype(np.int64), copies)
     number = ranges(np.zeros_like(copies), copies)
     labels = np.array(folded.label, dtype=object)
@@ -86,24 +79,24 @@ def unfold(folded: RailIteration, job: Job) -> RailIteration:
 
 def unfolded_size(folded: RailIteration, job: Job) -> tuple[int, int]:
     """Return nodes and dependencies of the unfolded iteration, without building it."""
-    instances = equal_groups(job)
-    spread, copies = _copies(folded, instances)
-    return int(copies.sum()), _edges(folded, instances, spread)
+    equal = equal_groups(job)
+    spread, copies = _copies(folded, equal)
+    return int(copies.sum()), _edges(folded, equal, spread)
 
 
-def _edges(folded: RailIteration, instances: list[IntArray], spread: IntArray) -> int:
-    pairs = _pairs_between(instances)
+def _edges(folded: RailIteration, equal: list[IntArray], spread: IntArray) -> int:
+    pairs = _pairs_between(equal)
     waiting = row_of_entry(folded.pred_ptr)
     counts = np.array(
-        [[len(pairs[a, b]) for b in range(len(instances))] for a in range(len(instances))], np.int64
+        [[len(pairs[a, b]) for b in range(len(equal))] for a in range(len(equal))], np.int64
     )
     return int(counts[spread[folded.pred_idx], spread[waiting]].sum())
 
 
 def _check_size(
-    job: Job, nodes: int, folded: RailIteration, instances: list[IntArray], spread: IntArray
+    job: Job, nodes: int, folded: RailIteration, equal: list[IntArray], spread: IntArray
 ) -> None:
-    edges = _edges(folded, instances, spread)
+    edges = _edges(folded, equal, spread)
     for count, most, what in (
         (nodes, MAX_NODES, "nodes"),
         (edges, MAX_DEPENDENCIES, "dependencies"),
@@ -116,22 +109,22 @@ def _check_size(
             )
 
 
-def _pairs_between(instances: list[IntArray]) -> dict[tuple[int, int], IntArray]:
+def _pairs_between(equal: list[IntArray]) -> dict[tuple[int, int], IntArray]:
     """Return for two spreads which groups meet in some replica, each pair once."""
     return {
-        (a, b): np.unique(np.stack([instances[a], instances[b]], axis=1), axis=0)
-        for a in range(len(instances))
-        for b in range(len(instances))
+        (a, b): np.unique(np.stack([equal[a], equal[b]], axis=1), axis=0)
+        for a in range(len(equal))
+        for b in range(len(equal))
     }
 
 
 def _predecessors(
-    folded: RailIteration, instances: list[IntArray], spread: IntArray, first: Ints
+    folded: RailIteration, equal: list[IntArray], spread: IntArray, first: Ints
 ) -> tuple[IntArray, IntArray]:
     waiting = row_of_entry(folded.pred_ptr)
     before = folded.pred_idx
     starts, ends, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for (a, b), pairs in _pairs_between(instances).items():
+    for (a, b), pairs in _pairs_between(equal).items():
         edges = np.flatnonzero((spread[before] == a) & (spread[waiting] == b))
         starts.append((first[before[edges]][:, None] + pairs[None, :, 0]).ravel())
         ends.append((first[waiting[edges]][:, None] + pairs[None, :, 1]).ravel())
@@ -144,12 +137,12 @@ def _predecessors(
 
 
 def _groups(
-    folded: RailIteration, job: Job, instances: list[IntArray], copies: Ints
+    folded: RailIteration, job: Job, equal: list[IntArray], copies: Ints
 ) -> tuple[tuple[RailGroup, ...], IntArray]:
     groups: list[RailGroup] = []
     first: list[int] = []
     for group in folded.groups:
-        own = instances[group.spread]
+        own = equal[group.spread]
         count = int(own.max()) + 1
         first.append(len(groups))
         for instance in range(count):
@@ -167,9 +160,9 @@ def _groups(
 
 
 def _issues(
-    folded: RailIteration, job: Job, instances: list[IntArray], spread: IntArray, first: Ints
+    folded: RailIteration, job: Job, equal: list[IntArray], spread: IntArray, first: Ints
 ) -> tuple[IntArray, IntArray]:
-    table = np.stack(instances)
+    table = np.stack(equal)
     ptr, pieces = [0], []
     for stage in range(folded.ranks):
         nodes = folded.issue_idx[folded.issue_ptr[stage] : folded.issue_ptr[stage + 1]]

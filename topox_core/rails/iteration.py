@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.transfer_graph import FloatArray, IntArray
+from topox_core.training.program import Spread
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
 # transfer.
@@ -17,16 +17,6 @@ COMPUTE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL, SEND = range(6)
 # What computing belongs to; the names are those of the task graph's computing.
 WORK = ("forward", "backward", "update")
 FORWARD, BACKWARD, UPDATE = range(3)
-
-
-class Spread(IntEnum):
-    """How a folded group is spread over the replicas of its stage."""
-
-    REPLICA = 0  # a group for every replica
-    WEIGHTS = 1  # one for all of them
-    CONTEXT = 2  # one for the replicas that share their sequences
-    EXCHANGE = 3  # one for the replicas among which tokens go to experts
-    EXPERTS = 4  # one for the replicas that hold the same experts
 
 
 @dataclass(frozen=True)

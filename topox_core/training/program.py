@@ -20,13 +20,13 @@ COMPUTING = ("forward", "backward", "update")
 
 
 class Spread(IntEnum):
-    """Which replicas do a step together: each alone, or those of one group."""
+    """Which replicas of a stage do a step together."""
 
-    REPLICA = 0
-    WEIGHTS = 1
-    CONTEXT = 2
-    EXCHANGE = 3
-    EXPERTS = 4
+    REPLICA = 0  # each alone
+    WEIGHTS = 1  # all of them
+    CONTEXT = 2  # those that share their sequences
+    EXCHANGE = 3  # those among which tokens go to experts
+    EXPERTS = 4  # those that hold the same experts
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def words(run: CardRun) -> Words:
     return Words(
         f"With 1 ms a change on continuous time {close} of {len(at_1)} printed TOPO-X times come out within 10 % where the "
         f"plan is faster, the mean speed-up is {mean:.2f}×. At 10 ms it is {fmean(gains):.2f}×: planned circuits are "
-        f"faster on {faster} of {len(gains)} run.rows.",
+        f"faster on {faster} of {len(gains)} rows.",
         (
             "Equations 2 to 10 have no dark time, and section V sets the latency to the slot: a delay of 1 ms on continuous "
             "time is another reading of the same millisecond.",
