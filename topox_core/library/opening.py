@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -28,40 +29,18 @@ from topox_core.library.schema import (
     user_version,
 )
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-
 BUSY_S = 10.0
-
-
-# So long one process waits for others to open the same library.
-OPENING_S = 60.0
-
-
+# One thread at a time checks a library and sets it aside.
+_CHECKING = threading.Lock()
 # Every page is checked at opening, 1.5 s for each GB; larger files are opened unchecked.
 MAX_CHECKED_BYTES = 1 << 30
-
-
 # No cell of ours is larger; SQLite's own limit is 1 GB.
 MAX_CELL_BYTES = 200 << 20
-
-
 SIDE_FILES = ("-wal", "-shm", "-journal")
-
-
 MAGIC = b"SQLite format 3\0"
-
-
 _HEADER = 100
-
-
 # One of them is in the first MB of every library of ours, whatever became of its head.
 _OUR_WORDS, _OUR_HEAD = (b"runs_started", b'"iteration_ms":'), 1 << 20
-
-
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -96,34 +75,11 @@ class OpenedFile:
             If the file cannot be opened.
         """
         with errors_of(self.path):
-            connection = self._at_its_place()
+            connection = _connect(self.path, "ro" if self.read_only else "rw", self.immutable)
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if self.wal else 'FULL'}")
         connection.row_factory = sqlite3.Row
         return connection
-
-    def _at_its_place(self) -> sqlite3.Connection:
-        """Return a connection to the file that has the name now.
-
-        Were it set aside while it is opened, its pages could be read with the log of the new one.
-        """
-        mode, end = "ro" if self.read_only else "rw", time.monotonic() + BUSY_S
-        while True:
-            try:
-                before = self.path.stat()
-                connection = _connect(self.path, mode, self.immutable)
-                try:
-                    connection.execute("SELECT count(*) FROM sqlite_master")
-                    if os.path.samestat(before, self.path.stat()):
-                        return connection
-                except BaseException:
-                    connection.close()
-                    raise
-                connection.close()
-            except (FileNotFoundError, sqlite3.OperationalError):
-                if self.path.exists() or time.monotonic() > end:
-                    raise
-            time.sleep(0.01)
 
 
 def open_file(
@@ -158,7 +114,7 @@ def open_file(
             if damage := damage_of(path):
                 raise _damaged(path, damage)
             return _ready(path, read_only, migrations)
-        with _alone_with(path):
+        with _CHECKING:
             notices: tuple[str, ...] = ()
             # What another program does meanwhile may look like damage: twice it does not.
             if _must_be_there(path, create) and damage_of(path) and (damage := damage_of(path)):
@@ -328,46 +284,6 @@ def _set_aside(path: Path, damage: str) -> str:
         with suppress(FileNotFoundError):
             path.with_name(path.name + side).rename(target.with_name(target.name + side))
     return f"{path} is damaged ({damage}); it was set aside as {target.name} and an empty library begun"
-
-
-@contextmanager
-def _alone_with(path: Path) -> Iterator[None]:
-    """Let one process at a time begin, check or set aside a library; the lock ends with whoever holds it."""
-    if fcntl is None:  # Windows renames no file that is open
-        yield
-        return
-    lock = path.with_name(f"{path.name}.lock")
-    descriptor = _locked(lock)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)  # before it is let go, so that nobody deletes another's
-        os.close(descriptor)
-
-
-def _locked(lock: Path) -> int:
-    """Return a descriptor that holds a lock, once nobody else does."""
-    end = time.monotonic() + OPENING_S
-    while True:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who held it before may have deleted it meanwhile; then the next ones lock another.
-            if _is_at(lock, descriptor):
-                return descriptor
-        except BlockingIOError:
-            if time.monotonic() > end:
-                os.close(descriptor)
-                raise
-        os.close(descriptor)
-        time.sleep(0.01)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _free(path: Path, suffix: str) -> Path:
