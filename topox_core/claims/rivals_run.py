@@ -7,13 +7,14 @@ from collections.abc import Generator, Mapping, Sequence
 
 from topox_core.claims.cells import JOBS, study_of_job
 from topox_core.library.run_library import RunLibrary
+from topox_core.runs.in_turn import RunsInTurn
 from topox_core.studies.study_run import (
     Step,
-    StepsRun,
     StudyPlan,
     StudyResult,
     known_rows,
     plan_of,
+    steps_run,
 )
 
 Results = Mapping[str, StudyResult]
@@ -23,7 +24,7 @@ def rivals_run(
     library: RunLibrary | None = None,
     executor: concurrent.futures.Executor | int | None = None,
     jobs: Sequence[str] = tuple(JOBS),
-) -> StepsRun[Results]:
+) -> RunsInTurn[Results]:
     """Start the studies of some of :data:`~topox_core.claims.cells.JOBS`; their tables come by job.
 
     What the library has of this version is not computed again; the other arguments are those of
@@ -39,8 +40,8 @@ def rivals_run(
     def read(there: Mapping[str, StudyResult]) -> Results:
         return {job: there.get(JOBS[job], known[job]) for job in plans}
 
-    total = sum(len(plan.keys) for plan in plans.values())
-    return StepsRun(steps(), lambda there: read(there.results), library, executor, total=total)
+    total = sum(len(plan.keys) for job, plan in plans.items() if not known[job].complete)
+    return steps_run(steps(), lambda there: read(there.results), library, executor, total=total)
 
 
 def _known(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-import threading
-import time
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
@@ -28,9 +26,9 @@ from topox_core.fabrics.sweep import (
     at_point,
 )
 from topox_core.fabrics.winner import MapOutcome, Winner
-from topox_core.runs.cells import CellsRun
+from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.runs.executor import LocalExecutor
-from topox_core.runs.run import RunProgress
+from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.text.numbers import delay_label, percent, short, whole_percent
 from topox_core.text.sentences import enumeration
 
@@ -319,8 +317,12 @@ class MapResult:
     lost: tuple[str, ...]
 
 
-class MapRun:
-    """A run that computes a map in rounds, each a :class:`~topox_core.runs.cells.CellsRun`.
+def map_run(
+    sweep: Sweep,
+    known: MutableMapping[str, CellResult | ColumnResult] | None = None,
+    executor: concurrent.futures.Executor | int | None = None,
+) -> RunsInTurn[MapResult]:
+    """Start to compute a map in rounds, each a :class:`~topox_core.runs.cells.CellsRun`.
 
     Within a value every schedule that was found is carried out at all shorter delays, so that the
     scheduled time never grows as the delay shrinks.
@@ -336,101 +338,48 @@ class MapRun:
         Who computes: an executor, which whoever made it ends, or how many worker processes of the
         run's own; by default one a core.
     """
+    there = {} if known is None else known
+    failures: dict[Call, Exception] = {}
+    stopped: list[str] = []
 
-    def __init__(
-        self,
-        sweep: Sweep,
-        known: MutableMapping[str, CellResult | ColumnResult] | None = None,
-        executor: concurrent.futures.Executor | int | None = None,
-    ) -> None:
-        self.sweep = sweep
-        self._known = {} if known is None else known
-        self._own = None
-        if not isinstance(executor, concurrent.futures.Executor):
-            executor = self._own = LocalExecutor(executor)
-        self._executor = executor
-        self._lock = threading.RLock()
-        self._failures: dict[Call, Exception] = {}
-        self._done, self._closed, self._stopped = 0, False, ""
-        self._began, self._ended_s = time.monotonic(), 0.0
-        self._rounds = 0
-        self._round: CellsRun[Call, str, CellResult | ColumnResult] | None = None
-        self._go_on()
-
-    @property
-    def running(self) -> bool:
-        """Whether there is something to compute."""
-        return self._round is not None and not self._closed
-
-    @property
-    def progress(self) -> RunProgress:
-        """How far this round is; what comes after the coarse grid depends on its winners."""
-        elapsed_s = self._ended_s or time.monotonic() - self._began
-        if self._round is None:
-            return RunProgress(elapsed_s, 1.0, self._done, self._done, "steps")
-        now = self._round.progress
-        words = "coarse grid" if self._rounds < 2 else "finer where the winner changes"
-        return RunProgress(
-            elapsed_s, now.share, now.done, now.total, "steps", words, left_s=now.left_s
-        )
-
-    def poll(self) -> None:
-        """Begin the next round once a round has ended."""
-        with self._lock:
-            if self._closed or self._round is None or self._round.running:
+    def calls() -> Iterator[tuple[str, list[Call]]]:
+        """Yield what is to be computed: what was planned is passed on before more is."""
+        words = "coarse grid"
+        while True:
+            columns, cells = missing_columns(sweep, there), missing_cells(sweep, there)
+            for some in (columns, cells):
+                asked = [call for call in some if call not in failures]
+                if asked:
+                    break
+            else:
                 return
-            ended = self._round.result()
-            self._done += len(ended.results)
-            self._failures |= ended.failures
-            self._stopped = ended.stopped
-            self._go_on()
+            yield words, asked
+            if some is cells:
+                words = "finer where the winner changes"
 
-    def cancel(self) -> None:
-        """Stop at once; the points that are there are kept."""
-        self.close()
+    def rounds() -> Generator[Turn, CellsResult[Call, CellResult | ColumnResult], None]:
+        own = None if isinstance(executor, concurrent.futures.Executor) else LocalExecutor(executor)
+        try:
+            for words, asked in calls():
+                run = CellsRun(asked, sweep.key, run_call, there, own or executor, shared=sweep.job)
+                ended = yield Turn(words, run)
+                failures.update(ended.failures)
+                if ended.stopped:
+                    stopped.append(ended.stopped)
+                    return
+        finally:
+            if own is not None:
+                own.kill()
 
-    def close(self) -> None:
-        """Compute no more, and end the run's own workers."""
-        with self._lock:
-            self._closed = True
-            self._ended_s = self._ended_s or time.monotonic() - self._began
-            if self._round is not None:
-                self._round.close()
-        if self._own is not None:
-            self._own.kill()
-
-    def result(self) -> MapResult:
-        """Return what is complete so far."""
-        reasons = [str(error) or type(error).__name__ for error in self._failures.values()]
-        lost = ((self._stopped,) if self._stopped else ()) + tuple(
+    def read(_turn: Turn | None, _ended: bool) -> MapResult:
+        reasons = [str(error) or type(error).__name__ for error in failures.values()]
+        lost = [
             f"{reason}: {reasons.count(reason)} calls are missing"
             for reason in dict.fromkeys(reasons)
-        )
-        return MapResult(self.sweep.points(self._known), is_complete(self.sweep, self._known), lost)
+        ]
+        return MapResult(sweep.points(there), is_complete(sweep, there), (*stopped, *lost))
 
-    def _go_on(self) -> None:
-        """Start the next round: what was planned is passed on before more is computed."""
-        calls: list[Call] = [] if self._stopped else [*self._columns()]
-        if not (calls or self._stopped):
-            calls = [*self._cells()]
-            self._rounds += 1
-        if calls:
-            self._round = CellsRun(
-                calls, self.sweep.key, run_call, self._known, self._executor, shared=self.sweep.job
-            )
-            return
-        self._round = None
-        self._ended_s = time.monotonic() - self._began
-        if self._own is not None:
-            self._own.kill()
-
-    def _cells(self) -> list[Cell]:
-        cells = missing_cells(self.sweep, self._known)
-        return [cell for cell in cells if cell not in self._failures]
-
-    def _columns(self) -> list[Column]:
-        columns = missing_columns(self.sweep, self._known)
-        return [column for column in columns if column not in self._failures]
+    return RunsInTurn(rounds(), read, "steps")
 
 
 def missing_cells(sweep: Sweep, known: MapKnown) -> list[Cell]:

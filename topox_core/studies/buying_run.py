@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from topox_core.economics.comparison import Swing
 from topox_core.library.run_library import RunLibrary
+from topox_core.runs.in_turn import RunsInTurn
 from topox_core.studies.buying import (
     DELAY,
     MEASURES,
@@ -38,9 +39,9 @@ from topox_core.studies.study_run import (
     PointRow,
     Step,
     StepsResult,
-    StepsRun,
     StudyPlan,
     StudyResult,
+    steps_run,
 )
 
 NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
@@ -103,7 +104,7 @@ def buying_run(
     library: RunLibrary | None = None,
     executor: concurrent.futures.Executor | int | None = None,
     known: MutableMapping[str, PointRow] | None = None,
-) -> StepsRun[Answer]:
+) -> RunsInTurn[Answer]:
     """Start to answer a question; the arguments are those of :class:`~topox_core.studies.study_run.StudyRun`."""
     told = [Answer(question)]
 
@@ -115,7 +116,7 @@ def buying_run(
             answer = replace(answer, rows=rows, verdict=verdict(question, rows))
         return replace(answer, lost=there.lost, complete=there.complete)
 
-    return StepsRun(_rounds(question, told.append), read, library, executor, known)
+    return steps_run(_rounds(question, told.append), read, library, executor, known)
 
 
 _Asked = Generator[Step, StudyResult, tuple[Row, ...]]

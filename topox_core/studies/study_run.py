@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
-import threading
-import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from topox_core.library.record import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.identity import code_version
+from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.runs.run import RunProgress
 from topox_core.studies.design import Point
 from topox_core.studies.keys import Value
@@ -363,8 +362,15 @@ class StepsResult:
     complete: bool
 
 
-class StepsRun(Generic[ResultT]):
-    """Studies one after another, each chosen by what came of those before; a :class:`~topox_core.runs.run.Run`.
+def steps_run(
+    steps: Generator[Step, StudyResult, None],
+    read: Callable[[StepsResult], ResultT],
+    library: RunLibrary | None = None,
+    executor: concurrent.futures.Executor | int | None = None,
+    known: MutableMapping[str, PointRow] | None = None,
+    total: int | None = None,
+) -> RunsInTurn[ResultT]:
+    """Start studies one after another, each chosen by what came of those before.
 
     Parameters
     ----------
@@ -377,107 +383,27 @@ class StepsRun(Generic[ResultT]):
     total
         How many different points all steps have, where that is known beforehand.
     """
+    there: MutableMapping[str, PointRow] = {} if known is None else known
+    results: dict[str, StudyResult] = {}
+    lost: dict[str, None] = {}
 
-    def __init__(
-        self,
-        steps: Generator[Step, StudyResult, None],
-        read: Callable[[StepsResult], ResultT],
-        library: RunLibrary | None = None,
-        executor: concurrent.futures.Executor | int | None = None,
-        known: MutableMapping[str, PointRow] | None = None,
-        total: int | None = None,
-    ) -> None:
-        self._steps, self._read, self._library = steps, read, library
-        self._executor, self._total = executor, total
-        self._known: MutableMapping[str, PointRow] = {} if known is None else known
-        self._lock = threading.RLock()  # one thread takes it forward, another draws what is there
-        self._results: dict[str, StudyResult] = {}
-        self._lost: list[str] = []
-        self._done = 0  # points of the steps that have ended
-        self._cancelled = self._closed = False
-        self._began, self._ended_s = time.monotonic(), 0.0
-        self._step: Step | None = None
-        self._run: StudyRun | None = None
-        self._next(None)
-
-    @property
-    def running(self) -> bool:
-        """Whether something is still to come."""
-        return self._step is not None and not self._closed
-
-    @property
-    def progress(self) -> RunProgress:
-        """How far this step is, or all where it is known how many points there are."""
-        elapsed_s = self._ended_s or time.monotonic() - self._began
-        run, step, total = self._run, self._step, self._total
-        if run is None or step is None:
-            return RunProgress(elapsed_s, 1.0, total and self._done, total)
-        now = replace(run.progress, elapsed_s=elapsed_s, words=step.words)
-        if total is None:
-            return now
-        done = self._done + (now.done or 0)
-        return replace(now, share=done / max(1, total), done=done, total=total)
-
-    def poll(self) -> None:
-        """Begin the next step once one has ended."""
-        with self._lock:
-            if self._run is None or self._closed:
-                return
-            self._run.poll()
-            if not self._run.running:
-                self._next(self._take(self._run))
-
-    def cancel(self) -> None:
-        """Stop; what is there is kept."""
-        with self._lock:
-            self._cancelled = True
-            if self._run is not None:
-                self._run.cancel()
-            self.close()
-
-    def close(self) -> None:
-        """End the run at once."""
-        self._closed = True
-        self._ended_s = self._ended_s or time.monotonic() - self._began
-        if self._run is not None:
-            self._run.close()
-
-    def result(self) -> ResultT:
-        """Return what there is."""
-        with self._lock:
-            step, run = self._step, self._run
-            now = {} if step is None or run is None else {step.words: run.result()}
-            done = self._step is None and not self._cancelled
-            lost = tuple(dict.fromkeys(self._lost))
-            return self._read(StepsResult({**self._results, **now}, lost, done))
-
-    def _next(self, result: StudyResult | None) -> None:
-        """Begin the next step, and pass over those of which everything is known."""
-        while True:
+    def turns() -> Generator[Turn, StudyResult, None]:
+        step = next(steps, None)
+        while step is not None:
+            rows = step.plan.rows(there)
+            result = StudyResult(step.plan.study, rows)
+            if not result.complete:
+                run = StudyRun(step.plan, library, executor, there, step.listed)
+                result = yield Turn(step.words, run)
+            results[step.words] = result
+            lost.update(dict.fromkeys(result.lost))
             try:
-                step = next(self._steps) if result is None else self._steps.send(result)
+                step = steps.send(result)
             except StopIteration:
-                self._step = self._run = None
-                self._ended_s = self._ended_s or time.monotonic() - self._began
                 return
-            self._step = step
-            rows = step.plan.rows(self._known)
-            if all(row.done for row in rows):
-                result = self._ended(StudyResult(step.plan.study, rows))
-                continue
-            self._run = StudyRun(step.plan, self._library, self._executor, self._known, step.listed)
-            if self._run.running:
-                return
-            result = self._take(self._run)
 
-    def _take(self, run: StudyRun) -> StudyResult:
-        result = run.result()
-        run.close()
-        return self._ended(result)
+    def read_all(turn: Turn | None, complete: bool) -> ResultT:
+        now: dict[str, Any] = {} if turn is None else {turn.words: turn.run.result()}
+        return read(StepsResult({**results, **now}, tuple(lost), complete))
 
-    def _ended(self, result: StudyResult) -> StudyResult:
-        assert self._step is not None
-        self._lost += result.lost
-        self._done += len(self._step.plan.keys)
-        self._results[self._step.words] = result
-        return result
+    return RunsInTurn(turns(), read_all, total=total)

@@ -13,10 +13,10 @@ from topox_core.fabrics.comparison_words import FULL, YARDSTICK
 from topox_core.fabrics.map_run import (
     MapPicture,
     MapResult,
-    MapRun,
     inferred,
     is_complete,
     map_rows,
+    map_run,
     point_names,
     points_won,
     setting_words,
@@ -67,7 +67,7 @@ def _start(sweep: Sweep) -> None:
 
     owner.results(MAP).pop(sweep.digest, None)
     calls, workers = map_calls(), map_workers()
-    owner.start(MAP, sweep.digest, lambda _slots: MapRun(sweep, calls, workers), keep)
+    owner.start(MAP, sweep.digest, lambda _slots: map_run(sweep, calls, workers), keep)
 
 
 def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:

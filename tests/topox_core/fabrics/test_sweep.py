@@ -13,7 +13,7 @@ from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.map_run import MapRun, Place, inferred, is_complete, wanted
+from topox_core.fabrics.map_run import Place, inferred, is_complete, map_run, wanted
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.sweep import (
     MAX_POINTS,
@@ -87,7 +87,7 @@ def computed(
     executor: concurrent.futures.Executor | None = None,
     known: dict[str, Any] | None = None,
 ) -> tuple[Point, ...]:
-    result = finish(MapRun(sweep, known, executor or InThisProcess()))
+    result = finish(map_run(sweep, known, executor or InThisProcess()))
     assert result.complete
     return result.points
 
@@ -187,7 +187,7 @@ def test_what_is_known_or_does_not_depend_on_the_delay_is_not_run_again() -> Non
 
 def test_a_cancelled_map_keeps_what_is_there_and_another_run_goes_on_from_it() -> None:
     known: dict[str, CellResult | ColumnResult] = {}
-    run = MapRun(swept(), known, AnswersThree())
+    run = map_run(swept(), known, AnswersThree())
     wait_until(lambda: len(known) == 3)
     run.cancel()
     assert (run.running, len(known), run.result().complete) == (False, 3, False)
@@ -203,7 +203,7 @@ def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
             future.set_exception(RuntimeError("the worker died"))
             return future
 
-    result = finish(MapRun(swept(), {}, Dies()))
+    result = finish(map_run(swept(), {}, Dies()))
     assert not result.complete
     assert result.lost == ("the worker died: 8 calls are missing",)
 
@@ -212,7 +212,7 @@ def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
 def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it_does() -> None:
     known: dict[str, CellResult | ColumnResult] = {}
     sweep = swept()
-    assert finish(MapRun(sweep, known, 2)).points == computed(sweep)
+    assert finish(map_run(sweep, known, 2)).points == computed(sweep)
     assert is_complete(sweep, known)
     del known[sweep.key(Cell(50.0, 1.0))]
     assert len(sweep.points(known)) == len(AXES) - 1

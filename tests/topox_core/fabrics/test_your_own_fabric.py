@@ -40,7 +40,7 @@ print(json.dumps({"seen": seen, "errors": errors}))
 MAP = """
 import sys
 from topox_core.api import load_sample
-from topox_core.fabrics.map_run import MapRun
+from topox_core.fabrics.map_run import map_run
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.map_run import MapPicture
 from topox_core.fabrics.sweep import Axes, Sweep
@@ -50,7 +50,7 @@ from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings
 
 axes = Axes((0.0, 1.0), (100.0,))
-points = finish(MapRun(Sweep(*load_sample("race"), Settings(), axes, (sys.argv[1],)))).points
+points = finish(map_run(Sweep(*load_sample("race"), Settings(), axes, (sys.argv[1],)))).points
 picture = MapPicture(axes, points, {}, FABRICS)
 winner_map(picture, (100.0, 1.0), LIGHT)
 print(*(words for _, words in map_legend(picture, LIGHT)))
