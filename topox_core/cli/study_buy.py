@@ -155,13 +155,13 @@ def _question(options: argparse.Namespace) -> Question:
 
 
 def _assumed(options: argparse.Namespace) -> Assumptions:
-    from topox_core.studies.buying import Assumptions, moved
+    from topox_core.studies.buying import Assumptions
 
     usual = Assumptions()
     return Assumptions(
-        moved(usual.usd_per_gpu_hour, options.usd_per_gpu_hour),
-        moved(usual.usd_per_kwh, options.usd_per_kwh),
-        moved(usual.years, options.years),
+        usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
+        usual.usd_per_kwh.moved(options.usd_per_kwh),
+        usual.years.moved(options.years),
         options.pue,
         options.gpus_per_server,
     )

@@ -16,7 +16,7 @@ from topox_core.studies.axes import Axis
 from topox_core.studies.design import Design
 from topox_core.studies.fabric_point import fabric_case
 from topox_core.studies.keys import LABEL, Value
-from topox_core.studies.offers import LEVELS, OFFERS, Figure, Offer
+from topox_core.studies.offers import LEVELS, OFFERS, Estimate, SwitchProduct
 from topox_core.studies.study import Study
 from topox_core.studies.subject import Resolved
 
@@ -39,9 +39,9 @@ CRITERIA = {
 MAX_DEGREES = 8
 MEASURES = ("iteration_ms", "dollars", "watts")
 # Assumed, as are their ends.
-GPU_HOUR_USD = Figure(1.0, 2.0, 4.0)
-KWH_USD = Figure(0.05, 0.10, 0.20)
-YEARS = Figure(3.0, 4.0, 6.0)
+GPU_HOUR_USD = Estimate(1.0, 2.0, 4.0)
+KWH_USD = Estimate(0.05, 0.10, 0.20)
+YEARS = Estimate(3.0, 4.0, 6.0)
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Assumptions:
         If a figure is out of range.
     """
 
-    usd_per_gpu_hour: Figure = GPU_HOUR_USD
-    usd_per_kwh: Figure = KWH_USD
-    years: Figure = YEARS
+    usd_per_gpu_hour: Estimate = GPU_HOUR_USD
+    usd_per_kwh: Estimate = KWH_USD
+    years: Estimate = YEARS
     pue: float = 1.3
     gpus_per_server: int | None = None
 
@@ -85,11 +85,6 @@ class Assumptions:
     def running(self) -> Running:
         """The assumptions about a year of the network."""
         return Running(self.usd_per_kwh.usual, self.pue, self.years.usual)
-
-
-def moved(figure: Figure, usual: float) -> Figure:
-    """Return a figure with another usual value; an end that it passes moves with it."""
-    return replace(figure, low=min(figure.low, usual), usual=usual, high=max(figure.high, usual))
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class Unfit:
         How many whole switches have as many, joined in a way that is not computed here.
     """
 
-    offer: Offer
+    offer: SwitchProduct
     degree: int
     needed: int
     switches: int
@@ -185,7 +180,7 @@ class Question:
     """
 
     resolved: Resolved
-    offers: tuple[Offer, ...] = OFFERS
+    offers: tuple[SwitchProduct, ...] = OFFERS
     degrees: tuple[int, ...] = ()
     rivals: tuple[str, ...] = tuple(RIVALS)
     fixed: Mapping[str, Value] = field(default_factory=dict)
@@ -230,7 +225,7 @@ class Question:
         """Return all that is set at a choice's point."""
         return {**self.fixed, **choice.values}
 
-    def offer(self, offer: Offer, degree: int, level: str = "usual") -> Choice:
+    def offer(self, offer: SwitchProduct, degree: int, level: str = "usual") -> Choice:
         """Return an offer as a network; ``low`` and ``high`` are those ends of all its figures at once."""
         return self.at(
             offer,
@@ -239,7 +234,9 @@ class Question:
             {DELAY: offer.delay_ms.at(level)},
         )
 
-    def at(self, offer: Offer, degree: int, level: str, changes: Mapping[str, Value]) -> Choice:
+    def at(
+        self, offer: SwitchProduct, degree: int, level: str, changes: Mapping[str, Value]
+    ) -> Choice:
         """Return an offer as a network with some values changed."""
         values: dict[str, Value] = {
             FABRIC: "scheduled",
@@ -256,7 +253,7 @@ class Question:
         name, values = RIVALS[key]
         return Choice(key, name, degree, "usual", {**values, DEGREE: degree})
 
-    def unfit(self, offer: Offer, degree: int) -> Unfit | None:
+    def unfit(self, offer: SwitchProduct, degree: int) -> Unfit | None:
         """Return why an offer cannot join the servers by switches that stand alone; None if it can."""
         cluster = self.cluster
         together = cluster.ports_per_server == cluster.switches
@@ -264,7 +261,7 @@ class Question:
         needed, ports = cluster.servers * on_each, int(offer.ports.usual)
         return None if ports >= needed else Unfit(offer, degree, needed, -(-needed // ports))
 
-    def switches(self, offer: Offer, degree: int) -> int:
+    def switches(self, offer: SwitchProduct, degree: int) -> int:
         """Return how many whole switches of an offer that fits carry all ports of the servers."""
         cluster = self.cluster
         planes = degree if cluster.ports_per_server == cluster.switches else cluster.switches

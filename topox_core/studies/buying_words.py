@@ -19,7 +19,7 @@ from topox_core.studies.buying_answer import (
     lead,
 )
 from topox_core.studies.buying_run import Answer
-from topox_core.studies.offers import FIGURES, Offer, offer_of
+from topox_core.studies.offers import FIGURES, SwitchProduct, offer_of
 from topox_core.text.numbers import apart, delay_in_sentence, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 
@@ -276,7 +276,7 @@ def caveats(question: Question) -> tuple[str, ...]:
     )
 
 
-def offer_rows(offers: Sequence[Offer]) -> list[dict[str, Any]]:
+def offer_rows(offers: Sequence[SwitchProduct]) -> list[dict[str, Any]]:
     """Return a row a figure of an offer: its range and where it comes from."""
     return [
         {

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
 from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W
 from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.io.json import FileFormat, count_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS
-from topox_core.io.ranges import check_text, is_number, is_whole
+from topox_core.io.ranges import is_number
 from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import from_values, wrong_fields
 
 LEVELS = ("low", "usual", "high")
 PROVENANCES = ("published", "vendor", "assumed")
@@ -25,12 +27,15 @@ FIGURES = {
     "port_w": ("Power of a port", "W", MAX_W),
 }
 MAX_OFFERS = 40
-MAX_NAME, MAX_SOURCE = 60, 300
+MAX_SOURCE = 300
+
+_End = Annotated[float, setting(ge=0)]
+_Name = Annotated[str, setting(min_length=1, max_length=60, without=PRINTABLE)]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One uncertain number.
+class Estimate:
+    """One uncertain number; whoever holds it checks it.
 
     Attributes
     ----------
@@ -42,24 +47,31 @@ class Figure:
         Who says so, and what the ends are, in words.
     """
 
-    low: float
-    usual: float
-    high: float
-    provenance: str = "assumed"
-    source: str = ""
+    low: _End
+    usual: _End
+    high: _End
+    provenance: Annotated[str, setting(choices=PROVENANCES, key="from")] = "assumed"
+    source: Annotated[str, setting(max_length=MAX_SOURCE, without=PRINTABLE)] = ""
 
     def at(self, level: str) -> float:
         """Return one of the three values."""
         return float(getattr(self, level))
 
-    @property
-    def certain(self) -> bool:
-        """Whether both ends are the usual value."""
-        return self.low == self.usual == self.high
+    def moved(self, usual: float) -> Estimate:
+        """Return the estimate with another usual value; an end that it passes moves with it."""
+        return replace(self, low=min(self.low, usual), usual=usual, high=max(self.high, usual))
+
+    def by_hand(self, changed: Estimate) -> Estimate:
+        """Return other values of it, which then are assumed: who typed them in gave no source."""
+        source = self.source
+        if not source.startswith("Set by hand"):
+            was = f"Set by hand; was {self.low:g}, {self.usual:g}, {self.high:g}"
+            source = f"{was} ({source})"[:MAX_SOURCE] if source else was
+        return replace(changed, provenance="assumed", source=source)
 
 
 @dataclass(frozen=True)
-class Offer:
+class SwitchProduct:
     """One kind of optical switch that can be bought.
 
     Attributes
@@ -75,83 +87,54 @@ class Offer:
         If a figure cannot be; offer and field are named.
     """
 
-    key: str
-    name: str
-    vendor: str
-    delay_ms: Figure
-    ports: Figure
-    port_usd: Figure
-    port_w: Figure
+    key: Annotated[
+        str, setting(max_length=60, pattern="^[A-Za-z0-9_-]+$", like="letters, digits, - and _")
+    ]
+    name: _Name
+    vendor: Annotated[str, setting(max_length=60, without=PRINTABLE)]
+    delay_ms: Estimate
+    ports: Estimate
+    port_usd: Estimate
+    port_w: Estimate
 
     def __post_init__(self) -> None:
-        check_text(self.key, MAX_NAME, 1, item="offer", field="key")
-        if not self.key.replace("-", "").replace("_", "").isalnum():
-            problem = f"must be letters, digits, - and _ (got {shown(self.key)})"
-            raise InputError(problem, item="offer", field="key")
-        for field in ("name", "vendor"):
-            least = 1 if field == "name" else 0
-            check_text(getattr(self, field), MAX_NAME, least, item=self.item, field=field)
+        for field, problem in wrong_fields(self):
+            raise self._wrong(problem, field)
         for field, (_, _, most) in FIGURES.items():
-            self._check(field, getattr(self, field), most)
-
-    def _check(self, field: str, figure: Figure, most: float) -> None:
-        for level in ("usual", "low", "high"):
-            value = getattr(figure, level)
-            place = f"{field}.{level}"
-            if field == "ports":
-                whole = isinstance(value, float) and value.is_integer()
-                if not is_whole(int(value) if whole else value, 1, most):
+            figure, whole = self.figure(field), field == "ports"
+            for part, problem in wrong_fields(figure):
+                raise self._wrong(problem, f"{field}.{part}")
+            for level in ("usual", "low", "high"):
+                value = figure.at(level)
+                if whole and not (value.is_integer() and 1 <= value <= most):
                     problem = f"must be a whole number from 1 to {most:,.0f} (got {shown(value)})"
-                    raise InputError(problem, item=self.item, field=place)
-            elif not is_number(value, 0.0, most):
-                problem = f"must be a number from 0 to {most:,.0f} (got {shown(value)})"
-                raise InputError(problem, item=self.item, field=place)
-        if not figure.low <= figure.usual <= figure.high:
-            words = f"{figure.low:g}, {figure.usual:g}, {figure.high:g}"
-            problem = f"must rise from low to usual to high (got {words})"
-            raise InputError(problem, item=self.item, field=field)
-        if figure.provenance not in PROVENANCES:
-            problem = f"must be one of {', '.join(PROVENANCES)} (got {shown(figure.provenance)})"
-            raise InputError(problem, item=self.item, field=f"{field}.from")
-        check_text(figure.source, MAX_SOURCE, item=self.item, field=f"{field}.source")
+                    raise self._wrong(problem, f"{field}.{level}")
+                if value > most:
+                    problem = f"must be at most {most:,.0f} (got {shown(value)})"
+                    raise self._wrong(problem, f"{field}.{level}")
+            if not figure.low <= figure.usual <= figure.high:
+                words = f"{figure.low:g}, {figure.usual:g}, {figure.high:g}"
+                raise self._wrong(f"must rise from low to usual to high (got {words})", field)
 
-    @property
-    def item(self) -> str:
-        """What errors call it."""
-        return f"offer {printable(self.key)}"
+    def _wrong(self, problem: str, field: str) -> InputError:
+        return InputError(problem, item=f"offer {printable(str(self.key))}", field=field)
 
     @property
     def title(self) -> str:
         """Its name with its vendor."""
         return f"{self.name} ({self.vendor})" if self.vendor else self.name
 
-    def figure(self, field: str) -> Figure:
+    def figure(self, field: str) -> Estimate:
         """Return one of its figures."""
-        figure: Figure = getattr(self, field)
+        figure: Estimate = getattr(self, field)
         return figure
 
-    def with_value(self, field: str, level: str, value: float) -> Offer:
-        """Return the offer with one value replaced, which then is assumed: who typed it in gave no source.
-
-        A usual value beyond an end of its range moves that end with it.
-
-        Raises
-        ------
-        InputError
-            If the value cannot be; the offer is named.
-        """
-        figure = self.figure(field)
-        if value == figure.at(level):
+    def changed(self, field: str, figure: Estimate) -> SwitchProduct:
+        """Return the product with other values of a figure, set by hand; raises InputError."""
+        own = self.figure(field)
+        if (own.low, own.usual, own.high) == (figure.low, figure.usual, figure.high):
             return self
-        changes: dict[str, float] = {level: value}
-        if level == "usual" and is_number(value):
-            changes |= {"low": min(figure.low, value), "high": max(figure.high, value)}
-        source = figure.source
-        if not source.startswith("Set by hand"):
-            was = f"Set by hand; was {figure.low:g}, {figure.usual:g}, {figure.high:g}"
-            source = f"{was} ({source})"[:MAX_SOURCE] if source else was
-        new = replace(figure, **changes, provenance="assumed", source=source)
-        return replace(self, **{field: new})  # type: ignore[arg-type]
+        return replace(self, **{field: own.by_hand(figure)})  # type: ignore[arg-type]
 
 
 _TABLE_3 = "Photonic Rails in ML Datacenters (arXiv 2507.08119), Table 3"
@@ -172,33 +155,33 @@ _MEASURED_MS = {
 }
 
 
-def _published() -> tuple[Offer, ...]:
+def _published() -> tuple[SwitchProduct, ...]:
     offers = []
     for one in TECHNOLOGIES:
         delay, radix = one.reconfiguration_ms, float(one.radix)
         low, high, source = _MEASURED_MS.get(
             one.key, (delay / 2, delay * 2, f"{_TABLE_3}; {_HALF_TWICE}")
         )
-        price = Figure(
+        price = Estimate(
             260.0, 520.0, 1_040.0, "assumed", f"as a Polatis port ({_POLATIS_USD}); {_HALF_TWICE}"
         )
-        power = Figure(0.2, 0.4, 0.8, "assumed", f"about a Polatis port's; {_HALF_TWICE}")
+        power = Estimate(0.2, 0.4, 0.8, "assumed", f"about a Polatis port's; {_HALF_TWICE}")
         if one.key == "piezo":
             price = replace(price, provenance="published", source=f"{_POLATIS_USD}; {_HALF_TWICE}")
             watts = 75.0 / 192.0
-            power = Figure(watts / 2, watts, watts * 2, "vendor", _POLATIS_W)
+            power = Estimate(watts / 2, watts, watts * 2, "vendor", _POLATIS_W)
         elif one.key == "robotic":
-            price = Figure(100.0, 225.0, 450.0, "published", _PANEL_USD)
-            power = Figure(
+            price = Estimate(100.0, 225.0, 450.0, "published", _PANEL_USD)
+            power = Estimate(
                 0.0, 0.0, 0.1, "assumed", "passive; what its robot draws is the high value"
             )
         offers.append(
-            Offer(
+            SwitchProduct(
                 one.key,
                 one.name,
                 one.vendor,
-                Figure(low, delay, high, "published", source),
-                Figure(radix, radix, radix, "published", _TABLE_3),
+                Estimate(low, delay, high, "published", source),
+                Estimate(radix, radix, radix, "published", _TABLE_3),
                 price,
                 power,
             )
@@ -209,7 +192,7 @@ def _published() -> tuple[Offer, ...]:
 OFFERS = _published()
 
 
-def offer_of(offers: Iterable[Offer], key: str) -> Offer:
+def offer_of(offers: Iterable[SwitchProduct], key: str) -> SwitchProduct:
     """Return an offer by its key; raises InputError, which names the nearest one."""
     known = {one.key: one for one in offers}
     if key not in known:
@@ -218,13 +201,27 @@ def offer_of(offers: Iterable[Offer], key: str) -> Offer:
 
 
 def with_edit(
-    offers: Sequence[Offer], key: str, field: str, level: str, value: float
-) -> tuple[Offer, ...]:
-    """Return the offers with one value of one of them replaced; raises InputError."""
-    return tuple(one.with_value(field, level, value) if one.key == key else one for one in offers)
+    offers: Sequence[SwitchProduct], key: str, field: str, level: str, value: float
+) -> tuple[SwitchProduct, ...]:
+    """Return the offers with one value of one of them replaced; a usual one moves an end that it passes.
+
+    Raises
+    ------
+    InputError
+        If the value cannot be; the offer is named.
+    """
+
+    def edited(one: SwitchProduct) -> SwitchProduct:
+        own = one.figure(field)
+        if level == "usual" and is_number(value):
+            return one.changed(field, own.moved(value))
+        low, usual, high = (value if end == level else own.at(end) for end in LEVELS)
+        return one.changed(field, Estimate(low, usual, high))
+
+    return tuple(edited(one) if one.key == key else one for one in offers)
 
 
-def edits_between(base: Sequence[Offer], now: Sequence[Offer]) -> str:
+def edits_between(base: Sequence[SwitchProduct], now: Sequence[SwitchProduct]) -> str:
     """Return changed figures for a link: ``piezo.port_usd:260:520:1040``; ``""`` for none."""
     known = {one.key: one for one in base}
     words = []
@@ -237,7 +234,7 @@ def edits_between(base: Sequence[Offer], now: Sequence[Offer]) -> str:
     return ",".join(words)
 
 
-def with_edits(base: Sequence[Offer], words: str) -> tuple[Offer, ...]:
+def with_edits(base: Sequence[SwitchProduct], words: str) -> tuple[SwitchProduct, ...]:
     """Return offers with the edits that :func:`edits_between` returned.
 
     Raises
@@ -256,23 +253,15 @@ def with_edits(base: Sequence[Offer], words: str) -> tuple[Offer, ...]:
         except ValueError:
             problem = f"must be offer.figure:low:usual:high, separated by commas (got {shown(one)})"
             raise InputError(problem, field="offers") from None
-        offer = offer_of(offers.values(), key)
-        figure = offer.figure(field)
-        if (low, usual, high) == (figure.low, figure.usual, figure.high):
-            continue
-        was = f"Set by hand; was {figure.low:g}, {figure.usual:g}, {figure.high:g}"
-        source = f"{was} ({figure.source})"[:MAX_SOURCE] if figure.source else was
-        offers[key] = replace(offer, **{field: Figure(low, usual, high, "assumed", source)})  # type: ignore[arg-type]
+        offers[key] = offer_of(offers.values(), key).changed(field, Estimate(low, usual, high))
     return tuple(offers.values())
 
 
 FORMAT, VERSION = "topox-offers", 1
 _FORM = FileFormat(FORMAT, VERSION, ("offers",), LIMITS)
-_TEXTS = ("key", "name", "vendor")
-_OF_FIGURE = (*LEVELS, "from", "source")
 
 
-def load_offers(data: bytes, file: str) -> tuple[Offer, ...]:
+def load_offers(data: bytes, file: str) -> tuple[SwitchProduct, ...]:
     """Read offers, gzipped or not; what one does not say is that of the published one of its key.
 
     Raises
@@ -281,12 +270,12 @@ def load_offers(data: bytes, file: str) -> tuple[Offer, ...]:
         If the file cannot be used; one line names file, offer and field.
     """
     file = printable(file, 200) if file else "offers"
-    offers: dict[str, Offer] = {}
+    offers: dict[str, SwitchProduct] = {}
 
     def take(number: int, entry: Any) -> None:
         item = named(entry, "key", "offer", number)
         with errors_in_file(file):
-            offer = _offer(entry, item)
+            offer = from_values(SwitchProduct, _with_published(entry, item), file, item)
             if offer.key in offers:
                 raise InputError("is in the file twice", item=item)
             if len(offers) == MAX_OFFERS:
@@ -299,65 +288,36 @@ def load_offers(data: bytes, file: str) -> tuple[Offer, ...]:
     return tuple(offers.values())
 
 
-def dump_offers(offers: Sequence[Offer]) -> bytes:
+def dump_offers(offers: Sequence[SwitchProduct]) -> bytes:
     """Write offers whole; reading them back gives equal ones."""
     record = {"format": FORMAT, "version": VERSION, "offers": [_record(one) for one in offers]}
     return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _record(one: Offer) -> dict[str, Any]:
-    record: dict[str, Any] = {name: getattr(one, name) for name in _TEXTS}
+def _record(one: SwitchProduct) -> dict[str, Any]:
+    record = asdict(one)
     for field in FIGURES:
-        figure = one.figure(field)
-        values = {level: figure.at(level) for level in LEVELS}
-        record[field] = {**values, "from": figure.provenance, "source": figure.source}
+        figure = record[field]
+        figure["from"] = figure.pop("provenance")
+        figure["source"] = figure.pop("source")
     return record
 
 
-def _offer(entry: Any, item: str) -> Offer:
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object in braces (got {shown(entry)})", item=item)
-    for name in entry:
-        if name not in (*_TEXTS, *FIGURES):
-            problem = unknown(name, (*_TEXTS, *FIGURES))
-            raise InputError(problem, item=item, field=printable(str(name)))
-    key = entry.get("key")
-    base = next((one for one in OFFERS if one.key == key), None)
-    texts = {}
-    for name in _TEXTS:
-        value = entry.get(name, "" if base is None else getattr(base, name))
-        if not isinstance(value, str):
-            raise InputError(f"must be text (got {shown(value)})", item=item, field=name)
-        texts[name] = value
-    figures = {}
-    for field in FIGURES:
-        if field in entry:
-            figures[field] = _figure(entry[field], item, field)
-        elif base is not None:
-            figures[field] = base.figure(field)
-        else:
-            raise InputError("is missing", item=item, field=field)
-    return Offer(**texts, **figures)  # type: ignore[arg-type]
-
-
-def _figure(given: Any, item: str, field: str) -> Figure:
-    """Return a figure of its record: an object, or one number that is certain."""
-    if is_number(given):
-        return Figure(float(given), float(given), float(given))
-    if not isinstance(given, dict):
-        problem = f"must be a number, or an object with low, usual and high (got {shown(given)})"
-        raise InputError(problem, item=item, field=field)
-    for name in given:
-        if name not in _OF_FIGURE:
-            place = f"{field}.{printable(str(name))}"
-            raise InputError(unknown(name, _OF_FIGURE), item=item, field=place)
-    if "usual" not in given:
-        raise InputError("is missing", item=item, field=f"{field}.usual")
-    ends: dict[str, float] = {}
-    for level in LEVELS:
-        value: Any = given.get(level, given["usual"])
-        if not is_number(value):
-            problem = f"must be a number of at least 0 (got {shown(value)})"
-            raise InputError(problem, item=item, field=f"{field}.{level}")
-        ends[level] = float(value)
-    return Figure(**ends, provenance=given.get("from", "assumed"), source=given.get("source", ""))
+def _with_published(entry: Any, item: str) -> Any:
+    """Return an offer of a file with what it does not say: figures as objects, the rest of the published one."""
+    if not isinstance(entry, Mapping):
+        return entry
+    base = next((_record(one) for one in OFFERS if one.key == entry.get("key")), {"vendor": ""})
+    values = {**base, **entry}
+    for field in FIGURES.keys() & entry.keys():
+        given = values[field]
+        if is_number(given):
+            given = {"usual": given}
+        elif not isinstance(given, Mapping):
+            problem = (
+                f"must be a number, or an object with low, usual and high (got {shown(given)})"
+            )
+            raise InputError(problem, item=item, field=field)
+        ends = {level: given["usual"] for level in LEVELS if "usual" in given}
+        values[field] = {**ends, **given}
+    return values

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_core.studies.buying import Assumptions, Question, moved
+from topox_core.studies.buying import Assumptions, Question
 from topox_core.studies.keys import Value
 from topox_core.studies.subject import digest_of
 from topox_ui.answers.case import case_of, listing
@@ -41,9 +41,9 @@ def question_now(opened: Loaded) -> Question:
 def _assumed(now: BuyingState) -> Assumptions:
     usual = Assumptions()
     return Assumptions(
-        moved(usual.usd_per_gpu_hour, now.usd_per_gpu_hour),
-        moved(usual.usd_per_kwh, now.usd_per_kwh),
-        moved(usual.years, now.years),
+        usual.usd_per_gpu_hour.moved(now.usd_per_gpu_hour),
+        usual.usd_per_kwh.moved(now.usd_per_kwh),
+        usual.years.moved(now.years),
         gpus_per_server=now.gpus_per_server,
     )
 

@@ -9,14 +9,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from topox_core.errors import InputError
 from topox_core.studies.buying import MAX_DEGREES, RIVALS
-from topox_core.studies.offers import OFFERS, Offer, edits_between, with_edit, with_edits
+from topox_core.studies.offers import OFFERS, SwitchProduct, edits_between, with_edit, with_edits
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState, some_of
 from topox_ui.state.session import Lasting
 from topox_ui.state.store import choose, state_of
 
 FILE = "file"
-OWN_OFFERS = Lasting[tuple[Offer, ...]]("buying_offers")
+OWN_OFFERS = Lasting[tuple[SwitchProduct, ...]]("buying_offers")
 
 
 def _ports(value: object) -> object:
@@ -62,12 +62,12 @@ class BuyingState(PageState):
             raise InputError("no file of switches is loaded", field="offers")
         with_edits(self.base(), self.edits)
 
-    def base(self) -> tuple[Offer, ...]:
+    def base(self) -> tuple[SwitchProduct, ...]:
         """Return the published switches or those of the file, before any edit."""
         return (OWN_OFFERS.get() or OFFERS) if self.offers == FILE else OFFERS
 
 
-def all_offers() -> tuple[Offer, ...]:
+def all_offers() -> tuple[SwitchProduct, ...]:
     """Return the switches as they are edited, those that are left out among them."""
     now = state_of(BuyingState)
     try:
@@ -78,7 +78,7 @@ def all_offers() -> tuple[Offer, ...]:
         return now.base()
 
 
-def chosen_offers() -> tuple[Offer, ...]:
+def chosen_offers() -> tuple[SwitchProduct, ...]:
     """Return the switches that are considered."""
     left_out = state_of(BuyingState).left_out
     return tuple(one for one in all_offers() if one.key not in left_out)

@@ -29,7 +29,7 @@ from topox_core.studies.buying_answer import (
 )
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
-from topox_core.studies.offers import OFFERS, Figure, offer_of, with_edit
+from topox_core.studies.offers import OFFERS, Estimate, offer_of, with_edit
 from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import Resolved, Subject, resolve
 
@@ -194,7 +194,7 @@ def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
     # Two ports a server are two planes of four ports each: on 8 ports one switch carries both.
     eight = with_edit(OFFERS, "plzt", "ports", "low", 8.0)
     assert Question(race, eight).switches(offer_of(OFFERS, "plzt"), 4) == 1
-    assert Question(race).switches(replace(OFFERS[0], ports=Figure(6, 6, 6)), 2) == 2
+    assert Question(race).switches(replace(OFFERS[0], ports=Estimate(6, 6, 6)), 2) == 2
 
 
 def test_a_faster_switch_can_use_the_plan_of_a_slower_one(question: Question) -> None:
@@ -260,7 +260,7 @@ def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
     found, by_name = answered.verdict, {one.name: one for one in answered.swings}
     port, hour = by_name["Price of a switch port"], by_name["Hour of a GPU"]
     assert port.low[1] > base_lead(answered) > port.high[1]
-    dear = answered.question.with_assumed(usd_per_gpu_hour=Figure(4, 4, 4))
+    dear = answered.question.with_assumed(usd_per_gpu_hour=Estimate(4, 4, 4))
     assert hour.high == ("$4", lead(dear, found.offer, found.rival))
     spans = [abs(one.low[1] - one.high[1]) for one in answered.swings if one.low and one.high]
     assert spans == sorted(spans, reverse=True)
@@ -275,9 +275,9 @@ def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
         (lambda job: Question(job, rivals=()), "field rivals: must name some of"),
         (lambda job: Question(job, ()), "field offers: must have at least one"),
         (lambda _: Question(resolve(Subject("tdm"))), "has no task graph"),
-        (lambda _: Assumptions(Figure(1, 2, 1e9)), "usd_per_gpu_hour"),
+        (lambda _: Assumptions(Estimate(1, 2, 1e9)), "usd_per_gpu_hour"),
         (lambda _: Assumptions(gpus_per_server=0), "gpus_per_server"),
-        (lambda _: Assumptions(years=Figure(0, 4, 6)), "years"),
+        (lambda _: Assumptions(years=Estimate(0, 4, 6)), "years"),
     ],
 )
 def test_a_question_that_cannot_be_is_one_line(

@@ -41,8 +41,18 @@ def test_a_usual_value_beyond_its_range_moves_the_end_and_becomes_assumed() -> N
     ("field", "level", "value", "line"),
     [
         ("port_usd", "low", 600.0, "offer piezo, field port_usd: must rise from low to usual to"),
-        ("delay_ms", "usual", -1.0, "offer piezo, field delay_ms.usual: must be a number from 0"),
-        ("delay_ms", "usual", float("nan"), "offer piezo, field delay_ms.usual: must be a number"),
+        (
+            "delay_ms",
+            "usual",
+            -1.0,
+            "offer piezo, field delay_ms.usual: must be at least 0 (got -1)",
+        ),
+        (
+            "delay_ms",
+            "usual",
+            float("nan"),
+            "offer piezo, field delay_ms.usual: must be a finite number",
+        ),
         ("ports", "usual", 0.5, "offer piezo, field ports.usual: must be a whole number from 1"),
     ],
 )
@@ -83,7 +93,8 @@ NEW = {"key": "new", "name": "New", "delay_ms": 1, "ports": 64, "port_usd": 10, 
     [
         ([], "own.json, field offers: is empty"),
         ([3], "own.json, offer 1: must be an object in braces (got 3)"),
-        ([{"key": "new"}], "own.json, offer new, field delay_ms: is missing"),
+        ([{"key": "new", "name": "New"}], "own.json, offer new, field delay_ms: is missing"),
+        ([{"key": "new"}], "own.json, offer new, field name: is missing"),
         (
             [NEW | {"prize": 1}],
             "own.json, offer new, field prize: unknown key (expected one of key",
@@ -95,7 +106,10 @@ NEW = {"key": "new", "name": "New", "delay_ms": 1, "ports": 64, "port_usd": 10, 
             [NEW | {"port_w": {"usual": 1, "from": "me"}}],
             "own.json, offer new, field port_w.from: must be one of published, vendor, assumed",
         ),
-        ([NEW | {"key": "a b"}], "own.json, offer, field key: must be letters, digits, - and _"),
+        (
+            [NEW | {"key": "a b"}],
+            "own.json, offer a b, field key: must be letters, digits, - and _",
+        ),
         (
             [NEW | {"delay_ms": True}],
             "own.json, offer new, field delay_ms: must be a number, or an",
