@@ -5,47 +5,71 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, shown
-from topox_core.labs.draws import seed_of
+from topox_core.labs.draws import SEEDS, seed_of
+from topox_core.schema.fields import setting
 
 UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)
 _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """A prediction: when it was locked, its value, and the lock after a discussion if there was one."""
+_Clock = Annotated[str, setting(max_length=40)]
+_Name = Annotated[str, setting(max_length=200)]
 
-    locked: str
+
+@dataclass(frozen=True)
+class Locked:
+    """An answer, and when it was locked."""
+
+    locked: _Clock
     value: Any
-    second: tuple[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        read_clock(self.locked, field="locked")
+
+
+@dataclass(frozen=True)
+class Prediction(Locked):
+    """A prediction, and its lock after a discussion if there was one."""
+
+    second: Locked | None = None
 
 
 @dataclass(frozen=True)
 class Attempt:
     """One attempt at a worked answer; ``points`` are what was shown then."""
 
-    at: str
+    at: _Clock
     value: Any
-    points: float
+    points: Annotated[float, setting(ge=0, le=1_000)] = 0.0
+
+    def __post_init__(self) -> None:
+        read_clock(self.at, field="at")
 
 
 @dataclass(frozen=True)
 class Worked:
     """All attempts at a worked answer; ``given_up`` is when the student asked for the key instead."""
 
-    attempts: tuple[Attempt, ...] = ()
-    given_up: str = ""
+    attempts: Annotated[tuple[Attempt, ...], setting(max_length=100)] = ()
+    given_up: _Clock = ""
+
+    def __post_init__(self) -> None:
+        if self.given_up:
+            read_clock(self.given_up, field="given_up")
 
 
 @dataclass(frozen=True)
 class Explained:
     """An explanation, as last saved."""
 
-    at: str
-    value: str
+    at: _Clock
+    value: Annotated[str, setting(max_length=4_000)]
+
+    def __post_init__(self) -> None:
+        read_clock(self.at, field="at")
 
 
 Given = Prediction | Worked | Explained
@@ -63,15 +87,15 @@ class Answers:
         UTC; ``finished`` is the time of the last answer, empty before the first.
     """
 
-    lab: str
-    digest: str
-    course: str
-    student: str
-    seed: int
-    versions: Mapping[str, int]
-    started: str
-    finished: str = ""
-    given: Mapping[str, Given] = field(default_factory=dict)
+    lab: _Name
+    digest: Annotated[str, setting(max_length=200, key="lab_digest")]
+    course: _Name
+    student: _Name
+    seed: Annotated[int, setting(ge=0, le=SEEDS - 1)]
+    versions: Annotated[Mapping[str, int], setting(key="generator_versions")]
+    started: _Clock
+    finished: _Clock = ""
+    given: Annotated[Mapping[str, Given], setting(key="answers")] = field(default_factory=dict)
 
     @property
     def is_practice(self) -> bool:

@@ -10,28 +10,30 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from topox_core import __version__
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
-from topox_core.io.ranges import is_number, is_whole
+from topox_core.io.ranges import is_whole
 from topox_core.labs.answers import (
     Answers,
     Attempt,
     Explained,
     Given,
+    Locked,
     Prediction,
     Worked,
     read_clock,
 )
-from topox_core.labs.draws import SEEDS
 from topox_core.labs.keys import check_seed
 from topox_core.labs.lab import Lab, Question, canonical
 from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.student import points_of
+from topox_core.schema.fields import fields_of
+from topox_core.schema.records import from_values
 
 
 def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
@@ -73,8 +75,8 @@ def _read(lab: Lab, question: Question, given: Given, seed: int) -> Given:
         value = read_answer(lab, question, given.value, seed)
         if given.second is None:
             return replace(given, value=value)
-        again = read_answer(lab, question, given.second[1], seed)
-        return replace(given, value=value, second=(given.second[0], again))
+        again = read_answer(lab, question, given.second.value, seed)
+        return replace(given, value=value, second=Locked(given.second.locked, again))
     if isinstance(given, Worked):
         attempts = []
         for number, one in enumerate(given.attempts[: question.attempts]):
@@ -118,13 +120,11 @@ def _joined(one: Given | None, other: Given | None) -> Given:
 
 
 FORMAT, VERSION = "topox-answers", 1
-_KEYS = (
-    *("program", "lab", "lab_digest", "course", "student", "seed", "generator_versions"),
-    *("started", "finished", "answers", "score", "checksum", "signature"),
-)
+# By key the field of everything but the answers.
+_HEAD = {one.key: name for name, one in fields_of(Answers).items() if name != "given"}
+_KEYS = ("program", *_HEAD, "answers", "score", "checksum", "signature")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, ANSWERS)
-MAX_TEXT, MAX_ATTEMPTS, MAX_ANSWERS = 4_000, 100, 120
-MAX_NAME = 200
+MAX_ANSWERS = 120
 
 
 @dataclass(frozen=True)
@@ -155,34 +155,16 @@ def load_answers(data: bytes, file: str) -> AnswersFile:
     InputError
         If it cannot be used: one line names file, question and field.
     """
-    file = printable(file, MAX_NAME) if file else "answers"
+    file = printable(file, 200) if file else "answers"
     record = read_object(data, file, _FORM)
-    for key in ("lab", "lab_digest", "course", "student", "seed", "answers", "started"):
-        if key not in record:
-            raise InputError("is missing", file=file, field=key)
-    for key in ("lab", "lab_digest", "course", "student"):
-        _check_text(record[key], file, "", key, MAX_NAME)
-    if not is_whole(record["seed"], 0, SEEDS - 1):
-        problem = f"must be a whole number from 0 to {SEEDS - 1:,} (got {shown(record['seed'])})"
-        raise InputError(problem, file=file, field="seed")
-    versions = record.get("generator_versions", {})
-    if not isinstance(versions, dict) or not all(is_whole(one) for one in versions.values()):
-        problem = f"must be an object of whole numbers (got {shown(versions)})"
+    head = {key: record[key] for key in _HEAD if record.get(key) is not None}
+    answers = from_values(Answers, head, file, given=_given(record.get("answers"), file))
+    if not all(is_whole(one) for one in answers.versions.values()):
+        problem = f"must be an object of whole numbers (got {shown(answers.versions)})"
         raise InputError(problem, file=file, field="generator_versions")
     for key in ("started", "finished"):
-        if record.get(key):
-            read_clock(record[key], file=file, field=key)
-    answers = Answers(
-        record["lab"],
-        record["lab_digest"],
-        record["course"],
-        record["student"],
-        record["seed"],
-        dict(versions),
-        record["started"],
-        record.get("finished") or "",
-        _given(record["answers"], file),
-    )
+        if head.get(key):
+            read_clock(head[key], file=file, field=key)
     checksum = checksum_of(record)
     signature = record.get("signature", "")
     return AnswersFile(
@@ -207,14 +189,7 @@ def dump_answers(answers: Answers, score: Mapping[str, Any], secret: bytes | Non
         "format": FORMAT,
         "version": VERSION,
         "program": __version__,
-        "lab": answers.lab,
-        "lab_digest": answers.digest,
-        "course": answers.course,
-        "student": answers.student,
-        "seed": answers.seed,
-        "generator_versions": dict(answers.versions),
-        "started": answers.started,
-        "finished": answers.finished,
+        **{key: getattr(answers, name) for key, name in _HEAD.items()},
         "answers": {name: _as_record(one) for name, one in answers.given.items()},
         "score": dict(score),
     }
@@ -241,15 +216,9 @@ def is_signed(file: AnswersFile, secret: bytes) -> bool:
 
 
 def _as_record(given: Given) -> dict[str, Any]:
-    if isinstance(given, Prediction):
-        record = {"locked": given.locked, "value": given.value}
-        if given.second is not None:
-            record["second"] = {"locked": given.second[0], "value": given.second[1]}
-        return record
-    if isinstance(given, Worked):
-        attempts = [{"at": a.at, "value": a.value, "points": a.points} for a in given.attempts]
-        return {"attempts": attempts} | ({"given_up": given.given_up} if given.given_up else {})
-    return {"at": given.at, "value": given.value}
+    """Return an answer as its file has it; what was not done is left out."""
+    may_lack = ("second", "given_up")
+    return {key: value for key, value in asdict(given).items() if value or key not in may_lack}
 
 
 def _given(entries: Any, file: str) -> dict[str, Given]:
@@ -261,62 +230,8 @@ def _given(entries: Any, file: str) -> dict[str, Given]:
 
 def _one(name: str, entry: Any, file: str) -> Given:
     item = f"question {printable(name)}"
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object (got {shown(entry)})", file=file, item=item)
-    if "locked" in entry:
-        _check_keys(entry, ("locked", "value", "second"), ("value",), file, item)
-        second = entry.get("second")
-        if second is not None:
-            if not isinstance(second, dict):
-                problem = f"must be an object (got {shown(second)})"
-                raise InputError(problem, file=file, item=item, field="second")
-            _check_keys(second, ("locked", "value"), ("locked", "value"), file, item)
-            read_clock(second["locked"], file=file, item=item, field="second.locked")
-        read_clock(entry["locked"], file=file, item=item, field="locked")
-        again = None if second is None else (second["locked"], second["value"])
-        return Prediction(entry["locked"], entry["value"], again)
-    if "attempts" in entry:
-        _check_keys(entry, ("attempts", "given_up"), (), file, item)
-        tried = entry["attempts"]
-        if not isinstance(tried, list) or len(tried) > MAX_ATTEMPTS:
-            problem = f"must be a list of at most {MAX_ATTEMPTS} attempts (got {shown(tried)})"
-            raise InputError(problem, file=file, item=item, field="attempts")
-        attempts = tuple(_attempt(one, at, file, item) for at, one in enumerate(tried, 1))
-        given_up = entry.get("given_up", "")
-        if given_up:
-            read_clock(given_up, file=file, item=item, field="given_up")
-        return Worked(attempts, given_up)
-    _check_keys(entry, ("at", "value"), ("at", "value"), file, item)
-    read_clock(entry["at"], file=file, item=item, field="at")
-    _check_text(entry["value"], file, item, "value", MAX_TEXT)
-    return Explained(entry["at"], entry["value"])
-
-
-def _attempt(entry: Any, number: int, file: str, item: str) -> Attempt:
-    item = f"{item}, attempt {number}"
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object (got {shown(entry)})", file=file, item=item)
-    _check_keys(entry, ("at", "value", "points"), ("at", "value"), file, item)
-    read_clock(entry["at"], file=file, item=item, field="at")
-    points = entry.get("points", 0)
-    if not is_number(points, 0, 1_000):
-        problem = f"must be a number from 0 to 1,000 (got {shown(points)})"
-        raise InputError(problem, file=file, item=item, field="points")
-    return Attempt(entry["at"], entry["value"], float(points))
-
-
-def _check_keys(
-    entry: Mapping[str, Any], known: tuple[str, ...], needed: tuple[str, ...], file: str, item: str
-) -> None:
-    for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known), file=file, item=item, field=printable(key))
-    for key in needed:
-        if key not in entry:
-            raise InputError("is missing", file=file, item=item, field=key)
-
-
-def _check_text(value: Any, file: str, item: str, field: str, most: int) -> None:
-    if not isinstance(value, str) or len(value) > most:
-        problem = f"must be text of at most {most:,} characters (got {shown(value)})"
-        raise InputError(problem, file=file, item=item, field=field)
+    keys = entry if isinstance(entry, dict) else ()
+    kind: type[Prediction] | type[Worked] | type[Explained] = Explained
+    if "locked" in keys or "attempts" in keys:
+        kind = Prediction if "locked" in keys else Worked
+    return from_values(kind, entry, file, item)

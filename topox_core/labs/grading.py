@@ -254,7 +254,7 @@ def _in_order(answers: Answers) -> bool:
                 return False
             moments += times
         elif isinstance(given, Prediction):
-            second = [] if given.second is None else [given.second[0]]
+            second = [] if given.second is None else [given.second.locked]
             if any(one < given.locked for one in second):
                 return False
             moments += [given.locked, *second]

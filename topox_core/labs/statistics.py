@@ -197,7 +197,7 @@ def _given(answers: Answers, question: Question) -> tuple[Any, Any]:
         found = answers.prediction(question.id)
         if found is None:
             return None, None
-        return found.value, None if found.second is None else found.second[1]
+        return found.value, None if found.second is None else found.second.value
     attempts = answers.worked(question.id).attempts
     return (attempts[0].value if attempts else None), None
 

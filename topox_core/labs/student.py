@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from topox_core.errors import InputError, shown
-from topox_core.labs.answers import Answers, Attempt, Explained, Given, Prediction
+from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
 from topox_core.labs.draws import seed_of
 from topox_core.labs.generators.generator import GivenTable, Matrix, Value
 from topox_core.labs.hand_schedule import HandVerdict
@@ -161,7 +161,7 @@ def lock(lab: Lab, answers: Answers, name: str, value: Any, at: str) -> Answers:
         return _with(answers, name, Prediction(at, kept), at)
     if not question.vote or before.second is not None or revealed_at(lab, answers, name):
         raise InputError("is locked and cannot be changed", item=f"question {name}")
-    return _with(answers, name, replace(before, second=(at, kept)), at)
+    return _with(answers, name, replace(before, second=Locked(at, kept)), at)
 
 
 def attempt(
@@ -381,7 +381,7 @@ def last_answer(answers: Answers, name: str) -> Any:
     """Return the answer that stands: the second lock, else the first; the last attempt; the explanation."""
     prediction = answers.prediction(name)
     if prediction is not None:
-        return prediction.value if prediction.second is None else prediction.second[1]
+        return prediction.value if prediction.second is None else prediction.second.value
     attempts = answers.worked(name).attempts
     if attempts:
         return attempts[-1].value

@@ -63,7 +63,7 @@ def _prediction(answers: Answers, question: Question) -> None:
     if found.second is None:
         status(say_html("locked", at=at))
     else:
-        status(say_html("locked_again", at=at, again=clock_words(found.second[0])))
+        status(say_html("locked_again", at=at, again=clock_words(found.second.locked)))
 
 
 def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) -> None:

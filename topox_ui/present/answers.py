@@ -102,7 +102,7 @@ def second_votes(lab: Lab, question: Question) -> list[int] | None:
         for one in answers_to(lab):
             given = one.prediction(question.id)
             if given is not None and given.second is not None:
-                again[given.second[1]] = again.get(given.second[1], 0) + 1
+                again[given.second.value] = again.get(given.second.value, 0) + 1
     if not again:
         return None
     return [again.get(option.id, 0) for option in question.options]

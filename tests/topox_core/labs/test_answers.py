@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import some
 from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right, solved
 from topox_core.errors import InputError
-from topox_core.labs.answers import Answers
+from topox_core.labs.answers import Answers, Locked
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
 from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import grade_folder, load_explanations
@@ -87,7 +87,7 @@ def test_a_locked_prediction_stays_and_a_vote_has_a_second_lock() -> None:
     answers = lock(lab, begin(lab, "c", "s", at(0)), "P1", "12,0", at(1))
     assert answers.prediction("P1").value == 12
     answers = lock(lab, lock(lab, answers, "P2", "both", at(2)), "P2", "x", at(3))
-    assert answers.prediction("P2").second == (at(3), "x")
+    assert answers.prediction("P2").second == Locked(at(3), "x")
     for question, value, said in (
         ("P1", 11, "is locked"),
         ("P2", "y", "is locked"),
@@ -438,8 +438,12 @@ def test_explanations_get_points_from_a_person() -> None:
         ("student", ["x"], "field student"),
         ("started", "yesterday", "must be a time such as"),
         ("answers", [], "must be an object"),
-        ("answers.W1", {"attempts": [{"at": at(1)}]}, "question W1, attempt 1, field value"),
-        ("answers.W1", {"attempts": "x"}, "must be a list of at most"),
+        (
+            "answers.W1",
+            {"attempts": [{"at": at(1)}]},
+            "question W1, field attempts[0].value: is missing",
+        ),
+        ("answers.W1", {"attempts": "x"}, "field attempts: must be a list in brackets"),
         ("answers.W1", {"points": 5}, "unknown key"),
         ("answers.P1", {"locked": "now", "value": 1}, "question P1, field locked"),
         ("answers.E1", {"at": at(1), "value": "x" * 4_001}, "at most 4,000 characters"),

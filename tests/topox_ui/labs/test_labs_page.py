@@ -147,7 +147,7 @@ def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
     field(second, "radio", "P2_again").set_value("either").run()
     press(second, "lab_lock_again_P2")
     votes = kept._kept().of[kept.Whose.of(answered(SIX, 31, 0))].prediction("P2")
-    assert (votes.value, votes.second[1]) == ("x", "either")
+    assert (votes.value, votes.second.value) == ("x", "either")
 
 
 @pytest.mark.long
