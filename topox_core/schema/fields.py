@@ -390,7 +390,9 @@ def _wrong_text(limits: msgspec.Meta, value: Any) -> str:
     right = least <= (len(value) if value.strip() else 0) and (most is None or len(value) <= most)
     if right and (not without or is_text(value, without)):
         return ""
-    span = f"{least} to {most:,}" if least else f"at most {most:,}"
+    span = f"at least {least}"
+    if most is not None:
+        span = f"{least} to {most:,}" if least else f"at most {most:,}"
     if without in ("", PRINTABLE):
         printed = "printable " * bool(without)
         return f"must be {printed}text of {span} characters (got {shown(value)})"
