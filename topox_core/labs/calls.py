@@ -5,9 +5,9 @@ No run here ends by the clock: a plan is a list schedule, or one that is proved 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
 from topox_core.economics.parts import Catalogue
@@ -17,15 +17,15 @@ from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.json import record_of
-from topox_core.io.ranges import is_number, is_whole
 from topox_core.labs.lab import Call
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.delay import slowest_switch, study, windows_source
 from topox_core.rails.windows import windows_by_stage
+from topox_core.schema.fields import fields_of, problems, setting
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 from topox_core.topology.finder import VARIANTS, find_layout, traffic_of
@@ -57,50 +57,38 @@ class _Run:
     fabric: str | None
 
 
-@dataclass(frozen=True)
-class _Of:
-    """What an option may be: one of ``choices``, or a number from ``least`` to ``most``."""
-
-    least: float = 0.0
-    most: float = 1e6
-    whole: bool = False
-    choices: tuple[str, ...] = ()
-    times: bool = False  # also as a multiple of the file's value
-
-
+# What each option may be, the cluster's as the cluster says.
+_UP_TO_64 = Annotated[int, setting(ge=1, le=64)]
+_AtLeast0 = Annotated[float, setting(ge=0, le=1e6)]
 _CLUSTER = {
-    "port_gbps": _Of(0.001, 1e6, times=True),
-    "slot_ms": _Of(0.001, 1e6, times=True),
-    "reconfiguration_ms": _Of(0, 1e6, times=True),
-    "ports_per_server": _Of(1, 64, whole=True, times=True),
-    "switches": _Of(1, 64, whole=True, times=True),
+    name: fields_of(Cluster)[name].hint
+    for name in ("port_gbps", "slot_ms", "reconfiguration_ms", "ports_per_server", "switches")
 }
-_ENGINE = {"engine": _Of(choices=ENGINES)}
-_OPTIONS: Mapping[str, Mapping[str, _Of]] = {
-    "schedule": {**_CLUSTER, **_ENGINE},
+_NETWORK = {name: fields_of(PodNetwork)[name].hint for name in ("reconfiguration_ms", "port_gbps")}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "schedule": {**_CLUSTER, "engine": Annotated[str, setting(choices=ENGINES)]},
     "compare": _CLUSTER,
-    "topology": {"degree": _Of(1, 64, whole=True), "variant": _Of(choices=VARIANTS)},
-    "tdm": {
-        "algorithm": _Of(choices=UNTIMED),
-        "reconfiguration_ms": _Of(0, 1e6),
-        "port_gbps": _Of(0.001, 1e6, times=True),
-    },
+    "topology": {"degree": _UP_TO_64, "variant": Annotated[str, setting(choices=VARIANTS)]},
+    "tdm": {**_NETWORK, "algorithm": Annotated[str, setting(choices=UNTIMED)]},
     "rails_count": {
-        "stages": _Of(1, 64, whole=True),
-        "microbatches": _Of(1, 1_000, whole=True),
-        "schedule": _Of(choices=tuple(ORDERS)),
+        "stages": _UP_TO_64,
+        "microbatches": Annotated[int, setting(ge=1, le=1_000)],
+        "schedule": Annotated[str, setting(choices=tuple(ORDERS))],
     },
     "rails_delay": {
-        "base_ms": _Of(0.001, 1e9),
-        "delay_ms": _Of(0, 1e6),
-        "limit_percent": _Of(0, 1e4),
+        "base_ms": Annotated[float, setting(gt=0, le=1e9)],
+        "delay_ms": _AtLeast0,
+        "limit_percent": _AtLeast0,
     },
     "cost": {
-        "gpus": _Of(8, 1e6, whole=True),
-        "counting": _Of(choices=COUNTINGS),
-        "prices": _Of(choices=tuple(PRICE_SETS)),
+        "gpus": Annotated[int, setting(ge=8, le=1_000_000)],
+        "counting": Annotated[str, setting(choices=COUNTINGS)],
+        "prices": Annotated[str, setting(choices=tuple(PRICE_SETS))],
     },
 }
+# Options that may also be a multiple of what the file has.
+_TIMES = _CLUSTER.keys() | _NETWORK
+_Times = Annotated[float, setting(gt=0, le=1e6)]
 
 
 def check_options(call: str, options: Mapping[str, Any]) -> None:
@@ -115,25 +103,10 @@ def check_options(call: str, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name not in known:
             raise InputError(unknown(name, known, "option"), field=str(name)[:60])
-        of = known[name]
-        if of.choices:
-            if value not in of.choices:
-                problem = f"must be one of {', '.join(of.choices)} (got {shown(value)})"
-                raise InputError(problem, field=name)
-            continue
-        if isinstance(value, dict) and of.times and [*value] == ["times"]:
-            if is_number(value["times"], 0.0, 1e6, above=True):
-                continue
-            problem = f"must be above 0 and at most 1,000,000 (got {shown(value['times'])})"
-            raise InputError(problem, field=f"{name}.times")
-        fits = (
-            is_whole(value, int(of.least), of.most)
-            if of.whole
-            else is_number(value, of.least, of.most)
-        )
-        if not fits:
-            kind = "a whole number" if of.whole else "a number"
-            problem = f"must be {kind} from {of.least:g} to {of.most:,g} (got {shown(value)})"
+        hint = known[name]
+        if isinstance(value, dict) and name in _TIMES and [*value] == ["times"]:
+            hint, value, name = _Times, value["times"], f"{name}.times"
+        for _, problem in problems(hint, value):
             raise InputError(problem, field=name)
 
 
@@ -195,18 +168,24 @@ def _asked_for(run: _Run, option: str) -> Any:
     return run.options[option]
 
 
-def _changed(cluster: Cluster, options: Mapping[str, Any]) -> Cluster:
+def _changes(record: Any, names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a record that are given, a multiple as the value that it makes."""
     changes: dict[str, Any] = {}
-    for name in _CLUSTER:
+    for name in names:
         if name in options:
-            given = options[name]
-            value = getattr(cluster, name) * given["times"] if isinstance(given, dict) else given
-            changes[name] = round(value) if _CLUSTER[name].whole else float(value)
-    return cluster.changed(**changes) if changes else cluster
+            given, own = options[name], getattr(record, name)
+            value = own * given["times"] if isinstance(given, dict) else given
+            changes[name] = type(own)(round(value) if isinstance(own, int) else value)
+    return changes
+
+
+def _cluster(run: _Run) -> Cluster:
+    cluster: Cluster = _needed(run.files.cluster, "cluster")
+    return cluster.changed(**_changes(cluster, _CLUSTER, run.options))
 
 
 def _schedule(run: _Run) -> dict[str, Any]:
-    cluster = _changed(_needed(run.files.cluster, "cluster"), run.options)
+    cluster = _cluster(run)
     engine = run.options.get("engine", "list")
     settings = replace(LESSON_SETTINGS, engine=engine, time_limit_s=EXACT_LIMIT_S)
     result = schedule(_needed(run.files.graph, "graph"), cluster, settings)
@@ -219,7 +198,7 @@ def _schedule(run: _Run) -> dict[str, Any]:
 def _compare(run: _Run) -> dict[str, Any]:
     if run.fabric not in FABRICS:
         raise InputError(unknown(run.fabric, FABRICS, "fabric"), field="key.fabric")
-    cluster = _changed(_needed(run.files.cluster, "cluster"), run.options)
+    cluster = _cluster(run)
     runs = compare(_needed(run.files.graph, "graph"), cluster, LESSON_SETTINGS, (str(run.fabric),))
     done = runs[str(run.fabric)]
     return {
@@ -244,13 +223,7 @@ def _topology(run: _Run) -> dict[str, Any]:
 
 def _tdm(run: _Run) -> dict[str, Any]:
     jobs: Jobs = _needed(run.files.jobs, "jobs")
-    changes: dict[str, Any] = {}
-    for name in ("reconfiguration_ms", "port_gbps"):
-        if name in run.options:
-            given = run.options[name]
-            times = isinstance(given, dict)
-            changes[name] = getattr(jobs.network, name) * given["times"] if times else float(given)
-    if changes:
+    if changes := _changes(jobs.network, _NETWORK, run.options):
         jobs = replace(jobs, network=replace(jobs.network, **changes))
     algorithm = run.options.get("algorithm", "hill-climbing")
     assert algorithm in ALGORITHMS
