@@ -160,11 +160,14 @@ def study(now: JobsState, theme: Theme) -> None:
     known = owner.results(STUDY)
     run_note(STUDY)
     sets = len(wanted.keys) // len(WAYS)
-    left_over = -(-sum(key not in known for key in wanted.keys.values()) // len(WAYS))
-    if left_over:
+    missing = sum(key not in known for key in wanted.keys.values())
+    if missing:
+        nothing_yet = missing == len(wanted.keys)
         with st.container(horizontal=True, vertical_alignment="center"):
             button(
-                "Compute the study" if left_over == sets else f"Compute the other {left_over}",
+                "Compute the study"
+                if nothing_yet
+                else f"Compute the other {-(-missing // len(WAYS))}",
                 "compute_study",
                 "query_stats",
                 _start,

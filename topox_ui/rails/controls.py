@@ -6,6 +6,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
+from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.rails.presets import PRESETS, settings_of
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_file import WindowList, load_windows
@@ -33,29 +34,9 @@ from topox_ui.state.store import choose
 from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu, number, pick, slide, tick
 
-DELAYS_MS = (
-    0.0,
-    0.01,
-    0.1,
-    0.5,
-    1.0,
-    2.0,
-    5.0,
-    10.0,
-    15.0,
-    25.0,
-    50.0,
-    100.0,
-    200.0,
-    500.0,
-    1000.0,
-    2000.0,
-    3000.0,
-)
 _UPLOAD_ERROR = Lasting[str]("rails_upload_error")
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
 LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
-SPEEDS_GBPS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
 # As the menu calls presets: a sidebar has room for about twenty letters; the whole title stands
 # above the finding.
 SHORT = {

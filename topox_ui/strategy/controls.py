@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.errors import InputError, one_line
 from topox_core.fabrics.registry import FABRICS
-from topox_core.model.cluster import DELAYS_MS
+from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.strategy.models import MODELS, Model
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
@@ -27,7 +27,6 @@ from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 BUDGETS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)
 PORTS = (1, 2, 4, 6, 8)
-SPEEDS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 ON_FABRIC_BUDGETS = (0, 10, 30, 100, 300, 1_000)
 NETWORKS = {"switch": "one switch", "circuits": "circuits", "fabric": "a fabric"}
 UPLOAD = "w_strategy_file"
@@ -69,7 +68,9 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:
     """Draw the search's choices in the sidebar; raises InputError where an imported strategy does not suit the model."""
     with st.sidebar:
         ports = slide("Ports per server", StrategyState, "ports", PORTS)
-        speed = slide("Port speed", StrategyState, "port_gbps", SPEEDS, words=lambda v: f"{v:g}G")
+        speed = slide(
+            "Port speed", StrategyState, "port_gbps", SPEEDS_GBPS, words=lambda v: f"{v:g}G"
+        )
         network = pick(
             "Network",
             StrategyState,
