@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.transfer_graph import FloatArray, IntArray
+from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.training.program import Spread
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
@@ -174,14 +176,14 @@ class Window:
         Of the traffic after it, up to the next window.
     """
 
-    rank: int
-    rail: int
-    before: str
-    after: str
-    operation: str
-    begin_ms: float
-    length_ms: float
-    size_bytes: float
+    rank: Annotated[int, setting(ge=0, le=10_000_000)]
+    rail: Annotated[int, setting(ge=0, le=10_000_000)]
+    before: Annotated[str, setting(max_length=80, without=PRINTABLE)]
+    after: Annotated[str, setting(max_length=80, without=PRINTABLE)]
+    operation: Annotated[str, setting(max_length=80, without=PRINTABLE)]
+    begin_ms: Annotated[float, setting(ge=0, le=1e15)]
+    length_ms: Annotated[float, setting(ge=-1e15, le=1e15)]
+    size_bytes: Annotated[float, setting(ge=0, le=1e15)]
 
 
 @dataclass(frozen=True)

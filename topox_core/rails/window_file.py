@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from itertools import accumulate
+from typing import Annotated, Any
 
-from topox_core.errors import InputError, Mistakes, printable, shown, unknown
+from topox_core.errors import InputError, Mistakes, printable
 from topox_core.io.content import first_letter
 from topox_core.io.json import FileFormat, count_of, read_object
 from topox_core.io.limits import WINDOWS
-from topox_core.io.ranges import check_text
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.rails.iteration import Window
+from topox_core.schema.fields import PRINTABLE, fields_of, problems, setting
+from topox_core.schema.records import from_values
 
 FORMAT, VERSION = "topox-windows", 1
 MAX_WINDOWS = WINDOWS.entries
-COLUMNS = ("rank", "rail", "before", "after", "operation", "begin_ms", "length_ms", "size_bytes")
+COLUMNS = tuple(one.name for one in fields(Window))
 _FORM = FileFormat(FORMAT, VERSION, ("name", "iteration_ms", "windows"), WINDOWS)
 _WORDS = ("before", "after", "operation")
-_DEFAULTS: dict[str, Any] = {
-    "rank": 0,
-    "rail": 0,
-    "before": "",
-    "after": "",
-    "operation": "",
-    "begin_ms": None,
-    "size_bytes": 0.0,
-}
+_DEFAULTS = {"rank": 0, "rail": 0, **dict.fromkeys(_WORDS, ""), "begin_ms": 0.0, "size_bytes": 0.0}
 
 
 @dataclass(frozen=True)
@@ -45,8 +37,8 @@ class WindowList:
         Whether the file says when each window begins; if not, windows stand end to end.
     """
 
-    name: str
-    iteration_ms: float
+    name: Annotated[str, setting(max_length=200, without=PRINTABLE)]
+    iteration_ms: Annotated[float, setting(ge=0, le=1e15)]
     windows: tuple[Window, ...]
     timed: bool
 
@@ -66,21 +58,13 @@ def load_windows(data: bytes, file: str) -> WindowList:
 
 def _of_json(data: bytes, file: str) -> WindowList:
     windows = _Windows(file, "window")
-
-    def take(number: int, row: Any) -> None:
-        if not isinstance(row, dict):
-            problem = f"must be an object in braces (got {shown(row)})"
-            raise InputError(problem, file=file, item=f"window {number}")
-        windows.add(number, row)
-
-    record = read_object(data, file, _FORM, {"windows": take})
+    record = read_object(data, file, _FORM, {"windows": windows.add})
     count_of(record, "windows", "windows", file)
-    name = record.get("name", "")
-    check_text(name, 200, file=file, field="name")
-    iteration = record.get("iteration_ms")
-    if iteration is not None:
-        iteration = _number(iteration, "iteration_ms", file, least=0.0)
-    return windows.listed(name or _stem(file), iteration)
+    for key in ("name", "iteration_ms"):
+        if record.get(key) is not None:
+            for field, problem in problems(fields_of(WindowList)[key].hint, record[key], key):
+                raise InputError(problem, file=file, field=field)
+    return windows.listed(record.get("name") or _stem(file), record.get("iteration_ms"))
 
 
 def _of_table(data: bytes, file: str) -> WindowList:
@@ -97,12 +81,17 @@ def _of_table(data: bytes, file: str) -> WindowList:
     return windows.listed(_stem(file), None)
 
 
-def _cell(column: str, text: str, delimiter: str) -> str:
+def _cell(column: str, text: str, delimiter: str) -> str | float:
     """Return a cell; unless commas separate columns, 3,5 is three and a half."""
     if column in _WORDS:
         return as_meant(text)
-    numeric = column.endswith("_ms") and delimiter != ","
-    return text.replace(",", ".") if numeric and text.count(",") == 1 and "." not in text else text
+    if column.endswith("_ms") and delimiter != "," and text.count(",") == 1 and "." not in text:
+        text = text.replace(",", ".")
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
 
 
 class _Windows:
@@ -111,87 +100,50 @@ class _Windows:
     def __init__(self, file: str, noun: str) -> None:
         self._file, self._noun = file, noun
         self._wrong = Mistakes(file)
-        self._read: list[dict[str, Any]] = []
-        self._numbers: list[int] = []
+        self._windows: list[Window] = []
+        self._untimed: list[int] = []
 
-    def add(self, number: int, row: Mapping[str, Any]) -> None:
+    def add(self, number: int, row: Any) -> None:
         """Check one window and keep it."""
-        if len(self._read) >= MAX_WINDOWS:
+        if len(self._windows) >= MAX_WINDOWS:
             problem = f"holds more than the {MAX_WINDOWS:,} windows a file may have"
             raise InputError(problem, file=self._file)
+        if isinstance(row, dict):
+            row = {key: one for key, one in row.items() if one is not None}
+            if "begin_ms" not in row:
+                self._untimed.append(number)
+            row = _DEFAULTS | row
         try:
-            self._read.append(_values(row, self._file, f"{self._noun} {number}"))
-            self._numbers.append(number)
+            self._windows.append(from_values(Window, row, self._file, f"{self._noun} {number}"))
         except InputError as error:
             self._wrong.add(error.problem, item=error.item, field=error.field)
 
-    def listed(self, name: str, iteration: float | None) -> WindowList:
+    def listed(self, name: str, iteration_ms: float | None) -> WindowList:
         """Return all windows; without begins they stand end to end."""
         self._wrong.stop()
-        file, read = self._file, self._read
-        if not read:
+        file, windows = self._file, self._windows
+        if not windows:
             raise InputError("holds no window", file=file)
-        begins = [one["begin_ms"] for one in read]
-        timed = None not in begins
-        if not timed and any(begin is not None for begin in begins):
-            item = f"{self._noun} {self._numbers[begins.index(None)]}"
-            problem = "is missing, but other windows have one"
-            raise InputError(problem, file=file, item=item, field="begin_ms")
-        at = 0.0
-        for one in read:
-            if not timed:
-                one["begin_ms"] = at
-                at += max(0.0, one["length_ms"])
-        windows = tuple(Window(**one) for one in read)
-        ends = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
-        if iteration is not None and iteration < ends - 1e-6:
+        timed = not self._untimed
+        if not timed:
+            if len(self._untimed) < len(windows):
+                item = f"{self._noun} {self._untimed[0]}"
+                problem = "is missing, but other windows have one"
+                raise InputError(problem, file=file, item=item, field="begin_ms")
+            lengths_ms = [max(0.0, one.length_ms) for one in windows]
+            begins_ms = accumulate(lengths_ms, initial=0.0)
+            windows = [
+                replace(one, begin_ms=at) for one, at in zip(windows, begins_ms, strict=False)
+            ]
+        ends_ms = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
+        if iteration_ms is not None and iteration_ms < ends_ms - 1e-6:
             problem = (
-                f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})"
+                f"must be at least {ends_ms:.15g}, where the last window ends "
+                f"(got {iteration_ms:.15g})"
             )
             raise InputError(problem, file=file, field="iteration_ms")
-        return WindowList(name, ends if iteration is None else iteration, windows, timed)
-
-
-def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
-    for key in row:
-        if key not in COLUMNS:
-            raise InputError(unknown(key, COLUMNS), item=item, field=printable(str(key)))
-    if row.get("length_ms") is None:
-        raise InputError("is missing", item=item, field="length_ms")
-    values = dict(_DEFAULTS)
-    for key, value in row.items():
-        if value is None:
-            continue
-        if key in _WORDS:
-            if not isinstance(value, str) or len(value) > 80 or not value.isprintable():
-                problem = f"must be text of at most 80 characters (got {shown(value)})"
-                raise InputError(problem, item=item, field=key)
-            values[key] = value
-        elif key in ("rank", "rail"):
-            whole = _number(value, key, file, item=item, least=0.0)
-            if whole != int(whole) or whole > 1e7:
-                problem = f"must be a whole number from 0 (got {shown(value)})"
-                raise InputError(problem, item=item, field=key)
-            values[key] = int(whole)
-        else:
-            least = 0.0 if key in ("begin_ms", "size_bytes") else -math.inf
-            values[key] = _number(value, key, file, item=item, least=least)
-    return values
-
-
-def _number(value: Any, field: str, file: str, *, item: str = "", least: float) -> float:
-    """Return a number from JSON or a cell; only lengths may be negative (an overlap)."""
-    wrong = partial(InputError, file=file, item=item, field=field)
-    try:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise wrong(f"must be a number (got {shown(value)})") from None
-    if not math.isfinite(number) or not least <= number <= 1e15:
-        words = "of at least 0" if least == 0 else "below 1e15"
-        raise wrong(f"must be a finite number {words} (got {shown(value)})")
-    return number
+        whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
+        return WindowList(name, whole_ms, tuple(windows), timed)
 
 
 def _stem(file: str) -> str:
