@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, wrong_option
+from topox_core.cli.long_run import SCHEDULER, WORKERS, executor_of
+from topox_core.cli.options import JSON, Option, wrong_option
 from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, show, table
 from topox_core.io.json import record_of
 
@@ -50,7 +51,6 @@ def run(options: argparse.Namespace) -> int:
     The exit code is 1 if rows are missing because it was stopped or a process died.
     """
     from topox_core.papers.catalogue import CARDS, card_named
-    from topox_core.runs.executor import executor_for
 
     if options.every:
         if options.card is not None or options.switches:
@@ -65,12 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
     card = card_named(options.card)
     switches = card.settings(dict(map(given.key_and_value, options.switches)))
-    executor = executor_for(options.scheduler, options.workers)
-    try:
-        with ctrl_c_stops() as stop:
-            answer = card.run(switches, stop, _tell, executor)
-    finally:
-        executor.kill()
+    with executor_of(options) as executor, ctrl_c_stops() as stop:
+        answer = card.run(switches, stop, _tell, executor)
     show(options, to_record(card, answer), lambda: _print(card, answer))
     return 0 if answer.complete else 1
 
@@ -85,7 +81,6 @@ def _run_all(options: argparse.Namespace) -> int:
     from topox_core.papers.every_card import CardStep, run_cards
     from topox_core.papers.kept_answers import keep
     from topox_core.papers.rows import COUNTED, counts_of
-    from topox_core.runs.executor import executor_for
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with ExitStack() as stack:
@@ -106,8 +101,7 @@ def _run_all(options: argparse.Namespace) -> int:
             words = step.failed or f"{figure(round(step.wall_s, 2), 's')}"
             note(f"{len(steps)} of {len(CARDS)}: {step.card} ({words})")
 
-        executor = executor_for(options.scheduler, options.workers)
-        stack.callback(executor.kill)
+        executor = stack.enter_context(executor_of(options))
         with ctrl_c_stops("the cards that are there are kept") as stop:
             run_cards(tuple(CARDS), stop, take, executor)
     answered = [step.answer for step in steps.values() if step.answer is not None]

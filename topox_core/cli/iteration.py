@@ -134,9 +134,7 @@ def _job(name: str) -> Job:
 
 
 def _changed(job: Job, changes: list[str]) -> Job:
-    """Return a job with fields replaced; values are read as JSON, words need no quotes."""
-    import json
-
+    """Return a job with fields replaced; values are read as a file has them, words without quotes."""
     values: dict[str, object] = {}
     for change in changes:
         key, sign, text = change.partition("=")
@@ -144,10 +142,7 @@ def _changed(job: Job, changes: list[str]) -> Job:
         if not (sign and dot and part in ("shape", "plan", "machine", "schedule")):
             problem = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {change[:60]!r})"
             raise wrong_option("--set", problem)
-        try:
-            values[f"{part}__{field}"] = json.loads(text)
-        except (ValueError, RecursionError):
-            values[f"{part}__{field}"] = text.strip()
+        values[f"{part}__{field}"] = given.value_of(text)
     return job.changed(**values)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.options import JSON, Option, add_options, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, show, table
+from topox_core.cli.printing import as_json, cell, figure, note, percent, show, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def run_list(options: argparse.Namespace) -> int:
         for row in rows:
             row["generators"] = " ".join(row["generators"])
         head = ("lab", "title", "minutes", "points", "instances")
-        table(head, *[tuple(map(_cell, row.values())) for row in rows])
+        table(head, *[tuple(map(cell, row.values())) for row in rows])
     return 0
 
 
@@ -361,7 +361,7 @@ def _print_grades(graded: GradedFolder) -> None:
     ]
     for one in graded.grades:
         parts = (one.predictions, one.worked, one.explanation, one.total, one.of)
-        rows.append((one.student, one.lab, *map(_cell, parts), "; ".join(one.remarks)))
+        rows.append((one.student, one.lab, *map(cell, parts), "; ".join(one.remarks)))
     table(*rows)
     for refused in graded.unreadable:
         print(f"not graded: {refused.file}: {refused.problem}")
@@ -470,9 +470,3 @@ def _seeds(options: argparse.Namespace) -> list[tuple[str, int]]:
     for seed in seeds:
         check_seed(seed)
     return [("", seed) for seed in seeds]
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:g}" if isinstance(value, int | float) else str(value)

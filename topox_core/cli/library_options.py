@@ -15,6 +15,7 @@ from topox_core.cli.options import (
     key_and_value,
     number,
     positive,
+    value_of,
     wrong_option,
 )
 from topox_core.cli.printing import note
@@ -83,12 +84,9 @@ def filter_of(options: argparse.Namespace) -> RunFilter:
 
 
 def _setting(pair: str) -> tuple[str, Value]:
-    """Read ``KEY=VALUE``: a number, ``true``, ``false`` and ``null`` as such, everything else as a word."""
+    """Read ``KEY=VALUE``: a number, a truth and ``null`` as such, everything else as a word."""
     key, text = key_and_value(pair)
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
+    value = value_of(text)
     return key, text if isinstance(value, list | dict | str) else value
 
 

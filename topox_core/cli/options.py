@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from topox_core.errors import InputError
@@ -153,9 +154,6 @@ class Option(NamedTuple):
 
 
 JSON = Option("--json", bool, "print one JSON object instead of a table")
-# Who computes what comes in many pieces.
-WORKERS = Option("--workers N", positive, "processes on this machine (default: one a core)")
-SCHEDULER = Option("--scheduler ADDRESS", str, "a Dask scheduler, such as tcp://host:8786")
 
 
 def add_options(group: argparse._ActionsContainer, *options: Options) -> None:
@@ -237,6 +235,23 @@ def key_and_value(pair: str) -> tuple[str, str]:
     if not sign or not key:
         raise wrong_option("--set", f"must be KEY=VALUE (got {pair[:80]!r})")
     return key, value
+
+
+def value_of(text: str) -> Any:
+    """Return the value of ``KEY=VALUE`` as a file would have it; what is no number, truth, list or object is a word."""
+    text = text.strip()
+    words = {"yes": True, "true": True, "no": False, "false": False, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for read in (int, float, json.loads):
+        with suppress(ValueError, RecursionError):
+            return read(text)
+    return text
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Read words separated by commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 @contextmanager

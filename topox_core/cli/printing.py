@@ -56,6 +56,13 @@ def figure(value: float | None, unit: str = "") -> str:
     return f"{text} {unit}".rstrip()
 
 
+def cell(value: object) -> str:
+    """Return any value as a cell of a table."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return figure(value)
+    return "-" if value is None else str(value)
+
+
 def percent(fraction: float | None) -> str:
     """Return a fraction as a percentage."""
     return "-" if fraction is None else f"{fraction * 100:.3g} %"

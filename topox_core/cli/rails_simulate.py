@@ -15,6 +15,7 @@ from topox_core.cli.options import (
     add_options,
     key_and_value,
     number,
+    value_of,
     whole,
     wrong_option,
     yes_or_no,
@@ -60,7 +61,7 @@ def preset_of(options: argparse.Namespace) -> Job:
     InputError
         If there is none of that name, a key is unknown, or the values do not go together.
     """
-    from topox_core.rails.presets import KEYS, changed, preset, settings_of
+    from topox_core.rails.presets import KEYS, changed, preset
 
     if options.preset is None:
         raise wrong_option("PRESET", "is needed (--list shows them)")
@@ -68,29 +69,16 @@ def preset_of(options: argparse.Namespace) -> Job:
         base = preset(options.preset)
     except InputError as error:
         raise wrong_option("PRESET", error.problem) from None
-    own = settings_of(base)
     changes: dict[str, Any] = {}
     for pair in options.changes:
         key, text = key_and_value(pair)
         if key not in KEYS:
             raise wrong_option("--set", f"{printable(key)}: {unknown(key, KEYS)}")
-        changes[key] = _value(key, text, own.get(key, text))
+        none = (key, text) == ("iteration_ms", "none")
+        changes[key] = None if none else value_of(text)
     if not changes:
         return base
     return changed(base, changes).changed(title=f"{base.heading}, changed")
-
-
-def _value(key: str, text: str, own: Any) -> Any:
-    """Return text as the kind of value that a setting has, ``own`` for example; ``none`` where it may be none."""
-    if isinstance(own, str) or (key == "iteration_ms" and text == "none"):
-        return text if isinstance(own, str) else None
-    expected = {bool: "yes or no", int: "a whole number"}.get(type(own), "a number")
-    try:
-        if isinstance(own, bool):
-            return {"yes": True, "no": False, "true": True, "false": False}[text.lower()]
-        return int(text) if isinstance(own, int) else float(text)
-    except (ValueError, KeyError):
-        raise wrong_option("--set", f"{key} must be {expected} (got {text[:60]!r})") from None
 
 
 def list_presets(as_record: bool) -> int:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli import study_buy, study_rivals
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.options import JSON, SCHEDULER, WORKERS, Option, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, show, table
+from topox_core.cli.library_options import LIBRARY
+from topox_core.cli.long_run import (
+    CSV,
+    NO_LIBRARY,
+    SCHEDULER,
+    WORKERS,
+    compute,
+    library_of,
+    write_rows,
+)
+from topox_core.cli.options import JSON, Option, wrong_option
+from topox_core.cli.printing import as_json, cell, note, show, table
 
 if TYPE_CHECKING:
     from topox_core.library.run_library import RunLibrary
+    from topox_core.runs.executor import Executor
     from topox_core.studies.study_run import StudyPlan, StudyResult
 
-PROGRESS_EVERY_S = 2.0
 SHOWN_ROWS = 40
 FILE = Option("study STUDY", str, "a study file, or the name of a ready one (study ready)")
 
@@ -44,8 +50,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         WORKERS,
         SCHEDULER,
         LIBRARY,
-        Option("--no-library", bool, "keep nothing"),
-        Option("--csv FILE", str, "write the table"),
+        NO_LIBRARY,
+        CSV,
         JSON,
     )
     given.add_command(
@@ -68,7 +74,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         LIBRARY,
         Option("--all-measures", bool, "every measure that was kept"),
         Option("--any-version", bool, "rows of other versions too, marked"),
-        Option("--csv FILE", str, "write the table"),
+        CSV,
         JSON,
     )
     given.add_command(
@@ -84,18 +90,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     study_buy.add(parts)
     study_rivals.add(parts)
-
-
-@contextmanager
-def library_of(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunLibrary | None]:
-    """Open the library that a command names, None with ``--no-library``."""
-    if not getattr(options, "no_library", False):
-        with opened(options, to_write) as library:
-            yield library
-        return
-    if options.library:
-        raise wrong_option("--library", "cannot go with --no-library")
-    yield None
 
 
 def _plan(options: argparse.Namespace, library: RunLibrary | None) -> StudyPlan:
@@ -122,47 +116,20 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _computed(options: argparse.Namespace, library: RunLibrary | None) -> StudyResult:
-    from topox_core.runs.executor import executor_for
     from topox_core.studies.study_run import StudyRun, known_rows
 
     plan = _plan(options, library)
-    executor = executor_for(options.scheduler, options.workers)
     known = known_rows(plan, library)
-    note(
-        f"{plan.study.name}: {_points(len(plan.cells))}, {len(plan.keys) - len(known)} to compute"
-        + (f", {len(known)} kept" if known else "")
-    )
-    try:
-        with ctrl_c_stops(KEPT) as stop:
-            run = StudyRun(plan, library, executor)
-            try:
-                watch(run, stop)
-            finally:
-                run.close()
-            return run.result()
-    finally:
-        executor.kill()
 
+    def begun(executor: Executor) -> StudyRun:
+        note(
+            f"{plan.study.name}: {_points(len(plan.cells))}, {len(plan.keys) - len(known)} to compute"
+            + (f", {len(known)} kept" if known else "")
+        )
+        return StudyRun(plan, library, executor)
 
-KEPT = "what is done is kept"
-
-
-def watch(run: Any, stop: Any) -> None:
-    """Wait for the end of a run and say now and then how far it is; ``stop`` cancels it."""
-    said = time.monotonic()
-    while run.running:
-        run.poll()
-        if stop():
-            run.cancel()
-            return
-        time.sleep(0.05)
-        if time.monotonic() - said >= PROGRESS_EVERY_S:
-            said = time.monotonic()
-            now = run.progress
-            left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
-            words = f"; {now.words}" if now.words else ""
-            note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
-    run.poll()
+    result: StudyResult = compute(options, begun)
+    return result
 
 
 def _points(count: int) -> str:
@@ -175,10 +142,7 @@ def _print(options: argparse.Namespace, result: StudyResult, everything: bool) -
     from topox_core.studies.table import records
 
     rows = records(result, everything)
-    if options.csv and rows:
-        from topox_core.io.tables import table_bytes
-
-        write(options.csv, table_bytes(tuple(rows[0]), rows))
+    write_rows(options.csv, rows)
     if options.json:
         as_json({"study": result.study.name, "complete": result.complete, "points": rows})
         return
@@ -188,7 +152,7 @@ def _print(options: argparse.Namespace, result: StudyResult, everything: bool) -
     if result.study.design.kind == "one_at_a_time":
         rows = [_moved(row, axes) for row in rows]
     head = [key for key in rows[0] if key not in ("message", "run", "version")]
-    shown = [tuple(_cell(row[key]) for key in head) for row in rows[:SHOWN_ROWS]]
+    shown = [tuple(cell(row[key]) for key in head) for row in rows[:SHOWN_ROWS]]
     table(tuple(key.rpartition(".")[2] for key in head), *shown)
     if len(rows) > SHOWN_ROWS:
         print(f"... {len(rows) - SHOWN_ROWS:,} more (--json or --csv has all)")
@@ -202,10 +166,6 @@ def _moved(row: dict[str, Any], axes: list[str]) -> dict[str, Any]:
     key = next((key for key in axes if row[key] is not None), "")
     rest = {name: value for name, value in row.items() if name not in (*axes, "point")}
     return {"point": row["point"], "moved": key or "nothing", "to": row.get(key), **rest}
-
-
-def _cell(value: object) -> str:
-    return figure(value) if isinstance(value, float) else "-" if value is None else str(value)
 
 
 def _status(options: argparse.Namespace) -> int:

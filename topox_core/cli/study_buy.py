@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.options import JSON, Group, Option, number, positive, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, table
+from topox_core.cli.long_run import NO_LIBRARY, WORKERS, compute, library_of, write_rows
+from topox_core.cli.options import (
+    JSON,
+    Group,
+    Option,
+    listed,
+    number,
+    positive,
+    value_of,
+    wrong_option,
+)
+from topox_core.cli.printing import as_json, cell, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.studies.buying import Assumptions, Question
@@ -19,12 +29,8 @@ if TYPE_CHECKING:
     from topox_core.studies.subject import Resolved, Subject
 
 
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(word for word in text.split(",") if word)
-
-
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(positive(word) for word in _list(text))
+    return tuple(positive(word) for word in listed(text))
 
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
@@ -54,9 +60,11 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
                     "ports per server, such as 2,4 (default: the cluster's)",
                 ),
                 Option("--offers FILE", str, "switches of your own: .offers.json"),
-                Option("--only LIST", _list, "some of the switches, such as mems,piezo"),
+                Option("--only LIST", listed, "some of the switches, such as mems,piezo"),
                 Option(
-                    "--rivals LIST", _list, "networks without one: some of fixed,fat_tree,same_cost"
+                    "--rivals LIST",
+                    listed,
+                    "networks without one: some of fixed,fat_tree,same_cost",
                 ),
                 Option(
                     "--by dollars|time|price",
@@ -79,9 +87,9 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         Group(
             "running and writing",
             (
-                Option("--workers N", positive, "processes on this machine (default: one a core)"),
+                WORKERS,
                 LIBRARY,
-                Option("--no-library", bool, "keep nothing"),
+                NO_LIBRARY,
                 Option("--csv FILE", str, "write the table of networks"),
                 Option("--save-study FILE", str, "write the networks as a study file"),
                 Option("--save-offers FILE", str, "write the switches as a file, to be changed"),
@@ -93,8 +101,6 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Answer and print it; 1 if points are missing at the end."""
-    from topox_core.cli.study import KEPT, library_of, watch
-    from topox_core.runs.executor import LocalExecutor
     from topox_core.studies.buying import buying_study
     from topox_core.studies.buying_run import buying_run
     from topox_core.studies.buying_words import network_rows
@@ -109,24 +115,11 @@ def run(options: argparse.Namespace) -> int:
         write(options.save_study, dump_study(buying_study(question)))
     if options.save_offers:
         write(options.save_offers, dump_offers(question.offers))
-    executor = LocalExecutor(options.workers)
-    try:
-        with library_of(options, to_write=True) as library, ctrl_c_stops(KEPT) as stop:
-            one = buying_run(question, library, executor)
-            try:
-                watch(one, stop)
-            finally:
-                one.close()
-            answer = one.result()
-    finally:
-        executor.kill()
+    with library_of(options, to_write=True) as library:
+        answer = compute(options, lambda executor: buying_run(question, library, executor))
     for line in answer.lost:
         note(line)
-    if options.csv:
-        from topox_core.io.tables import table_bytes
-
-        rows = network_rows(answer)
-        write(options.csv, table_bytes(tuple(rows[0]) if rows else (), rows))
+    write_rows(options.csv, network_rows(answer))
     _print(options, answer)
     return 0 if answer.complete and not answer.lost else 1
 
@@ -190,23 +183,10 @@ def _fixed(options: argparse.Namespace, subject: Subject) -> dict[str, Value]:
             raise wrong_option("--fixed", unknown_key(name, subject.keys, "key"))
         key = subject.keys[name]
         try:
-            fixed[name] = key.value(_read(text))
+            fixed[name] = key.value(value_of(text))
         except InputError as error:
             raise wrong_option("--fixed", f"{name} {error.problem}") from None
     return fixed
-
-
-def _read(text: str) -> object:
-    """Return a value as a study file would have it."""
-    words = {"yes": True, "true": True, "no": False, "false": False}
-    if text in words:
-        return words[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _print(options: argparse.Namespace, answer: Answer) -> None:
@@ -237,8 +217,8 @@ def _print(options: argparse.Namespace, answer: Answer) -> None:
     )
     shown = [
         (
-            *(_cell(row[name]) for name in head),
-            _cell(row["dollars per iteration"]),
+            *(cell(row[name]) for name in head),
+            cell(row["dollars per iteration"]),
             percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
             row["nothing beats it"],
         )
@@ -257,7 +237,3 @@ def _print(options: argparse.Namespace, answer: Answer) -> None:
     print()
     for line in (*unfit_words(answer.question.unfits), *caveats(answer.question)):
         print(line)
-
-
-def _cell(value: object) -> str:
-    return figure(value) if isinstance(value, float) else "-" if value is None else str(value)

@@ -6,19 +6,16 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.files import must_be_writable
 from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.options import JSON, Option, positive
-from topox_core.cli.printing import ctrl_c_stops, note, show, table
+from topox_core.cli.long_run import NO_LIBRARY, WORKERS, compute, library_of, write_rows
+from topox_core.cli.options import JSON, Option, listed
+from topox_core.cli.printing import note, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from topox_core.claims.cells import Cell
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(word for word in text.split(",") if word)
 
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
@@ -30,10 +27,10 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         "who is right: published claims against each other",
         "Run six jobs on every network at delays from 10 ns to 1 s, two numbers and two speeds of ports, and say which "
         "published claims hold (docs/who-is-right.md).",
-        Option("--jobs LIST", _list, "some of the jobs, such as dense,experts (default: all six)"),
-        Option("--workers N", positive, "processes on this machine (default: one a core)"),
+        Option("--jobs LIST", listed, "some of the jobs, such as dense,experts (default: all six)"),
+        WORKERS,
         LIBRARY,
-        Option("--no-library", bool, "keep nothing"),
+        NO_LIBRARY,
         Option("--csv FILE", str, "write every cell"),
         JSON,
     )
@@ -44,9 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.claims.cells import JOBS, cells_of
     from topox_core.claims.report import as_record, cell_rows
     from topox_core.claims.rivals_run import rivals_run
-    from topox_core.cli.study import KEPT, library_of, watch
     from topox_core.io.ranges import check_one_of
-    from topox_core.runs.executor import LocalExecutor
 
     if options.csv:
         must_be_writable(options.csv)
@@ -54,26 +49,13 @@ def run(options: argparse.Namespace) -> int:
         with given.settings_as_options(options, {"jobs": "--jobs"}):
             check_one_of(name, JOBS, file="settings", field="jobs")
     jobs = tuple(name for name in JOBS if not options.jobs or name in options.jobs)
-    executor = LocalExecutor(options.workers)
-    try:
-        with library_of(options, to_write=True) as library, ctrl_c_stops(KEPT) as stop:
-            one = rivals_run(library, executor, jobs)
-            try:
-                watch(one, stop)
-            finally:
-                one.close()
-            results = one.result()
-    finally:
-        executor.kill()
+    with library_of(options, to_write=True) as library:
+        results = compute(options, lambda executor: rivals_run(library, executor, jobs))
     for line in dict.fromkeys(line for result in results.values() for line in result.lost):
         note(line)
     cells = cells_of(results)
     complete = all(result.complete for result in results.values())
-    if options.csv:
-        from topox_core.io.tables import table_bytes
-
-        rows = cell_rows(cells)
-        write(options.csv, table_bytes(tuple(rows[0]) if rows else (), rows))
+    write_rows(options.csv, cell_rows(cells))
     show(options, as_record(cells, complete), lambda: _print(cells, complete))
     return 0 if complete else 1
 

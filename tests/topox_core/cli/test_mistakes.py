@@ -118,7 +118,7 @@ MISTAKES = [
     ("rails delay --execution no.json such.json --delay-ms 5", "such.json: cannot be read"),
     ("rails simulate", "PRESET: is needed"),
     ("rails simulate toy --set colour=3", "unknown key"),
-    ("rails simulate toy --set data=many", "data must be a whole number"),
+    ("rails simulate toy --set data=many", "data: must be a whole number (got 'many')"),
     ("rails simulate toy --set shape=gpt", "field shape: unknown model"),
     (
         "rails simulate toy --set pipeline=40 --set gpus=160",

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
-from topox_core.studies.buying import Assumptions, Question, moved
+from topox_core.studies.buying import Assumptions, Question
 from topox_core.studies.buying_run import buying_run
 from topox_core.studies.buying_words import as_record
 from topox_core.studies.offers import OFFERS, load_offers, offer_of
@@ -89,7 +89,7 @@ def test_buying_gives_what_the_core_gives_whoever_asks(answered: Any, folder: Pa
     files = "--csv a.csv --save-study a.study.json --save-offers a.offers.json"
     printed = answered(asked, files)
     offers = tuple(offer_of(OFFERS, key) for key in ("rotornet", "piezo"))
-    assumed = Assumptions(moved(Assumptions().usd_per_gpu_hour, 8.0))
+    assumed = Assumptions(Assumptions().usd_per_gpu_hour.moved(8.0))
     job = resolve(Subject("sample", {"name": "blackboard"}))
     answer = finish(buying_run(Question(job, offers, assumed=assumed), executor=1))
     assert printed == json.loads(json.dumps(as_record(answer)))
