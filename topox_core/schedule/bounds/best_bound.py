@@ -9,11 +9,10 @@ import numpy as np
 from topox_core.model.csr import grouped, row_of_entry
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails
+from topox_core.schedule.bounds.unrounded import THRESHOLDS, longest_path, path_in_words
 from topox_core.schedule.kernels.loads import dark_load_bound, shared_load_bound
 from topox_core.schedule.problem import Int, Problem
 from topox_core.text.numbers import short
-
-THRESHOLDS = 200  # head and tail thresholds tried for each resource
 
 
 @dataclass(frozen=True)
@@ -57,35 +56,14 @@ def load_bounds(
 
 
 def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
-    through = head + problem.duration + tail
-    if not len(through):
+    p = problem
+    if not p.n:
         return Bound(0, "nothing to do")
-    length = int(through.max())
-    candidates = np.flatnonzero(through == length)
-    j = int(candidates[np.argmin(head[candidates])])
-    # Backwards along the predecessors that end last (a transfer may wait for its slot), then down
-    # the tails.
-    path: list[int] = []
-    before = problem.pred_idx[problem.pred_ptr[j] : problem.pred_ptr[j + 1]]
-    while len(before):
-        i = int(before[np.argmax(head[before] + problem.duration[before])])
-        path.insert(0, i)
-        before = problem.pred_idx[problem.pred_ptr[i] : problem.pred_ptr[i + 1]]
-    while True:
-        path.append(j)
-        followers = problem.succ_idx[problem.succ_ptr[j] : problem.succ_ptr[j + 1]]
-        on_path = followers[through[followers] == length] if len(followers) else followers
-        if not len(on_path):
-            break
-        j = int(on_path[np.argmax(tail[on_path] + problem.duration[on_path])])
-    named = [
-        problem.task_names[t] for t in path if problem.task_names[t] and problem.duration[t] > 0
-    ]
-    shown = named if len(named) <= 6 else [*named[:3], "…", *named[-2:]]
-    if not named:
-        return Bound(length, "nothing takes time", tuple(path))
-    tasks = "1 task" if len(named) == 1 else f"{len(named)} tasks"
-    return Bound(length, f"critical path, {tasks}: {' → '.join(shown)}", tuple(path))
+    # A transfer may wait for its slot: through the predecessors that end last, then down the tails.
+    precedence = (p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx)
+    path = tuple(longest_path(precedence, head, p.duration, tail))
+    words = path_in_words(path, p.task_names, p.duration) or "nothing takes time"
+    return Bound(int((head + p.duration + tail).max()), words, path)
 
 
 def _between(problem: Problem, name: str, capacity: int, bound: int, first: int, tail: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
@@ -14,6 +15,8 @@ from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Trans
 from topox_core.schedule.kernels.loads import largest_load
 from topox_core.text.numbers import short
 
+# Whole ticks, or milliseconds.
+Times = NDArray[np.int64] | FloatArray
 THRESHOLDS = 200  # head and tail thresholds tried for each device and link
 
 
@@ -83,7 +86,10 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
     order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
     head = heads(order, graph.pred_ptr, graph.pred_idx, length_ms)
     tail = tails(order, succ_ptr, succ_idx, length_ms)
-    best = _critical_path(graph, length_ms, head, tail)
+    precedence = (graph.pred_ptr, graph.pred_idx, succ_ptr, succ_idx)
+    path = longest_path(precedence, head, length_ms, tail)
+    words = path_in_words(path, graph.ids, length_ms)
+    best = Bound(float((head + length_ms + tail).max()), words)
     for shared in loads:
         which, bound_ms, first, last = largest_load(
             shared.ptr,
@@ -101,26 +107,35 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
     return best
 
 
-def _critical_path(
-    graph: TransferGraph, length: FloatArray, head: FloatArray, tail: FloatArray
-) -> Bound:
+def longest_path(
+    precedence: tuple[IntArray, IntArray, IntArray, IntArray],
+    head: Times,
+    length: Times,
+    tail: Times,
+) -> list[int]:
+    """Return the tasks of a longest path, first to last; of several the one through the task with the least head.
+
+    Parameters
+    ----------
+    precedence
+        Predecessors and successors in compressed rows: two pointers and two indices.
+    head, length, tail
+        Of every task, in ticks or milliseconds.
+    """
+    pred_ptr, pred_idx, succ_ptr, succ_idx = precedence
     through = head + length + tail
-    longest = float(through.max())
-    on_path = np.flatnonzero(through >= longest * (1 - 1e-12))
-    j = int(on_path[np.argmin(head[on_path])])
-    succ_ptr, succ_idx = graph.successors
-    path = [j]
-    while True:
-        before = graph.pred_idx[graph.pred_ptr[path[0]] : graph.pred_ptr[path[0] + 1]]
-        if not len(before):
-            break
+    candidates = np.flatnonzero(through >= through.max() * (1 - 1e-12))
+    path = [int(candidates[np.argmin(head[candidates])])]
+    while len(before := pred_idx[pred_ptr[path[0]] : pred_ptr[path[0] + 1]]):
         path.insert(0, int(before[np.argmax(head[before] + length[before])]))
-    while True:
-        after = succ_idx[succ_ptr[path[-1]] : succ_ptr[path[-1] + 1]]
-        if not len(after):
-            break
+    while len(after := succ_idx[succ_ptr[path[-1]] : succ_ptr[path[-1] + 1]]):
         path.append(int(after[np.argmax(length[after] + tail[after])]))
-    named = [graph.ids[i] for i in path if graph.ids[i] and length[i] > 0]
+    return path
+
+
+def path_in_words(path: Sequence[int], names: Sequence[str], length: Times) -> str:
+    """Say that a critical path binds, and through which tasks that take time; empty if there is none."""
+    named = [names[i] for i in path if names[i] and length[i] > 0]
     shown = named if len(named) <= 6 else [*named[:3], "…", *named[-2:]]
     tasks = "1 task" if len(named) == 1 else f"{len(named)} tasks"
-    return Bound(longest, f"critical path, {tasks}: {' → '.join(shown)}")
+    return f"critical path, {tasks}: {' → '.join(shown)}" if named else ""
