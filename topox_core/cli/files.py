@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
 
 
-__all__ = ["must_be_writable", "read", "read_graph_and_cluster", "why", "write", "write_what_waits"]
+__all__ = [
+    "cluster_beside",
+    "must_be_writable",
+    "read",
+    "read_graph_and_cluster",
+    "why",
+    "write",
+    "write_graph",
+    "write_what_waits",
+]
 
 
 _waiting: list[tuple[str, bytes]] = []
@@ -135,6 +144,41 @@ def read_graph_and_cluster(
     with errors_in_file(graph_path):
         check_fits(graph, cluster)
     return graph, cluster
+
+
+# Endings of a task graph file, the longest first.
+_GRAPH_ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
+
+
+def cluster_beside(path: str) -> str:
+    """Return the file for the cluster of a task graph that is written to ``path``; both can be written to.
+
+    Raises
+    ------
+    InputError
+        If ``path`` has another ending than a task graph's, or one of the two cannot be written.
+    """
+    bare = path.removesuffix(".gz")
+    ending = next((one for one in _GRAPH_ENDINGS if bare.endswith(one)), None)
+    if ending is None:
+        raise InputError("must end in .json or .csv, and may be followed by .gz", file=path)
+    beside = bare.removesuffix(ending) + ".cluster.json"
+    must_be_writable(path)
+    must_be_writable(beside)
+    return beside
+
+
+def write_graph(
+    path: str, graph: TaskGraph, cluster_path: str | None = None, cluster: Cluster | None = None
+) -> None:
+    """Write a task graph, as a table where the name says so, and the cluster for it."""
+    from topox_core.io.cluster_file import dump_cluster
+    from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
+
+    table_form = path.removesuffix(".gz").endswith(".csv")
+    write(path, dump_graph_csv(graph) if table_form else dump_graph_json(graph))
+    if cluster_path and cluster is not None:
+        write(cluster_path, dump_cluster(cluster))
 
 
 def _forget(partial: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, read, write
+from topox_core.cli.files import cluster_beside, must_be_writable, read, write, write_graph
 from topox_core.cli.options import JSON, Option, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, show, table
 
@@ -96,31 +96,18 @@ def _show(options: argparse.Namespace) -> int:
         )
     if options.job is None:
         raise wrong_option("JOB", "a job must be named (--list shows them)")
-    for path in (options.output, options.graph):
-        if path is not None:
-            must_be_writable(path)
+    if options.output is not None:
+        must_be_writable(options.output)
+    beside = options.graph and cluster_beside(options.graph)
     job = _changed(_job(options.job), options.changes)
     one = iteration(job)
     if options.output is not None:
         write(options.output, dump_job(job))
     if options.graph is not None:
-        _write_graph(options.graph, job)
+        from topox_core.training.graph import suggested_cluster, task_graph
+
+        write_graph(options.graph, task_graph(job), beside, suggested_cluster(job))
     return show(options, _record(one), lambda: _print(one))
-
-
-def _write_graph(path: str, job: Job) -> None:
-    """Write a job's task graph, and a cluster for it under the same name."""
-    from topox_core.io.cluster_file import dump_cluster
-    from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.training.graph import suggested_cluster, task_graph
-
-    ending = ".taskgraph.json"
-    if not path.removesuffix(".gz").endswith(ending):
-        raise wrong_option("--graph", f"must end in {ending} or {ending}.gz (got {path[-60:]})")
-    beside = path.removesuffix(".gz").removesuffix(ending) + ".cluster.json"
-    must_be_writable(beside)
-    write(path, dump_graph_json(task_graph(job)))
-    write(beside, dump_cluster(suggested_cluster(job)))
 
 
 def _job(name: str) -> Job:

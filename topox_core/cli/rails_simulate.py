@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.files import cluster_beside, must_be_writable, write, write_graph
 from topox_core.cli.options import (
     JSON,
     Group,
@@ -326,22 +326,15 @@ def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _graph(options: argparse.Namespace) -> int:
-    from topox_core.io.cluster_file import dump_cluster
-    from topox_core.io.task_graph_file import dump_graph_json
     from topox_core.rails.task_graph import as_task_graph
 
     if options.listing:
         return list_presets(options.json)
     if options.output is None:
         raise wrong_option("--output", "is needed: where the task graph is written")
-    gz = ".gz" if options.output.endswith(".gz") else ""
-    stem = options.output.removesuffix(".gz").removesuffix(".json").removesuffix(".taskgraph")
-    beside = f"{stem}.cluster.json{gz}"
-    for path in (options.output, beside):
-        must_be_writable(path)
+    beside = cluster_beside(options.output)
     graph, cluster = as_task_graph(preset_of(options), by_layer=options.by_layer)
-    write(options.output, dump_graph_json(graph))
-    write(beside, dump_cluster(cluster))
+    write_graph(options.output, graph, beside, cluster)
     return show(
         options,
         {

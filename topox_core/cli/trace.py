@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli import trace_export
-from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.files import must_be_writable, write, write_graph
 from topox_core.cli.options import JSON, Option, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, show, table
 from topox_core.cli.trace_reading import (
@@ -204,14 +204,7 @@ def _import(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, imported: Imported) -> None:
     import json
 
-    from topox_core.io.cluster_file import dump_cluster
-    from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
-
-    table_form = options.output.removesuffix(".gz").endswith(".csv")
-    dump = dump_graph_csv if table_form else dump_graph_json
-    write(options.output, dump(imported.graph))
-    if options.cluster:
-        write(options.cluster, dump_cluster(imported.cluster))
+    write_graph(options.output, imported.graph, options.cluster, imported.cluster)
     if options.report:
         write(options.report, (json.dumps(imported.report, indent=1) + "\n").encode())
 

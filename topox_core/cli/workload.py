@@ -7,18 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.files import cluster_beside, write_graph
 from topox_core.cli.options import JSON, Option, wrong_option
-from topox_core.cli.printing import as_json, table
+from topox_core.cli.printing import as_json, show, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
     from topox_core.workloads.catalogue import Workload
-
-# Endings of a task graph file, the longest first.
-ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -62,19 +59,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
-    from topox_core.io.cluster_file import dump_cluster
-    from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
     from topox_core.workloads.catalogue import generate
 
-    ending = _ending(options.output)
-    cluster_file = options.output.removesuffix(".gz").removesuffix(ending) + ".cluster.json"
-    must_be_writable(options.output)
-    must_be_writable(cluster_file)
+    cluster_file = cluster_beside(options.output)
     graph, cluster = generate(options.name, _changes(options.changes))
-    write(
-        options.output, dump_graph_csv(graph) if ending.endswith(".csv") else dump_graph_json(graph)
-    )
-    write(cluster_file, dump_cluster(cluster))
+    write_graph(options.output, graph, cluster_file, cluster)
     record = {
         "workload": options.name,
         "name": graph.name,
@@ -85,25 +74,14 @@ def _write(options: argparse.Namespace) -> int:
         "output": options.output,
         "cluster": cluster_file,
     }
-    if options.json:
-        as_json(record)
-    else:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in _kinds(graph).items())
-        table(
-            ("workload", graph.name),
-            ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
-            ("graph", options.output),
-            ("cluster", cluster_file),
-        )
-    return 0
-
-
-def _ending(output: str) -> str:
-    bare = output.removesuffix(".gz")
-    for ending in ENDINGS:
-        if bare.endswith(ending):
-            return ending
-    raise InputError("must end in .json or .csv, and may be followed by .gz", file=output)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in _kinds(graph).items())
+    rows = (
+        ("workload", graph.name),
+        ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
+        ("graph", options.output),
+        ("cluster", cluster_file),
+    )
+    return show(options, record, lambda: table(*rows))
 
 
 def _changes(given_changes: list[str]) -> dict[str, str]:

@@ -96,7 +96,7 @@ MISTAKES = [
     ("iteration show llama3-8b --set tensor=5", "must be PART.FIELD=VALUE"),
     ("iteration show llama3-7b", "job: must be a file or one of"),
     ("iteration show", "a job must be named"),
-    ("iteration show llama3-8b --graph x.json", "--graph: must end in .taskgraph.json"),
+    ("iteration show llama3-8b --graph x.txt", "x.txt: must end in .json or .csv"),
     ("iteration machines tpu", "NAME: must be one of a100"),
     ("iteration validate vtrain --machine tpu", "--machine: must be one of a100"),
     ("lab grade .", "holds no file whose name ends in .answers.json"),
