@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -54,6 +55,7 @@ def strip(
     dark_ms: float,
     view: tuple[float, float],
     theme: Theme,
+    legend: bool = True,
 ) -> go.Figure:
     """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
 
@@ -63,6 +65,8 @@ def strip(
         How long a changed circuit carries nothing: a window shorter than this cannot hide a change.
     view
         The stretch of time in view, in ms.
+    legend
+        Without one, :func:`strip_legend` says what to write beside the figure.
     """
     short_windows = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
     overlaps = [one for one in windows if one.length_ms <= 0]
@@ -77,17 +81,40 @@ def strip(
         ]
     )
     ticks, words = clock(*view)
-    more = 20 if sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX else 0
+    long = sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX
+    above = (30 + 20 * long) * legend
     return frame(
         figure,
         theme,
-        (112 + more) * theme.scale,
-        showlegend=True,
+        (82 + above) * theme.scale,
+        showlegend=legend,
         bargap=0,
-        margin=margins(16, 18, (30 + more) * theme.scale, 26),
+        margin=margins(16, 18, above * theme.scale, 26),
         xaxis=axis(theme, range=list(view), tickvals=ticks, ticktext=words),
         yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
     )
+
+
+def strip_legend(figure: go.Figure, theme: Theme) -> list[tuple[str, str]]:
+    """Return what the signs of a strip mean, each as CSS draws it: for a legend beside the figure, which wraps on a phone."""
+    return [(_as_css(trace, theme), trace.name) for trace in figure.data]
+
+
+def _as_css(trace: Any, theme: Theme) -> str:
+    colour = trace.marker.color
+    if trace.type == "scatter":
+        if trace.marker.symbol == "triangle-up":
+            return f"{colour};clip-path:polygon(50% 0,100% 100%,0 100%)"
+        strokes = (
+            f"linear-gradient({turn}deg,transparent 43%,{colour} 43% 57%,transparent 57%)"
+            for turn in (45, -45)
+        )
+        return ",".join(strokes)
+    if trace.marker.pattern.shape:
+        return f"repeating-linear-gradient({colour} 0 2px,{theme.page} 2px 4px)"
+    if colour == CLEAR:
+        return f"{theme.page};border:1px solid {theme.muted}"
+    return str(colour)
 
 
 def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> go.Bar:

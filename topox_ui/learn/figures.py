@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,7 +14,7 @@ from topox_core.figures.gantt import gantt
 from topox_core.figures.jobs import timeline
 from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_windows import by_length, strip
+from topox_core.figures.rails_windows import by_length, strip, strip_legend
 from topox_core.figures.template import DOTS, line, upright
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.labs.tour import (
@@ -141,11 +140,10 @@ LINES = {
 def _windows(delay_ms: float, theme: Theme) -> None:
     picture = rail_picture()
     view = (0.0, picture.iteration_ms)
-    pattern = strip(picture.phases, picture.windows, delay_ms, view, theme)
-    left = {"l": round(78 * theme.scale), "t": 4}
-    pattern.update_layout(showlegend=False, height=round(84 * theme.scale), margin=left)
-    # Beside the chart, where it wraps: on a phone a chart's own legend covers the strip.
-    legend_line([_key_of(trace, theme) for trace in pattern.data], theme)
+    pattern = strip(picture.phases, picture.windows, delay_ms, view, theme, legend=False)
+    pattern.update_layout(margin={"l": round(78 * theme.scale)})
+    keys = strip_legend(pattern, theme)
+    legend_line([(look, _TRAFFIC_WORDS.get(words, words)) for look, words in keys], theme)
     chart(
         pattern,
         "tour_rail",
@@ -163,18 +161,6 @@ def _windows(delay_ms: float, theme: Theme) -> None:
             ],
         },
     )
-
-
-def _key_of(trace: Any, theme: Theme) -> tuple[str, str]:
-    """Return how CSS draws what a trace of the strip draws, and its words."""
-    words, colour = _TRAFFIC_WORDS.get(trace.name, trace.name), trace.marker.color
-    if trace.type == "scatter":
-        return f"{colour};clip-path:polygon(50% 0,100% 100%,0 100%)", words
-    if trace.marker.pattern.shape:
-        return f"repeating-linear-gradient({colour} 0 2px,{theme.page} 2px 4px)", words
-    if trace.name == "window":
-        return f"{theme.page};border:1px solid {theme.muted}", words
-    return colour, words
 
 
 def _sharing(value: float, theme: Theme) -> None:

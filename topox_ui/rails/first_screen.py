@@ -10,7 +10,7 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
-from topox_core.figures.rails_windows import cdf, strip
+from topox_core.figures.rails_windows import cdf, strip, strip_legend
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
@@ -33,7 +33,7 @@ from topox_ui.rails.subject import (
     switches_needed,
 )
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.charts import chart, kpis, legend_line
 from topox_ui.shell.links import page_link, to_samples
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, stretch_in_view
 from topox_ui.state.widgets import menu
@@ -340,8 +340,10 @@ def _strip_in_view(
     view = (0.0, whole)
     if len(windows) > MAX_AT_ONCE:
         view = stretch_in_view(RailsState, whole, MAX_AT_ONCE / len(windows), "%.0f ms")
+    drawn = strip(traffic, windows, dark_ms(), view, theme, legend=False)
+    legend_line(strip_legend(drawn, theme), theme)
     chart(
-        strip(traffic, windows, dark_ms(), view, theme),
+        drawn,
         "strip",
         f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
         lambda: windows_table(windows),

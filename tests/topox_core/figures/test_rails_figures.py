@@ -102,6 +102,16 @@ def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not()
         assert [mark.x for mark in figure.data if mark.type == "scatter"] == found
 
 
+def test_the_legend_beside_a_strip_names_each_sign_once_and_the_strip_is_lower_by_it():
+    run = hand_run()
+    drawn = (phases(run, 0), run.windows, 7.0, (0, 30), LIGHT)
+    whole, bare = rails_windows.strip(*drawn), rails_windows.strip(*drawn, legend=False)
+    words = [word for _, word in rails_windows.strip_legend(bare, LIGHT)]
+    assert words == [trace.name for trace in whole.data] and len(set(words)) == len(words)
+    assert whole.layout.showlegend and not bare.layout.showlegend
+    assert whole.layout.height - bare.layout.height == whole.layout.margin.t - bare.layout.margin.t
+
+
 def test_what_lies_outside_the_view_is_clipped_to_it_and_a_window_at_its_end_marked_whole():
     run = hand_run()
     figure = rails_windows.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
