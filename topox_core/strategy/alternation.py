@@ -29,7 +29,7 @@ class Alternated(Generic[T]):
     ----------
     strategy, topology, iteration_ms
         The best pair and its time.
-    start, start_topology, start_ms
+    start, start_ms
         Data parallel (with what was fixed), the topology found for it, and their time: never better
         than the best.
     moves
@@ -44,7 +44,6 @@ class Alternated(Generic[T]):
     topology: T
     iteration_ms: float
     start: Strategy
-    start_topology: T
     start_ms: float
     moves: tuple[Move, ...]
     topologies: int
@@ -102,7 +101,7 @@ def alternate(
         check_placement(placement, graph, servers)
     start = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     walk = _Walk(graph, start, topologies, settings, frozenset(pinned))
-    start_topology, start_ms = walk.topology, walk.chain.current_ms
+    start_ms = walk.chain.current_ms
     stopped = False
     since = idle = 0
     every_part = max(1, settings.proposals // 100)
@@ -130,7 +129,6 @@ def alternate(
         walk.best_topology,
         walk.chain.best_ms,
         start,
-        start_topology,
         start_ms,
         tuple(walk.moves),
         walk.renewed,

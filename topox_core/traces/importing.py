@@ -364,7 +364,7 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
     }
     if not common:
         step_of(run, settings)
-    chosen = step_of(run, replace(settings, step=settings.step)) if common else None
+    chosen = step_of(run, settings) if common else None
     if chosen is not None:
         graph = chosen.assembled.graph
         record |= {

@@ -43,11 +43,6 @@ class Call:
     root: int | None
     splits_bytes: tuple[tuple[float, ...], ...] | None
 
-    @property
-    def recorded(self) -> tuple[int, ...]:
-        """The ranks that have it."""
-        return tuple(rank for rank, _, _ in self.places)
-
 
 @dataclass(frozen=True)
 class Matched:

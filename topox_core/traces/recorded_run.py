@@ -157,8 +157,8 @@ def _tensor(value: object, levels: int = MAX_LEVELS) -> tuple[int | None, int]:
 
 # Told what is being read: a sentence, and how far it is (0 to 1).
 Progress = Callable[[str, float], None]
-# Ends of one call that lie so far apart are not of one recording: in us, and as a share of the step.
-FAR_APART_US, FAR_APART_SHARE = 1_000.0, 0.1
+# Ends of one call that lie so far apart are not of one recording, as a share of the step.
+FAR_APART_SHARE = 0.1
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ MAX_OPEN = 2_000
 # A host that blocks may do so long after its last launch.
 AFTER_ALL = 1e7
 EXACT, FOUND, BLOCKING, SEEN, NONE = "exact", "found", "blocking", "seen", "none"
-EVIDENCE = (EXACT, FOUND, BLOCKING, SEEN, NONE)
 
 
 @dataclass
@@ -43,7 +42,7 @@ class Waits:
     asked_us
         When the host asked for the wait.
     evidence
-        A word of :data:`EVIDENCE` for each.
+        ``exact``, ``found``, ``blocking``, ``seen`` or ``none`` for each.
     """
 
     resume: list[int | None]

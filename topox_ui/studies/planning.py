@@ -13,7 +13,6 @@ from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import FunctionRun
-from topox_core.studies.study import as_record
 from topox_core.studies.study_file import study_of
 from topox_core.studies.study_run import (
     StudyPlan,
@@ -227,8 +226,3 @@ def expected_s(now: Asked) -> float | None:
 def processes() -> int:
     """Return how many processes a study gets where nobody else computes."""
     return max(1, min(CORES, server_limits().solver_places))
-
-
-def file_record(now: Asked) -> dict[str, Any]:
-    """Return the study as its file has it."""
-    return as_record(now.plan.study)
