@@ -6,12 +6,12 @@ import time
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.delays import DelayPoint
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
@@ -37,6 +37,20 @@ MAX_SHARED = 20_000
 DELAYS = RunKind("delays", most_kept=24 * len(STEPS), most_slots=0)
 # The large graph whose delays the reader asked for.
 _ASKED_FOR = Lasting[str]("delays_for")
+
+
+@dataclass(frozen=True)
+class DelayPoint:
+    """Makespan, bound and status at one delay; None and an empty status where there is no schedule."""
+
+    makespan_ms: float | None = None
+    bound_ms: float | None = None
+    status: str = ""
+
+    @staticmethod
+    def of(result: Result) -> DelayPoint:
+        """Return the point of a result."""
+        return DelayPoint(result.makespan_ms, result.bound_ms, result.status)
 
 
 Points = Mapping[str, DelayPoint]
