@@ -26,11 +26,9 @@ class GraphSummary:
         Of the graph as given; only kinds that occur, in the order of the file format.
     transfers, dependencies
         Point-to-point transfers after lowering, and edges of the graph as given.
-    bytes_total, bytes_by_kind, bytes_by_parallelism
+    bytes_total, bytes_by_parallelism
         Bytes that cross the network; transfers given by a time instead of a size count nothing.
         Without a parallelism the key is ``""``.
-    untold_transfers
-        How many transfers are given by a time and so have no bytes.
     servers, devices
         Servers the graph needs, and (server, device) pairs that compute.
     compute_ms_max, compute_ms_mean
@@ -47,9 +45,7 @@ class GraphSummary:
     transfers: int
     dependencies: int
     bytes_total: float
-    bytes_by_kind: dict[str, float]
     bytes_by_parallelism: dict[str, float]
-    untold_transfers: int
     servers: int
     devices: int
     compute_ms_max: float
@@ -81,9 +77,7 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
         transfers=int(is_transfer.sum()),
         dependencies=sum(len(task.dependencies) for task in graph.tasks),
         bytes_total=float(size.sum()),
-        bytes_by_kind=_added_up(lowered.task_kind, lowered, KINDS),
-        bytes_by_parallelism=_added_up(lowered.parallelism, lowered, (*PARALLELISMS, "")),
-        untold_transfers=int((is_transfer & np.isnan(lowered.size_bytes)).sum()),
+        bytes_by_parallelism=_bytes_by_parallelism(lowered),
         servers=graph.servers,
         devices=len(loads),
         compute_ms_max=float(loads.max(initial=0.0)),
@@ -95,15 +89,13 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
     )
 
 
-def _added_up(
-    words: tuple[str, ...], lowered: TransferGraph, order: tuple[str, ...]
-) -> dict[str, float]:
+def _bytes_by_parallelism(lowered: TransferGraph) -> dict[str, float]:
     added: dict[str, float] = {}
     sizes = np.nan_to_num(lowered.size_bytes, nan=0.0).tolist()
-    for word, size, kind in zip(words, sizes, lowered.kind.tolist(), strict=True):
+    for word, size, kind in zip(lowered.parallelism, sizes, lowered.kind.tolist(), strict=True):
         if kind == TRANSFER:
             added[word] = added.get(word, 0.0) + size
-    return {word: added[word] for word in order if word in added}
+    return {word: added[word] for word in (*PARALLELISMS, "") if word in added}
 
 
 def _device_loads(lowered: TransferGraph) -> FloatArray:

@@ -42,7 +42,6 @@ def test_collectives_count_the_bytes_that_cross_the_network() -> None:
         ),
     )
     found = facts(graph, SLOW)
-    assert found.bytes_by_kind == {"all_reduce": 4 * 12e6, "all_to_all": 12e6}
     assert found.bytes_by_parallelism == {"dp": 48e6, "ep": 12e6}
     assert (found.critical_path_ms, len(found.critical_path)) == (pytest.approx(12 + 1), 2)
     assert facts(graph, SLOW, Lowering(rings=2)).critical_path_ms == pytest.approx(6 + 1)
@@ -53,7 +52,7 @@ def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None
     sized = Task("s", "communication", ("t",), source=1, destination=2, size_bytes=1e6)
     graph = TaskGraph("timed", (timed, sized))
     found = facts(graph, SLOW.changed(latency_us=500.0))
-    assert (found.untold_transfers, found.bytes_total) == (1, 1e6)
+    assert found.bytes_total == 1e6
     assert found.critical_path_ms == pytest.approx(3 + 0.5 + 1)
     # On a shared link bytes and latency are charged apart: the given time is all bytes.
     lowered = lower(graph)
