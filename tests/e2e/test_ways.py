@@ -94,7 +94,8 @@ def shown(tab: Tab) -> dict[str, str]:
 
 def two_speeds(tab: Tab) -> list[str]:
     """Return what slider and kicker say of the port speed, where they do not say the same."""
-    slider, kicker = shown(tab)["port_gbps"], tab.kicker.inner_text().replace("\xa0", " ")
+    # Between two drawings there may be no slider: then they do not say the same yet.
+    slider, kicker = shown(tab).get("port_gbps", ""), tab.kicker.inner_text().replace("\xa0", " ")
     return [] if f" {slider} ports" in kicker else [slider, kicker]
 
 
