@@ -342,9 +342,8 @@ class Card:
             told: set[tuple[str, str]] = set()
             for key, answer in answers(calls, stop, lost):
                 known[key] = answer
-                run = replace(
-                    run, answers=known, rows=tuple(measure.rows(replace(run, answers=known)))
-                )
+                run = replace(run, answers=known)
+                run = replace(run, rows=tuple(measure.rows(run)))
                 for row in run.rows:
                     if (row.series, row.item) not in told:
                         told.add((row.series, row.item))

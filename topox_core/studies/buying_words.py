@@ -30,18 +30,20 @@ Lines = tuple[tuple[str, str], ...]
 def finding(answer: Answer) -> str:
     """Return what to buy, by how much it beats the best rival, what tells apart what ties, and whether the ranges could turn it."""
     found, question = answer.verdict, answer.question
+    unfits, complete = question.unfits, answer.complete
     if found is None:
-        return "No network could be computed for this job."
+        return f"No network {'could be' if complete else 'has been'} computed for this job."
     if not found.offers:
-        unfits = question.unfits
-        why = (
-            f": it takes a switch of {unfits[0].needed:,} ports, or several that are joined"
-            if len(unfits) == len(question.offers) * len(question.degrees)
-            else ""
-        )
-        return f"**No switch on offer can be used** for this job{why}."
+        if len(unfits) == len(question.offers) * len(question.degrees):
+            why = f"it takes a switch of {unfits[0].needed:,} ports, or several that are joined"
+            return f"**No switch on offer can be used** for this job: {why}."
+        # What is still to come, or was cancelled, says nothing of the switches.
+        if not complete:
+            return "No switch on offer has been computed."
+        return "**No switch on offer can be used** for this job."
     if not found.rivals:
-        words = f"of the switches, **{_either(found.offers)}** is best; no network without switches could be computed."
+        without = f"no network without switches {'could be' if complete else 'has been'} computed"
+        words = f"of the switches, **{_either(found.offers)}** is best; {without}."
     else:
         words = _won(question, found) if found.wins else _lost(question, found)
     words = f"{_assumed_price(question, found)}{words}{_told_apart(question, found)}"

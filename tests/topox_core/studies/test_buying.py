@@ -124,6 +124,19 @@ def words_of(question: Question, *rows: Row) -> str:
     return finding(Answer(question, rows, verdict=verdict(question, rows))).replace("\u00a0", " ")
 
 
+def test_what_is_still_to_come_is_not_said_to_be_impossible(question: Question) -> None:
+    """Rivals are computed first: for a while there is no row of a switch, and that is no verdict."""
+    rows = (row(question, "fixed", 400_000.0, 0.0),)
+    so_far = Answer(question, rows, verdict=verdict(question, rows))
+    assert finding(so_far) == "No switch on offer has been computed."
+    assert "can be used" in finding(replace(so_far, complete=True))
+    rows = (row(question, "sip", 200_000.0, 0.0),)
+    so_far = Answer(question, rows, verdict=verdict(question, rows))
+    assert "no network without switches has been computed" in finding(so_far)
+    assert "could be computed" in finding(replace(so_far, complete=True))
+    assert "has been computed" in finding(Answer(question))
+
+
 def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None:
     fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
     mems, piezo = (
