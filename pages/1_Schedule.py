@@ -9,11 +9,11 @@ from topox_core.figures.lanes import overview, port_use
 from topox_ui.answers.case import case_of
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
-from topox_ui.answers.solving import best, drawn, token
+from topox_ui.answers.solving import best, drawn, settled, token
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
-from topox_ui.schedule.headline import schedule_headline, schedule_kpis
+from topox_ui.schedule.headline import more_choices, schedule_headline, schedule_kpis
 from topox_ui.schedule.proving import proof_panel, search_panel
 from topox_ui.schedule.race import race_section
 from topox_ui.schedule.timeline import timeline
@@ -31,7 +31,7 @@ top = st.container()
 with top, show_input_errors(f"Schedule · {opened.title}"):
     case = case_of(opened, scenario())
     take_linked(case)
-    result = best(case)
+    result = best(case, at_once=True)
 if result.execution is None:
     with top:
         headline(
@@ -48,6 +48,7 @@ with head:
     schedule_headline(opened, case, result, parts.measures)
     verdict_line(case)
     schedule_kpis(opened, case, result, parts.measures)
+    more_choices(case, result)
 with side:
     proof_panel(case, result, theme)
 size_switch()
@@ -76,4 +77,5 @@ with rail:
         partial(link_with_result, stem(opened.title), case, result),
         partial(keep_solve_button, opened, case, result),
     )
-keep_every(opened, case, result)
+if settled(case):
+    keep_every(opened, case, result)

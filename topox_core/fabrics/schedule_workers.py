@@ -74,7 +74,9 @@ class ScheduleWorkers:
             for one in self._starting:
                 one.add_done_callback(self._started)
 
-    def schedule(self, graph: TaskGraph, cluster: Cluster, settings: Settings) -> Future[Result]:
+    def schedule(
+        self, graph: TaskGraph, cluster: Cluster, settings: Settings, quickly: bool = False
+    ) -> Future[Result]:
         """Return the coming list schedule of :func:`topox_core.fabrics.scheduled.schedule`.
 
         What that raises, the future raises, and :class:`topox_core.runs.executor.WorkerDied` besides.
@@ -88,7 +90,7 @@ class ScheduleWorkers:
                 self._shared.popitem(last=False)
         future: Future[Result] = Future()
         try:
-            answer = self._executor.submit(_schedule_in_worker, shared, cluster, settings)
+            answer = self._executor.submit(_schedule_in_worker, shared, cluster, settings, quickly)
         except RuntimeError:  # closed meanwhile
             future.cancel()
             return future
@@ -120,10 +122,12 @@ class ScheduleWorkers:
 # -- in a worker -----------------------------------------------------------------------------------
 
 
-def _schedule_in_worker(shared: Shared, cluster: Cluster, settings: Settings) -> bytes:
+def _schedule_in_worker(
+    shared: Shared, cluster: Cluster, settings: Settings, quickly: bool
+) -> bytes:
     """Schedule a graph; return the result without it."""
     graph: TaskGraph = shared.value()
-    return _packed(schedule(graph, cluster, settings), graph)
+    return _packed(schedule(graph, cluster, settings, quickly=quickly), graph)
 
 
 class _Packer(pickle.Pickler):

@@ -159,18 +159,21 @@ def schedule(
     settings: Settings,
     stop: Stop = never,
     on_point: OnPoint | None = None,
+    *,
+    quickly: bool = False,
 ) -> Result:
     """Schedule one training iteration by rules, circuit controllers and the engine of ``settings``.
 
     The one entry of app, commands and comparison; arguments and errors as
-    :func:`topox_core.schedule.solve.solve`.
+    :func:`topox_core.schedule.solve.solve`; ``quickly`` as :func:`freely_scheduled`, for list schedules.
     """
     began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
     if settings.free and settings.engine == "list":
         check_fits(graph, cluster)
-        planned = freely_scheduled(JobRequest(graph, cluster, settings), stop).result
+        job = JobRequest(graph, cluster, settings)
+        planned = freely_scheduled(job, stop, quickly=quickly).result
         assert planned is not None
-        planned = result_over_every(JobRequest(graph, cluster, settings), planned)
+        planned = result_over_every(job, planned)
         if on_point is not None:
             for point in planned.trace:
                 on_point(point)

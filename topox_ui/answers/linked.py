@@ -17,8 +17,9 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.result_from_file import from_record
 from topox_core.text.numbers import time
 from topox_ui.answers.case import Case
-from topox_ui.answers.solving import PROOF, joined, keep, listed
-from topox_ui.runs.owner import run_owner
+from topox_ui.answers.first import first_answer
+from topox_ui.answers.solving import PROOF, joined, keep
+from topox_ui.runs.owner import run_owner, session_over
 from topox_ui.state.address import follow_address
 from topox_ui.state.notices import notify
 from topox_ui.state.session import Lasting
@@ -143,7 +144,7 @@ def _checked(case: Case, linked: Linked) -> Result:
     except InputError as error:
         raise error.in_file(file) from None
     _refuse_faults(case, to_record(result), file)
-    own = listed(case)
+    own = first_answer(case, session_over())
     if own.makespan_ms is not None and result.bound_ms > own.makespan_ms * (1 + 1e-9):
         problem = f"says that no schedule is shorter than {result.bound_ms:g} ms, but this page has one of {own.makespan_ms:g} ms"
         raise InputError(problem, file=file, field="bound_ms")

@@ -24,7 +24,7 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.first import first_answer
+from topox_ui.answers.first import first_answer, first_plan, known_first_answer
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.runs.shared import Shared, shared_memory
 
@@ -87,20 +87,23 @@ def _cost(result: Result) -> tuple[float, int]:
     return result.makespan_ms or 0.0, changes
 
 
-def listed(case: Case) -> Result:
-    """Return the list schedule of a case."""
-    return first_answer(case, session_over())
+def best(case: Case, *, at_once: bool = False) -> Result:
+    """Return the one result of a case: the list schedule, or a better one of an exact engine or for a harder setting.
 
-
-def best(case: Case) -> Result:
-    """Return the one result of a case: the list schedule, or a better one of an exact engine or for a harder setting."""
+    ``at_once``: while nobody has a list schedule that takes long, a first plan stands for it; see :func:`settled`.
+    """
     result = known(case)
     if result is None:
         large = len(case.graph.tasks) >= WORTH_A_WORD
         words = f"Scheduling {plural(len(case.graph.tasks), 'task')}"
         with st.spinner(words) if large else nullcontext():
-            result = listed(case)
+            result = (first_plan if at_once else first_answer)(case, session_over())
     return with_plans(case, result)
+
+
+def settled(case: Case) -> bool:
+    """Return whether the result of a case rests on all choices of its collectives, not on a first plan."""
+    return known(case) is not None or known_first_answer(case) is not None
 
 
 @st.cache_resource(show_spinner=False)

@@ -10,6 +10,7 @@ import streamlit as st
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
 from topox_core.runs.cells import CellsResult, FuturesRun
+from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, time
@@ -38,7 +39,7 @@ def _kept() -> Kept[Verdict]:
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
 def _workers() -> LocalExecutor:
-    return LocalExecutor(1)
+    return LocalExecutor(1, niceness=NICENESS)
 
 
 def verdict_line(case: Case) -> None:

@@ -1,17 +1,23 @@
-"""The Schedule page's words: headline and KPIs, against the values of the files."""
+"""The Schedule page's words: headline and KPIs, against the values of the files, and what is still tried."""
 
 from __future__ import annotations
 
+import streamlit as st
+
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.model.measures import Measures
+from topox_core.runs.cells import FuturesRun
 from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, token
+from topox_ui.answers.first import prefetch
+from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, token
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import run_note
 from topox_ui.shell.charts import kpis
-from topox_ui.shell.page import emphasised, escape, headline, quiet
+from topox_ui.shell.page import button, emphasised, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.session import Passing
 
@@ -117,6 +123,52 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         quiet(f"Changes are against the values of {whose}: {time(before.makespan_ms)}.")
 
 
+CHOICES = RunKind("choices", most_slots=0)
+# How often one looks whether the other choices have been tried.
+LOOK_S = 0.25
+# The first plan of a case that is shown until then, in ms.
+_FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
+
+
+def more_choices(case: Case, result: Result) -> None:
+    """Have all choices of collectives tried beside the page while a first plan is shown; say what they made shorter."""
+    if not settled(case):
+        _FIRST_MS.set((case.key, result.makespan_ms or 0.0))
+        _trying(case)
+        return
+    of, first_ms = _FIRST_MS.get() or ("", 0.0)
+    shorter = 1 - (result.makespan_ms or 0.0) / first_ms if of == case.key else 0.0
+    if shorter > EQUAL:
+        quiet(
+            f"Other rings and algorithms of collectives made it {percent(shorter)} shorter than "
+            f"the first plan, {time(first_ms)}."
+        )
+
+
+@st.fragment(run_every=LOOK_S)
+def _trying(case: Case) -> None:
+    owner = run_owner()
+    if owner.ended(CHOICES) or settled(case):
+        st.rerun()
+    if owner.note(CHOICES):
+        run_note(CHOICES)
+        button("Try other rings and algorithms", "try_choices", "refresh", _try, case)
+        return
+    if owner.run(CHOICES, case.key) is None:
+        _try(case)
+    quiet("A first plan. Other rings and algorithms of collectives are being tried …")
+
+
+def _try(case: Case) -> None:
+    """Start the list schedule of a case, which is kept for whoever asks."""
+    run_owner().start(
+        CHOICES,
+        case.key,
+        lambda _slots: FuturesRun({case.key: prefetch(case)}, lambda _key, _result: None),
+        lambda result: ". ".join([*map(str, result.failures.values()), *result.lost][:1]),
+    )
+
+
 def _uses(result: Result, now: Measures) -> str:
     """Return how many uses of circuits there are: of some the circuit is the port's first one, or was there."""
     uses = _circuits(result, now)
@@ -141,7 +193,7 @@ def _of_files(loaded: Loaded, case: Case) -> Measures | None:
     if len(own.graph.tasks) >= WORTH_A_WORD and _OWN_SHOWN.get() != own.key:
         return None
     try:
-        result = best(own)
+        result = best(own, at_once=True)
     except InputError:
         return None
     return drawn(token(own, result), result).measures if result.execution is not None else None

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.conftest import long_after
+from topox_core.check.checker import check
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.bounds.open_bound import least_chain
+from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -26,6 +28,18 @@ def test_no_critical_path_is_above_the_bound_of_a_sample(name: str) -> None:
     path_ms, path = least_chain(graph, cluster, FREE)
     assert 0 < path_ms <= schedule(graph, cluster, FREE).bound_ms * (1 + 1e-9)
     assert path
+
+
+@pytest.mark.parametrize(
+    "name", long_after(1, ["moe", *(name for name in SAMPLES if name != "moe")])
+)
+def test_a_first_plan_is_checked_and_no_shorter_than_the_list_schedule(name: str) -> None:
+    graph, cluster = load_sample(name)
+    first = schedule(graph, cluster, FREE, quickly=True)
+    whole = schedule(graph, cluster, FREE)
+    assert check(graph, cluster, to_record(first)).ok
+    assert whole.makespan_ms <= first.makespan_ms * (1 + 1e-9)
+    assert first.bound_ms == pytest.approx(whole.bound_ms), "both over every lowering"
 
 
 # The first three are planned in a fraction of a second; what a search has to improve takes several.

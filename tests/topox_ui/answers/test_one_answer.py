@@ -32,7 +32,7 @@ from topox_ui.answers.first import (
     known_first_answer,
     prefetch,
 )
-from topox_ui.answers.solving import drawn, listed, token
+from topox_ui.answers.solving import drawn, token
 from topox_ui.jobs.solving import Case as JobsCase, at_once
 
 SMALL = ("blackboard", "patience", "race")  # in the quick run with every delay
@@ -62,7 +62,8 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
     command = printed(capsys, "schedule", *files_of(name), "--engine", "list", *delay)
     compared = printed(capsys, "compare", *files_of(name), "--fabrics", "scheduled", *delay)
     graph, cluster = load_sample(name)
-    page = listed(Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE)))
+    case = Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE))
+    page = first_answer(case, never)
     assert command["makespan_ms"] == page.makespan_ms
     assert compared["fabrics"]["scheduled"]["iteration_ms"] == page.makespan_ms
     assert command["bound_ms"] == page.bound_ms
@@ -86,11 +87,11 @@ def test_sessions_whose_files_have_other_names_share_no_result_and_read_no_name(
         Case(replace(graph, name=name), replace(cluster, name=name), Settings.of(free=FREE))
         for name in ("my secret model", "their model")
     )
-    assert listed(mine) is listed(mine)
-    shared = listed(theirs)
-    assert shared is not listed(mine)
+    assert first_answer(mine, never) is first_answer(mine, never)
+    shared = first_answer(theirs, never)
+    assert shared is not first_answer(mine, never)
     for case in (mine, theirs):
-        shown = drawn(token(case, listed(case)), listed(case)).execution
+        shown = drawn(token(case, first_answer(case, never)), first_answer(case, never)).execution
         assert shown.cluster.name == case.cluster.name
     for export in (
         json.dumps(to_record(shared)).encode(),

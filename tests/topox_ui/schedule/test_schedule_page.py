@@ -19,6 +19,8 @@ from tests.topox_ui.conftest import (
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
+from topox_ui.answers import first
+from topox_ui.answers.case import Case
 
 
 def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(visit):
@@ -72,6 +74,23 @@ def test_the_printed_model_and_back_and_every_engine(visit):
     link = {"sample": "patience", "reconfiguration_ms": "1"}
     assert address(at) == link | {"engine": "cpsat", "threads": "1"}
     assert address(choose(at, threads=2, engine="auto")) == link
+
+
+def test_a_first_plan_is_shown_until_all_choices_are_tried_and_the_page_says_what_they_gained(
+    visit,
+):
+    """moe at 400 Gbit/s and 0.5 ms: what all rings and algorithms give is 1 % shorter."""
+    at = visit(SCHEDULE, sample="moe", port_gbps="400", reconfiguration_ms="0.5")
+    assert "A first plan. Other rings and algorithms" in words(at)
+    first_ms = metric(at, "Iteration time")
+    graph, cluster = load_sample("moe")
+    cluster = cluster.changed(port_gbps=400.0, reconfiguration_ms=0.5)
+    case = Case(graph, cluster, Settings.of(engine="list", free=FREE))
+    whole = schedule(graph, cluster, case.settings)
+    first._listed().keep(case.key, whole)  # as the process beside the page does
+    assert "A first plan" not in words(unbroken(at.run()))
+    assert f"shorter than the first plan, {first_ms}" in words(at)
+    assert metric(at, "Iteration time") == f"{whole.makespan_ms:.3g} ms" != first_ms
 
 
 @pytest.mark.long
