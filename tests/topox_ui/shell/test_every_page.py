@@ -39,9 +39,9 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     monkeypatch.setattr("topox_ui.state.store._STATES.get_or", lambda _make: known)
     link = {"sample": "blackboard", **GIVEN.get(page.title, {})}
     at = visit(page.path, **link, **{f"{page.prefix}nonsense": "1"})
+    assert [one.value for one in at.warning] == [f"Ignored in the link: {page.prefix}nonsense=1"]
     # What is drawn of work in the background gives way to what came of it.
     wait_until(lambda: not any(key.endswith("_live") for key in charts(at)), at.run)
-    assert [one.value for one in at.warning] == [f"Ignored in the link: {page.prefix}nonsense=1"]
     assert sum('<h1 class="headline">' in one.proto.body for one in at.get("html")) == 1
     assert not at.error and address(at) == link
     assert "This is a sample" not in words(at)
