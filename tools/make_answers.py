@@ -1,16 +1,28 @@
-"""Make the first answers of the samples in ``sample_data/answers`` afresh: ``python tools/make_answers.py``."""
+"""Make afresh the answers that come with a release: ``python tools/make_answers.py [samples] [cards] [claims]``.
+
+First answers of the samples, in ``sample_data/answers``; answers of the cards of published results; the
+points of *Who is right*. Without a name all three.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from topox_core.claims.rivals_run import POINTS, rivals_run  # noqa: E402
 from topox_core.fabrics.scheduled import schedule  # noqa: E402
+from topox_core.papers.answer_record import to_record  # noqa: E402
+from topox_core.papers.catalogue import CARDS  # noqa: E402
+from topox_core.papers.every_card import CardStep, run_cards  # noqa: E402
+from topox_core.papers.kept_answers import SHIPPED  # noqa: E402
+from topox_core.runs.run import finish  # noqa: E402
+from topox_core.runs.stopping import never  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
 from topox_ui.answers.case import Case, listing  # noqa: E402
 from topox_ui.answers.first import FOLDER, answer_record  # noqa: E402
@@ -24,7 +36,7 @@ def first_visit(name: str) -> Case:
     return Case(graph, now.cluster(cluster), now.settings())
 
 
-def main() -> None:
+def samples() -> None:
     """Schedule every sample, and write what came out."""
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.json.gz"):
@@ -32,11 +44,42 @@ def main() -> None:
     for name in SAMPLES:
         case = first_visit(name)
         result = schedule(case.graph, case.cluster, listing(case.settings))
-        content = json.dumps(answer_record(result), allow_nan=False, separators=(",", ":")).encode()
-        file = FOLDER / f"{case.graph.digest[:16]}.json.gz"
-        file.write_bytes(gzip.compress(content, mtime=0))
-        sys.stdout.write(f"{name}: {file.name}, {file.stat().st_size:,} bytes\n")
+        write(FOLDER / f"{case.graph.digest[:16]}.json.gz", answer_record(result))
 
+
+def cards() -> None:
+    """Run every card with its switches in their first positions, and write the answers."""
+    records: dict[str, object] = {}
+
+    def take(step: CardStep) -> None:
+        if step.answer is not None:
+            answer, wall_s = to_record(CARDS[step.card], step.answer), round(step.wall_s, 2)
+            records[step.card] = {"answer": answer, "started": round(time.time()), "wall_s": wall_s}
+            sys.stdout.write(f"{step.card}: {wall_s} s\n")
+
+    run_cards(tuple(CARDS), never, take)
+    write(SHIPPED, {name: records[name] for name in CARDS})
+
+
+def claims() -> None:
+    """Compute every point of the six studies, and write what was measured in the order of their designs."""
+    results = finish(rivals_run())
+    rows = {
+        job: [[row.status, row.message, row.measures] for row in result.rows]
+        for job, result in results.items()
+    }
+    write(POINTS, rows)
+
+
+def write(file: Path, record: object) -> None:
+    """Write a record, packed, the same bytes for the same record."""
+    content = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()
+    file.write_bytes(gzip.compress(content, mtime=0))
+    sys.stdout.write(f"{file.name}: {file.stat().st_size:,} bytes\n")
+
+
+PARTS = {one.__name__: one for one in (samples, cards, claims)}
 
 if __name__ == "__main__":
-    main()
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

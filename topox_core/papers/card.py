@@ -24,8 +24,6 @@ Value = str | int | float
 Settings = Mapping[str, Value]
 OnRow = Callable[[Row], None]
 
-# A card that takes no longer is run when its page opens.
-QUICK_S = 2.0
 UNFINISHED = "Not all points were computed."
 
 
@@ -165,7 +163,7 @@ PICKS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a card's answer, and what it was at the last check.
+    """A number of a card's answer.
 
     Attributes
     ----------
@@ -180,16 +178,13 @@ class Reading:
     """
 
     series: str
-    checked: float
     item: str = ""
     data: str = ""
     pick: str = "first"
     spread: Reading | None = None
 
-    def value(self, answer: Answer | None) -> float:
-        """Return the number of a complete answer, else that of the last check."""
-        if answer is None or not answer.complete:
-            return self.checked
+    def value(self, answer: Answer) -> float:
+        """Return the number of a complete answer."""
         rows = [row for row in answer.of(self.series) if row.item.startswith(self.item)]
         return PICKS[self.pick]([row.data[self.data] if self.data else row.ours for row in rows])
 
@@ -229,7 +224,7 @@ class Claim:
     card: str = ""
     comparable: bool = True
 
-    def verdict(self, answer: Answer | None) -> Verdict:
+    def verdict(self, answer: Answer) -> Verdict:
         """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
         value = self.reading.value(answer)
         if not self.comparable:
@@ -304,11 +299,6 @@ class Card:
         """Return a row with its kind."""
         kind, reason = self.kind(row.series, row.item)
         return replace(row, kind=kind, kind_reason=reason)
-
-    @property
-    def quick(self) -> bool:
-        """Whether a page may run it without being asked."""
-        return self.takes_s < QUICK_S
 
     def settings(self, given: Settings | None = None) -> dict[str, Value]:
         """Return every switch with its position: ``given`` on top of the defaults.

@@ -13,8 +13,10 @@ from topox_core.papers.card import Card
 
 HERE = Path(__file__).parent
 GALLERY: dict[str, Any] = tomllib.loads((HERE / "gallery.toml").read_text(encoding="utf-8"))
-# Sources in the order of the gallery.
-PAPERS: tuple[str, ...] = tuple(GALLERY["papers"])
+# Sources in the order of the gallery: what each is called, and its address, empty where it has none.
+PAPERS: dict[str, tuple[str, str]] = {
+    name: (of, at) for name, (of, at) in GALLERY["papers"].items()
+}
 
 
 def _card(name: str) -> Card:

@@ -1,7 +1,7 @@
 """What the papers claim, one claim a line: printed number, what came out here, verdict.
 
-A claim reads its number from the answer of its card with every switch in its first position. Until
-the card has been run, the number of the last check stands there, which ``docs/gallery.md`` tells.
+A claim reads its number from the answer of its card with every switch in its first position: of a
+run here, or the one that comes with the release.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from topox_core.papers.card import Answer, Claim
 from topox_core.papers.catalogue import CARDS
+from topox_core.papers.kept_answers import shipped_answers
 from topox_core.papers.rows import VERDICTS, Kind, apart_words
 
 CLAIMS: tuple[Claim, ...] = tuple(claim for card in CARDS.values() for claim in card.claims)
@@ -21,16 +22,22 @@ def kind_of(claim: Claim) -> Kind:
     return CARDS[claim.card].kind(claim.reading.series)[0]
 
 
-def answer_words(answers: Mapping[str, Answer | None]) -> str:
-    """Return in three sentences how many claims hold, as HTML; ``answers`` has an answer by card, if there is one.
+def complete_answers(answers: Mapping[str, Answer | None]) -> dict[str, Answer]:
+    """Return a complete answer by card: one of ``answers``, else the one that comes with the release."""
+    own = {name: one for name, one in answers.items() if one is not None and one.complete}
+    return {name: one.answer for name, one in shipped_answers().items()} | own
+
+
+def answer_words(answers: Mapping[str, Answer]) -> str:
+    """Return in three sentences how many claims hold, as HTML; ``answers`` has a complete one for each card.
 
     Only claims that a simulation tries are counted.
     """
     tried = [claim for claim in CLAIMS if claim.comparable and kind_of(claim) == "simulated"]
-    verdicts = [claim.verdict(answers.get(claim.card)) for claim in tried]
+    verdicts = [claim.verdict(answers[claim.card]) for claim in tried]
     apart = apart_words(Counter(kind_of(claim) for claim in CLAIMS))
     rebuilt = sum(not claim.comparable for claim in CLAIMS)
-    largest, answer = CLAIMS[0], answers.get(CLAIMS[0].card)
+    largest, answer = CLAIMS[0], answers[CLAIMS[0].card]
     assert largest.other is not None
     count = {word: verdicts.count(word) for word in VERDICTS}
     return (

@@ -1,13 +1,16 @@
-"""Answers of cards in the run library: the last run on this machine, and whether another one brought the same."""
+"""Answers of cards: those that come with the release, and in the run library the last run on this machine."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import platform
 import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from topox_core.io.json import digest_of
 from topox_core.library.record import CARD, RunRecord
@@ -17,20 +20,41 @@ from topox_core.papers.card import Answer, Card, Settings
 from topox_core.papers.rows import counts_of
 from topox_core.runs.identity import code_version
 
+SHIPPED = Path(__file__).parent / "shipped_answers.json.gz"
+
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """A complete answer with when it was computed (seconds since the epoch), how long that took, and by which code."""
+    """A complete answer with when it was computed (seconds since the epoch), how long that took, and by which code.
+
+    ``shipped``: it comes with the release, and was computed elsewhere.
+    """
 
     answer: Answer
     started: float
     wall_s: float
     version: str
+    shipped: bool = False
 
     @property
     def of_this_version(self) -> bool:
         """Whether the code that runs now computed it."""
         return self.version == code_version()
+
+
+@cache
+def shipped_answers() -> dict[str, KeptAnswer]:
+    """Return by name the answer of every card that comes with the release, its switches in their first positions.
+
+    ``tools/make_answers.py`` writes them, and the tests that run a card say whether they are what it gives.
+    """
+    records = json.loads(gzip.decompress(SHIPPED.read_bytes()))
+    return {
+        name: KeptAnswer(
+            of_record(one["answer"]), one["started"], one["wall_s"], code_version(), shipped=True
+        )
+        for name, one in records.items()
+    }
 
 
 def key_of(card: Card, settings: Settings) -> str:

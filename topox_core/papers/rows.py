@@ -185,6 +185,16 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]
     return judged_rows
 
 
+def same_rows(some: Sequence[Row], others: Sequence[Row]) -> bool:
+    """Return whether two runs brought the same rows; ours may differ by the rounding of another machine."""
+    return len(some) == len(others) and all(
+        math.isclose(one.ours, other.ours, rel_tol=1e-6)
+        and replace(one, ours=0.0, bound=None, data={})
+        == replace(other, ours=0.0, bound=None, data={})
+        for one, other in zip(some, others, strict=True)
+    )
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean of positive numbers."""
     known = list(values)

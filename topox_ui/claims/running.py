@@ -1,15 +1,15 @@
-"""The studies, computed beside the page in worker processes, watched, stopped, kept."""
+"""The studies: as they come with the release, or computed beside the page in worker processes, watched, stopped, kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from topox_core.claims.rivals_run import Results, known_results, rivals_run
+from topox_core.claims.rivals_run import Results, known_results, rivals_run, shipped_results
 from topox_ui.answers.run_library import existing_library, keeps_runs, writable_library
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.page import button
+from topox_ui.shell.page import button, quiet
 
 KEY = "who is right"
 ARGUE = RunKind(
@@ -33,7 +33,7 @@ def _start() -> None:
 
 
 def results(draw: Callable[[Results], None]) -> None:
-    """Draw what is known: of this session, else of the run library; offer to compute what is missing."""
+    """Draw what was computed here, in this session or the run library, or while some is missing what comes with the release."""
     owner = run_owner()
     if owner.run(ARGUE, KEY) is not None:
         run_panel(ARGUE, "Running six jobs on every network", lambda run: draw(run.result()))
@@ -47,7 +47,7 @@ def results(draw: Callable[[Results], None]) -> None:
     if missing:
         total = sum(len(one.rows) for one in known.values())
         button(
-            f"Run the six jobs ({total:,} points)"
+            f"Run the six jobs here ({total:,} points)"
             if missing == total
             else f"Compute {missing:,} missing points",
             "argue",
@@ -56,4 +56,5 @@ def results(draw: Callable[[Results], None]) -> None:
             primary=True,
             help="About five minutes on two cores, beside this page; every point is kept as soon as it is there.",
         )
-    draw(known)
+        quiet("What is shown was computed for this release.")
+    draw(shipped_results() if missing else known)

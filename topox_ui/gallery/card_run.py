@@ -8,7 +8,9 @@ from typing import cast
 import streamlit as st
 
 from topox_core.papers.card import Answer, Card, Settings, Value
-from topox_core.papers.catalogue import CARDS
+from topox_core.papers.catalogue import CARDS, PAPERS
+from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.rows import same_rows
 from topox_core.text.numbers import seconds
 from topox_ui.gallery.last_runs import last_runs, took
 from topox_ui.runs.owner import Kept, RunKind, run_owner
@@ -47,8 +49,14 @@ def answer_of(card: Card, settings: Settings) -> Answer | None:
     answer = complete_answers().get(key) or run_owner().results(CARD).get(key)
     if answer is None and dict(settings) == card.settings():
         last = last_runs().get(card.name)
-        return last.answer if last is not None and last.of_this_version else None
+        return None if last is None else last.answer
     return answer
+
+
+def shipped(card: Card, answer: Answer | None) -> bool:
+    """Return whether an answer comes with the release, so that it was not computed here."""
+    last = shipped_answers().get(card.name)
+    return last is not None and answer is last.answer
 
 
 def start(card: Card, settings: Settings) -> None:
@@ -61,7 +69,7 @@ def start(card: Card, settings: Settings) -> None:
         if answer.complete:
             took(card.name, answer, time.monotonic() - began)
             if before is not None and before.complete:
-                same[key] = answer.rows == before.rows
+                same[key] = same_rows(answer.rows, before.rows)
 
     run_owner().start(CARD, key, lambda _slots: card.start(settings), keep)
 
@@ -76,21 +84,28 @@ def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
         return
     last = last_runs().get(card.name)
     takes_s = card.takes_s if last is None else last.wall_s
+    not_here = answer is None or shipped(card, answer)
     button(
-        "Run it here" if answer is None else "Run it again",
+        "Run it here" if not_here else "Run it again",
         "gallery_run",
-        "play_arrow" if answer is None else "replay",
+        "play_arrow" if not_here else "replay",
         start,
         card,
         settings,
         primary=answer is None,
         help=f"About {seconds(takes_s)} on this machine. The same version gives the same rows.",
     )
+    if answer is not None and not_here:
+        quiet("Computed for this release.")
     same = repeated().get(key_of(card, settings))
     if same is not None:
         quiet("The same rows as before." if same else "✗ Other rows than before: a defect.")
 
 
 def kicker(card: Card) -> str:
-    """Return the line above the headline."""
-    return f"Published results · {escape(card.source)}"
+    """Return the line above the headline; its source is a link where it can be read."""
+    address = PAPERS[card.paper][1] if card.paper else ""
+    source = escape(card.source)
+    if address:
+        source = f'<a href="{address}">{source}</a>'
+    return f"Published results · {source}"

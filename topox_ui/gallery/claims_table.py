@@ -6,9 +6,9 @@ import streamlit as st
 
 from topox_core.papers.card import Answer, Claim
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.claims import CLAIMS, answer_words, kind_of
+from topox_core.papers.claims import CLAIMS, answer_words, complete_answers, kind_of
 from topox_core.papers.rows import KINDS, VERDICTS, Verdict
-from topox_ui.gallery.card_run import answer_of
+from topox_ui.gallery.card_run import answer_of, shipped
 from topox_ui.gallery.wall import opened
 from topox_ui.shell.page import quiet, write_html
 
@@ -23,23 +23,23 @@ WORDS: dict[Verdict, str] = {
 
 def claims_table() -> None:
     """Draw what the claims come to, and their table."""
-    answers = {card.name: answer_of(card, card.settings()) for card in CARDS.values()}
+    answers = complete_answers(
+        {card.name: answer_of(card, card.settings()) for card in CARDS.values()}
+    )
     write_html(f'<p class="by-itself">{answer_words(answers)}</p>')
     with st.container(key="claims"):
         _line("<b>Claim</b>", "<b>Printed</b>", "<b>Recomputed</b>", "<b>Verdict</b>", "head")
         for place, claim in enumerate(CLAIMS):
-            _row(place, claim, answers.get(claim.card))
+            _row(place, claim, answers[claim.card])
     apart = ", ".join(f"{kind}: {KINDS[kind]}" for kind in KINDS if kind != "simulated")
     quiet(
         f"No simulation and no verdict: {apart}. A click on a claim opens its card: every number of it is recomputed there on "
-        "this machine. "
-        "Numbers marked ° are those of the last check of this version; a run of the card takes their place."
+        "this machine. Numbers marked ° were computed for this release; a run of the card takes their place."
     )
 
 
-def _row(place: int, claim: Claim, answer: Answer | None) -> None:
+def _row(place: int, claim: Claim, answer: Answer) -> None:
     verdict = claim.verdict(answer)
-    fresh = answer is not None and answer.complete
     sign, colour = VERDICTS[verdict][0], {"match": "good", "differs": "bad"}.get(verdict, "")
     words = "holds" if claim.least and verdict == "match" else WORDS[verdict]
     if claim.printed is None and verdict == "trend":
@@ -50,7 +50,7 @@ def _row(place: int, claim: Claim, answer: Answer | None) -> None:
     _line(
         place,
         printed,
-        f"<b>{_number(claim, claim.reading.value(answer))}</b>{'' if fresh else '°'}",
+        f"<b>{_number(claim, claim.reading.value(answer))}</b>{'°' if shipped(CARDS[claim.card], answer) else ''}",
         told,
         claim.card,
         claim.words,

@@ -38,7 +38,6 @@ SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}
 def wall(theme: Theme) -> None:
     """Draw the headline, the totals as one bar, the choice of papers and the cards."""
     owner = run_owner()
-    last_runs.start_quick()
     _sidebar()
     if owner.run(EVERY) is not None:
         run_panel(EVERY, "Running cards", lambda _run: _drawn(theme))
@@ -79,10 +78,14 @@ def _drawn(theme: Theme) -> None:
         for card in shown:
             _card(card, known.get(card.name), theme)
     quiet(
-        "Hollow: printed. Filled: computed here. A card opens at a click, with every row, the reasons and the switches "
+        "Hollow: printed. Filled: ours. A card opens at a click, with every row, the reasons and the switches "
         "that change its reading. They are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
         "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and jobs that take turns."
     )
+    with st.expander("The sources"):
+        for name, (title, address) in PAPERS.items():
+            link = f' <a href="{address}">{address}</a>' if address else ""
+            write_html(f"<p><b>{escape(name)}</b>: {escape(title)}.{link}</p>")
     st.button(
         "Iterations that were measured, beside their predictions",
         key="to_measured",
@@ -129,8 +132,7 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
         # Words are not explained here: they would be targets inside one.
         source = f'<p class="source">{escape(card.source)}</p>'
         if known is None:
-            long = "" if card.quick else f"; it takes about {seconds(card.takes_s)}"
-            st.html(f'{source}<p class="quiet">Not run here yet{long}.</p>')
+            st.html(f'{source}<p class="quiet">Not run here yet.</p>')
             return
         answer = known.answer
         counts = {name: count for name, count in counts_of(answer.rows).items() if count}
@@ -141,10 +143,9 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
             f'<span class="{CLASSES.get(name, "none")}">{_sign(name, count)}</span>'
             for name, count in counts.items()
         )
-        old = "" if known.of_this_version else '<span class="none">another version</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
-            f'<p class="signs">{signs}{old}</p>'
+            f'<p class="signs">{signs}</p>'
         )
 
 
@@ -158,18 +159,21 @@ def _sidebar() -> None:
     known = last_runs.last_runs()
     with st.sidebar:
         st.subheader("Last run on this machine")
-        if known:
-            newest = max(one.started for one in known.values())
-            spent = sum(one.wall_s for one in known.values())
+        here = [one for one in known.values() if not one.shipped]
+        if here:
+            newest, spent = (max(one.started for one in here), sum(one.wall_s for one in here))
             quiet(
-                f"{datetime.fromtimestamp(newest):%d %b %Y, %H:%M} · {len(known)} of {len(CARDS)} cards, "
+                f"{datetime.fromtimestamp(newest):%d %b %Y, %H:%M} · {len(here)} of {len(CARDS)} cards, "
                 f"{seconds(spent)} in all"
             )
-        else:
-            quiet("None yet.")
+        elif known:
+            made = max(one.started for one in known.values())
+            quiet(
+                f"None yet: answers were computed for this release on {datetime.fromtimestamp(made):%d %b %Y}."
+            )
         whole = sum(_expected(card, known) for card in CARDS.values())
         button(
-            "Run all again" if len(known) == len(CARDS) else "Run all",
+            "Run all again" if len(here) == len(CARDS) else "Run all",
             "run_every_card",
             "replay",
             last_runs.start,

@@ -10,13 +10,14 @@ import pytest
 
 from benchmarks.document_parts import part_of
 from benchmarks.who_is_right_page import job_part
-from topox_core.claims.cells import Cell, cells_of, study_of_job
+from topox_core.claims.cells import JOBS, Cell, cells_of, study_of_job
 from topox_core.claims.claims import CLAIMS, argument, crossings, tried
 from topox_core.claims.report import verdict_words
-from topox_core.claims.rivals_run import known_results, rivals_run
+from topox_core.claims.rivals_run import known_results, rivals_run, shipped_results
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
+from topox_core.studies.point import run_cell
 from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
 
 
@@ -236,6 +237,25 @@ def test_iterations_a_dollar_count_price_and_time() -> None:
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "who-is-right.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("job", JOBS)
+def test_the_document_says_what_comes_with_the_release(job: str) -> None:
+    """If not: python -m benchmarks.who_is_right_page --document docs/who-is-right.md."""
+    assert part_of(DOCUMENT, job) == job_part(cells_of(shipped_results()), job)
+
+
+def same(row: PointRow, of_release: PointRow) -> bool:
+    other = {name: value and pytest.approx(value) for name, value in of_release.measures.items()}
+    return row.status == of_release.status and dict(row.measures) == other
+
+
+@pytest.mark.parametrize("number", [0, 137, 359])
+def test_a_point_that_comes_with_the_release_is_what_it_gives(number: int) -> None:
+    """If not: python tools/make_answers.py claims."""
+    plan = plan_of(study_of_job("serving"))
+    one = run_cell(plan.job, plan.cells[number])
+    assert same(one, shipped_results()["serving"].rows[number])
+
+
 @pytest.mark.long
 def test_a_cancelled_run_keeps_what_it_has(tmp_path: Path) -> None:
     library = RunLibrary.open(tmp_path / "runs.sqlite")
@@ -259,7 +279,8 @@ def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
     assert not together.running
     results = together.result()
     assert results["serving"].rows == alone.rows
-    assert part_of(DOCUMENT, "serving") == job_part(cells_of(results), "serving")
+    shipped = shipped_results()["serving"].rows
+    assert all(map(same, alone.rows, shipped))
     given = ["study", "rivals", "--jobs", "serving", "--library", str(path), "--json"]
     assert main(given) == 0
     assert len(json.loads(capsys.readouterr().out)["cells"]) == 36

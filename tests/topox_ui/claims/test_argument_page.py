@@ -1,4 +1,4 @@
-"""Who is right: before a run, with points of the library, and as a link has it."""
+"""Who is right: as it comes with the release, with points of the library, and as a link has it."""
 
 import os
 from pathlib import Path
@@ -27,18 +27,19 @@ def some_points() -> None:
     library.add([run_cell(plan.job, plan.cells[number]) for number in chosen])
 
 
-def test_every_claim_is_listed_and_what_the_library_has_is_drawn_and_the_rest_offered(
+def test_every_claim_is_judged_by_the_release_and_what_the_library_lacks_can_be_run_here(
     visit: Any,
 ) -> None:
     at = visit(PAGE, **{"argument.network": "3x3"})
     assert [one.value for one in at.warning] == ["Ignored in the link: argument.network=3x3"]
     assert all(claim.says in words(at) for claim in CLAIMS)
-    assert "Run the six jobs" in at.button(key="argue").label
+    assert "cell so far" not in words(at) and "computed for this release" in words(at)
+    written = [one["text"] for one in chart(at, "who_is_right")["layout"]["annotations"]]
+    assert {*JOBS.values()} <= {*written}
+    assert "Run the six jobs here" in at.button(key="argue").label
     some_points()
     forget_answers()  # of the session before
     at = visit(PAGE)
-    assert "cell so far" in words(at)
-    written = [one["text"] for one in chart(at, "who_is_right")["layout"]["annotations"]]
-    assert JOBS["serving"] in written
+    assert "computed for this release" in words(at)
     assert "missing points" in at.button(key="argue").label
     assert address(choose(at, argument_network="4x400"))["argument.network"] == "4x400"
