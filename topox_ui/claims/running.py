@@ -44,8 +44,10 @@ def results(draw: Callable[[Results], None]) -> None:
         known = known_results(existing_library() if keeps_runs() else None)
         owner.results(ARGUE)[KEY] = known
     missing = sum(len(one.rows) - one.done for one in known.values())
+    draw(shipped_results() if missing else known)
     if missing:
         total = sum(len(one.rows) for one in known.values())
+        quiet("What is shown was computed for this release.")
         button(
             f"Run the six jobs here ({total:,} points)"
             if missing == total
@@ -53,8 +55,5 @@ def results(draw: Callable[[Results], None]) -> None:
             "argue",
             "play_arrow",
             _start,
-            primary=True,
             help="About five minutes on two cores, beside this page; every point is kept as soon as it is there.",
         )
-        quiet("What is shown was computed for this release.")
-    draw(shipped_results() if missing else known)

@@ -115,6 +115,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .glossary.asked {{ columns: 1; }} .glossary.asked div {{ border-left: 3px solid {theme.primary}; padding: 0 0 0 .75rem; }}
 .glossary dt {{ font-weight: 650; font-size: .95rem; color: {theme.ink}; }}
 .glossary dd {{ margin: 0 !important; padding: 0 !important; font-size: .9rem; line-height: 1.45; color: {theme.ink}; }}
+.kicker a {{ color: inherit; }}
 .glossary .also {{ display: block; font-size: .8rem; color: {theme.muted}; }} .glossary .also a {{ color: inherit; }}
 @media (max-width: 640px) {{ .glossary {{ columns: 1; }} }}
 .kicker .ask {{ display: inline-block; width: 1.25em; text-align: center; border: 1px solid {theme.line}; border-radius: 50%;
@@ -123,7 +124,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .by-itself {{ font-size: .84rem; margin: 0; color: {theme.ink}; }}
 .verdicts {{ display: flex; gap: 3px; margin: .2rem 0 .3rem; }} .verdicts .part {{ display: block; min-width: 5.6rem; }}
 .verdicts i {{ display: block; height: .45rem; border-radius: 3px; background: currentColor; }}
-.verdicts .part > span {{ font-size: .85rem; color: {theme.ink}; white-space: nowrap; }}
+.verdicts .part > span {{ display: block; font-size: .85rem; line-height: 1.3; color: {theme.ink}; }}
 .verdicts .good, .signs .good {{ color: {theme.good}; }} .verdicts .even, .signs .even {{ color: {theme.primary}; }}
 .verdicts .bad, .signs .bad {{ color: {theme.bad}; }} .verdicts .none, .signs .none {{ color: {theme.muted}; }}
 .st-key-wall > div {{ flex: 1 1 14.5rem !important; min-width: 14.5rem !important; max-width: 19rem; }}
