@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -113,9 +113,8 @@ class Cell:
 def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
     """Return the cells of which a fabric is known, in the order of the studies, the shortest delay first.
 
-    A plan for a long delay can be carried out with a shorter one in the same time at most: planned
-    circuits take the best plan of their own and all longer delays, as on the crossover map. They stay
-    as the fixed circuits that are searched from the task graph where that is faster, as on Compare.
+    Planned circuits stay as the fixed ones that are searched from the task graph where that is faster,
+    as on Compare.
     """
     times: dict[Place, dict[str, float]] = {}
     dollars: dict[Place, dict[str, float]] = {}
@@ -147,7 +146,7 @@ def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
         for place in sorted(times)
     ]
     ordered = sorted(found, key=lambda one: list(results).index(one.job))
-    return _with_slower_plans([_may_stay(one) for one in ordered])
+    return tuple(map(_may_stay, ordered))
 
 
 def _place(job: str, value: Mapping[str, object]) -> Place:
@@ -164,19 +163,3 @@ def _may_stay(one: Cell) -> Cell:
         return one
     times = {**one.times_ms, PLANNED: fixed}
     return replace(one, times_ms=times, unchanged=one.unchanged | {PLANNED})
-
-
-def _with_slower_plans(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    best: dict[tuple[str, int, float], Cell] = {}
-    changed: dict[int, Cell] = {}
-    for k in sorted(range(len(cells)), key=lambda k: -cells[k].delay_ms):
-        one = changed[k] = cells[k]
-        if PLANNED not in one.times_ms:
-            continue
-        plan = best.get((one.job, one.ports, one.port_gbps), one)
-        if plan.times_ms[PLANNED] < one.times_ms[PLANNED]:
-            kept = one.unchanged - {PLANNED} | plan.unchanged & {PLANNED}
-            times = {**one.times_ms, PLANNED: plan.times_ms[PLANNED]}
-            one = changed[k] = replace(one, times_ms=times, unchanged=kept)
-        best[one.job, one.ports, one.port_gbps] = one
-    return tuple(changed[k] for k in range(len(cells)))

@@ -13,8 +13,9 @@ from topox_core.claims.cells import JOBS, study_of_job
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.runs.in_turn import RunsInTurn
+from topox_core.studies.point_rows import PointRow, chains, with_harder_plans
+from topox_core.studies.study import Study
 from topox_core.studies.study_run import (
-    PointRow,
     Step,
     StudyPlan,
     StudyResult,
@@ -59,18 +60,19 @@ def _known(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:
 def shipped_results() -> Results:
     """Return the tables that come with the release, by job; ``tools/make_answers.py`` writes their points."""
     points = json.loads(gzip.decompress(POINTS.read_bytes()))
-    return {
-        job: StudyResult(
-            study,
-            tuple(
-                PointRow(number, point, None, measures, status, message, code_version())
-                for number, (point, (status, message, measures)) in enumerate(
-                    zip(study.points, points[job], strict=True)
-                )
-            ),
+    return {job: _shipped(study_of_job(job), points[job]) for job in JOBS}
+
+
+def _shipped(
+    study: Study, points: Sequence[tuple[str, str, dict[str, float | None]]]
+) -> StudyResult:
+    rows = [
+        PointRow(number, point, None, measures, status, message, code_version())
+        for number, (point, (status, message, measures)) in enumerate(
+            zip(study.points, points, strict=True)
         )
-        for job, study in ((job, study_of_job(job)) for job in JOBS)
-    }
+    ]
+    return StudyResult(study, with_harder_plans(rows, chains(study)))
 
 
 def known_results(library: RunLibrary | None) -> Results:

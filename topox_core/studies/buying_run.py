@@ -34,15 +34,9 @@ from topox_core.studies.buying_answer import (
     verdict,
 )
 from topox_core.studies.offers import offer_of
+from topox_core.studies.point_rows import PointRow
 from topox_core.studies.study import Study
-from topox_core.studies.study_run import (
-    PointRow,
-    Step,
-    StepsResult,
-    StudyPlan,
-    StudyResult,
-    steps_run,
-)
+from topox_core.studies.study_run import Step, StepsResult, StudyPlan, StudyResult, steps_run
 
 NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",

@@ -11,7 +11,8 @@ from topox_core.studies.design import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.measures import MEASURES
 from topox_core.studies.pareto import front_of
-from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import StudyResult
 from topox_core.studies.table import measure_of
 
 FABRIC_KEY = "fabric"

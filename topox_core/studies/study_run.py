@@ -8,63 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from topox_core.library.record import FAILED, RunRecord
+from topox_core.library.record import RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.identity import code_version
 from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.runs.run import RunProgress
-from topox_core.studies.design import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.point import Cell, StudyJob, run_cell
+from topox_core.studies.point_rows import PointRow, chains, with_harder_plans
 from topox_core.studies.study import Study, as_record
 from topox_core.studies.subject import Kept, Resolved, resolve
 
 RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
 ResultT = TypeVar("ResultT")
-
-
-@dataclass(frozen=True)
-class PointRow:
-    """One point of a study and what came of it.
-
-    Attributes
-    ----------
-    number
-        Of the point in the design, from 0.
-    point
-        The axes' values; None where an axis is at its base.
-    run
-        Its number in the library; None where there is no library, or nothing came yet.
-    measures
-        None while the point is still to come.
-    status, message
-        Of the run; ``failed`` with its reason where it could not be computed.
-    version
-        Which code computed it.
-    wall_s
-        How long it took; equal points are computed once.
-    """
-
-    number: int
-    point: Point
-    run: int | None = None
-    measures: Mapping[str, float | None] | None = None
-    status: str = ""
-    message: str = ""
-    version: str = ""
-    wall_s: float = 0.0
-
-    @property
-    def done(self) -> bool:
-        """Whether it was computed, or was found not to be possible."""
-        return self.measures is not None
-
-    @property
-    def failed(self) -> bool:
-        """Whether it could not be computed."""
-        return self.status == FAILED
 
 
 @dataclass(frozen=True)
@@ -123,18 +81,20 @@ class StudyPlan:
         )
         keys = {cell: self.job.key(cell) for cell in dict.fromkeys(self.cells)}
         self.keys = keys
+        self._chains = chains(self.study)
 
     def key_of(self, number: int) -> str:
         """Return the key of a point's run."""
         return self.keys[self.cells[number]]
 
     def rows(self, known: Mapping[str, PointRow]) -> tuple[PointRow, ...]:
-        """Return the table with what is known, by key."""
+        """Return the table with what is known, by key; planned points may have the plan of a harder one."""
         empty = PointRow(0, ())
-        return tuple(
+        rows = [
             replace(known.get(self.key_of(number), empty), number=number, point=point)
             for number, point in enumerate(self.study.points)
-        )
+        ]
+        return with_harder_plans(rows, self._chains)
 
     def seconds(self, known: Mapping[str, PointRow], workers: int) -> float | None:
         """Return about how long what is missing takes, by the points that are there; None if none is."""

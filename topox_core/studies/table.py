@@ -10,7 +10,8 @@ from typing import Any
 from topox_core.runs.identity import code_version
 from topox_core.studies.keys import Value
 from topox_core.studies.measures import MEASURES
-from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import StudyResult
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from topox_core.fabrics.winner import ties
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import axis_label, axis_words, lower, measure_words, named_value
 from topox_core.studies.measures import MEASURES
+from topox_core.studies.point_rows import PointRow
 from topox_core.studies.slices import FABRIC_KEY, wins
-from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.studies.study_run import StudyResult
 from topox_core.studies.table import best, measure_of
 from topox_core.text.numbers import count, percent, plural, seconds
 from topox_core.text.sentences import and_more, capitalised

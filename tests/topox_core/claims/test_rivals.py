@@ -18,7 +18,8 @@ from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
 from topox_core.studies.point import run_cell
-from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
+from topox_core.studies.point_rows import PointRow, chains, with_harder_plans
+from topox_core.studies.study_run import StudyResult, StudyRun, plan_of
 
 
 def cell(delay_ms: float = 1.0, unchanged: tuple[str, ...] = (), **times: float) -> Cell:
@@ -42,7 +43,7 @@ def result_of(
         none = None if to_come else {}
         status = "" if known or to_come else "failed"
         rows.append(PointRow(number, point, measures=measures if known else none, status=status))
-    return StudyResult(study, tuple(rows))
+    return StudyResult(study, with_harder_plans(rows, chains(study)))
 
 
 @pytest.mark.parametrize(

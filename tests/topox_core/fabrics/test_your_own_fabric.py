@@ -20,9 +20,11 @@ VISIT = """
 import json, sys
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
-import topox_ui.compare.map, topox_ui.answers.verdicts
+import topox_ui.answers.verdicts, topox_ui.buying.running, topox_ui.compare.map
 
-topox_ui.compare.map.AUTOMATIC = topox_ui.answers.verdicts.AUTOMATIC = False
+# Work in the background would outlive the pages.
+for one in (topox_ui.answers.verdicts, topox_ui.buying.running, topox_ui.compare.map):
+    one.AUTOMATIC = False
 seen, errors = "", {}
 for page in sorted(Path("pages").glob("*.py")):
     at = AppTest.from_file("app.py", default_timeout=300)

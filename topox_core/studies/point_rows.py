@@ -1,0 +1,129 @@
+"""The rows of a study's table: what came of each point, and the plans of harder points that serve easier ones.
+
+A plan for a longer delay, slower or fewer ports can be carried out with a shorter delay, faster or
+more ports in the same time at most (:mod:`topox_core.fabrics.passed_plans`), so that planned times
+never grow where the network becomes better.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topox_core.library.record import FAILED
+from topox_core.schedule.result import gap
+from topox_core.studies.design import Point
+from topox_core.studies.study import Study
+from topox_core.studies.values import DEFAULT_FABRIC
+
+PLANNED = "scheduled"
+# The axes of a better network, and whether more of each is easier.
+EASIER = {"cluster.reconfiguration_ms": False, "cluster.port_gbps": True, "cluster.degree": True}
+DELAY = "cluster.reconfiguration_ms"
+# Where one of these is set, plans may keep to slots or pay no delay.
+OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
+SERVED = "The plan for a harder point of this study is shorter than its own."
+OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """One point of a study and what came of it.
+
+    Attributes
+    ----------
+    number
+        Of the point in the design, from 0.
+    point
+        The axes' values; None where an axis is at its base.
+    run
+        Its number in the library; None where there is no library, or nothing came yet.
+    measures
+        None while the point is still to come.
+    status, message
+        Of the run; ``failed`` with its reason where it could not be computed.
+    version
+        Which code computed it.
+    wall_s
+        How long it took; equal points are computed once.
+    """
+
+    number: int
+    point: Point
+    run: int | None = None
+    measures: Mapping[str, float | None] | None = None
+    status: str = ""
+    message: str = ""
+    version: str = ""
+    wall_s: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it was computed, or was found not to be possible."""
+        return self.measures is not None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be computed."""
+        return self.status == FAILED
+
+
+def chains(study: Study) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the planned points that differ in one axis of :data:`EASIER` alone, as that axis and their numbers, the hardest first."""
+    groups: defaultdict[tuple[str, object], list[tuple[float, int]]] = defaultdict(list)
+    for number, point in enumerate(study.points):
+        values = study.values(point)
+        if values.get("fabric", DEFAULT_FABRIC) == PLANNED and values.keys().isdisjoint(OWN_RULES):
+            for axis, more in EASIER.items():
+                if axis in values:
+                    rest = frozenset((name, one) for name, one in values.items() if name != axis)
+                    ease = float(values[axis]) if more else -float(values[axis])
+                    groups[axis, rest].append((ease, number))
+    return tuple(
+        (axis, tuple(number for _, number in sorted(groups[axis, rest])))
+        for axis in EASIER
+        for axis_of_group, rest in groups
+        if axis_of_group == axis and len(groups[axis, rest]) > 1
+    )
+
+
+def with_harder_plans(
+    rows: Sequence[PointRow], known: Sequence[tuple[str, tuple[int, ...]]]
+) -> tuple[PointRow, ...]:
+    """Return the rows of a study, those with the plan of a harder point that takes less time than their own; ``known``: its chains."""
+    found = list(rows)
+    for axis, chain in known:
+        best: PointRow | None = None
+        for number in chain:
+            row = found[number]
+            if not _ms(row):
+                continue
+            # Fixed circuits share their links, which may become worse where they are faster.
+            serves = best is not None and (axis == DELAY or _of(best, "changes") > 0)
+            if best is not None and serves and _ms(best) < _ms(row) * (1 - 1e-9):
+                found[number] = row = _served(row, best)
+            best = row
+    return tuple(found)
+
+
+def _of(row: PointRow, name: str) -> float:
+    return 0.0 if row.measures is None else row.measures.get(name) or 0.0
+
+
+def _ms(row: PointRow) -> float:
+    return _of(row, "iteration_ms")
+
+
+def _served(row: PointRow, plan: PointRow) -> PointRow:
+    """Return a point with the plan of a harder one; what the plan itself says is as it was where it was made."""
+    assert row.measures is not None
+    assert plan.measures is not None
+    longer = _ms(row) / _ms(plan)
+    measures = {**row.measures, **{name: plan.measures.get(name) for name in OF_THE_PLAN}}
+    bound_ms = min(_of(row, "bound_ms"), _ms(plan))
+    measures |= {"bound_ms": bound_ms, "gap": gap(_ms(plan), bound_ms)}
+    for name, factor in (("iterations_per_dollar", longer), ("joules_per_iteration", 1 / longer)):
+        own = row.measures.get(name)
+        measures[name] = None if own is None else own * factor
+    return replace(row, measures=measures, status="feasible", message=SERVED)
