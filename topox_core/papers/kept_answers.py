@@ -8,6 +8,7 @@ import platform
 import time
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ SHIPPED = Path(__file__).parent / "shipped_answers.json.gz"
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """A complete answer with when it was computed (seconds since the epoch), how long that took, and by which code.
+    """A complete answer of this version, with when it was computed (seconds since the epoch) and how long that took.
 
     ``shipped``: it comes with the release, and was computed elsewhere.
     """
@@ -33,13 +34,7 @@ class KeptAnswer:
     answer: Answer
     started: float
     wall_s: float
-    version: str
     shipped: bool = False
-
-    @property
-    def of_this_version(self) -> bool:
-        """Whether the code that runs now computed it."""
-        return self.version == code_version()
 
 
 @cache
@@ -50,9 +45,7 @@ def shipped_answers() -> dict[str, KeptAnswer]:
     """
     records = json.loads(gzip.decompress(SHIPPED.read_bytes()))
     return {
-        name: KeptAnswer(
-            of_record(one["answer"]), one["started"], one["wall_s"], code_version(), shipped=True
-        )
+        name: KeptAnswer(of_record(one["answer"]), one["started"], one["wall_s"], shipped=True)
         for name, one in records.items()
     }
 
@@ -68,7 +61,7 @@ def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool
     The answer that was there first stays.
     """
     before = kept(library, [card], answer.settings).get(card.name)
-    if before is not None and before.of_this_version:
+    if before is not None:
         return before.answer == answer
     record = RunRecord(
         key=key_of(card, answer.settings),
@@ -94,7 +87,7 @@ def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool
 def kept(
     library: RunLibrary, cards: Iterable[Card], settings: Settings | None = None
 ) -> dict[str, KeptAnswer]:
-    """Return by name the last answers of cards, of this version where there is one, else of the newest.
+    """Return by name the last answers of cards by this version of the code.
 
     Parameters
     ----------
@@ -107,17 +100,11 @@ def kept(
         If the library cannot be read.
     """
     keys = {key_of(card, settings or card.settings()): card.name for card in cards}
-    found = library.known(keys) | library.known(keys, code_version())
     answers: dict[str, KeptAnswer] = {}
-    for key, run in found.items():
+    for key, run in library.known(keys, code_version()).items():
         content = library.result(run.id)
-        if content is None:
-            continue
-        try:
-            answer = of_record(json.loads(content))
-        except (KeyError, TypeError, ValueError):
-            continue  # another version wrote it otherwise: the card is run again
-        answers[keys[key]] = KeptAnswer(
-            answer, run.record.started, run.record.wall_s, run.record.version
-        )
+        # What a library that somebody brought has in its place is no answer: the card is run again.
+        with suppress(KeyError, TypeError, ValueError):
+            answer = of_record(json.loads(content or b"{}"))
+            answers[keys[key]] = KeptAnswer(answer, run.record.started, run.record.wall_s)
     return answers

@@ -69,41 +69,42 @@ class PointRow:
         return self.status == FAILED
 
 
-def chains(study: Study) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the planned points that differ in one axis of :data:`EASIER` alone, as that axis and their numbers, the hardest first."""
+# An axis, and its points as (how easy, number).
+Chain = tuple[str, tuple[tuple[float, int], ...]]
+
+
+def chains(study: Study) -> tuple[Chain, ...]:
+    """Return the planned points that differ in one axis of :data:`EASIER` alone, axis by axis, the hardest first."""
     groups: defaultdict[tuple[str, object], list[tuple[float, int]]] = defaultdict(list)
-    for number, point in enumerate(study.points):
-        values = study.values(point)
-        if values.get("fabric", DEFAULT_FABRIC) == PLANNED and values.keys().isdisjoint(OWN_RULES):
-            for axis, more in EASIER.items():
-                if axis in values:
-                    rest = frozenset((name, one) for name, one in values.items() if name != axis)
-                    ease = float(values[axis]) if more else -float(values[axis])
-                    groups[axis, rest].append((ease, number))
+    for axis, more in EASIER.items():
+        for number, point in enumerate(study.points):
+            values = study.values(point)
+            planned = values.get("fabric", DEFAULT_FABRIC) == PLANNED
+            if axis in values and planned and values.keys().isdisjoint(OWN_RULES):
+                rest = frozenset(one for one in values.items() if one[0] != axis)
+                ease = float(values[axis]) if more else -float(values[axis])
+                groups[axis, rest].append((ease, number))
     return tuple(
-        (axis, tuple(number for _, number in sorted(groups[axis, rest])))
-        for axis in EASIER
-        for axis_of_group, rest in groups
-        if axis_of_group == axis and len(groups[axis, rest]) > 1
+        (axis, tuple(sorted(points))) for (axis, _), points in groups.items() if len(points) > 1
     )
 
 
-def with_harder_plans(
-    rows: Sequence[PointRow], known: Sequence[tuple[str, tuple[int, ...]]]
-) -> tuple[PointRow, ...]:
+def with_harder_plans(rows: Sequence[PointRow], known: Sequence[Chain]) -> tuple[PointRow, ...]:
     """Return the rows of a study, those with the plan of a harder point that takes less time than their own; ``known``: its chains."""
     found = list(rows)
     for axis, chain in known:
         best: PointRow | None = None
-        for number in chain:
+        best_ease = 0.0
+        for ease, number in chain:
             row = found[number]
             if not _ms(row):
                 continue
             # Fixed circuits share their links, which may become worse where they are faster.
             serves = best is not None and (axis == DELAY or _of(best, "changes") > 0)
             if best is not None and serves and _ms(best) < _ms(row) * (1 - 1e-9):
-                found[number] = row = _served(row, best)
-            best = row
+                dark = ease / best_ease if axis == DELAY else 1.0
+                found[number] = row = _served(row, best, dark)
+            best, best_ease = row, ease
     return tuple(found)
 
 
@@ -115,14 +116,15 @@ def _ms(row: PointRow) -> float:
     return _of(row, "iteration_ms")
 
 
-def _served(row: PointRow, plan: PointRow) -> PointRow:
-    """Return a point with the plan of a harder one; what the plan itself says is as it was where it was made."""
+def _served(row: PointRow, plan: PointRow, dark: float) -> PointRow:
+    """Return a point with the plan of a harder one, whose ports are dark for a share ``dark`` of what they were there."""
     assert row.measures is not None
     assert plan.measures is not None
     longer = _ms(row) / _ms(plan)
     measures = {**row.measures, **{name: plan.measures.get(name) for name in OF_THE_PLAN}}
     bound_ms = min(_of(row, "bound_ms"), _ms(plan))
     measures |= {"bound_ms": bound_ms, "gap": gap(_ms(plan), bound_ms)}
+    measures["dark_share"] = _of(plan, "dark_share") * dark
     for name, factor in (("iterations_per_dollar", longer), ("joules_per_iteration", 1 / longer)):
         own = row.measures.get(name)
         measures[name] = None if own is None else own * factor

@@ -15,7 +15,6 @@ from topox_core.papers.catalogue import CARDS
 from topox_core.papers.every_card import CardStep, measured, run_cards
 from topox_core.papers.kept_answers import KeptAnswer, keep, kept, shipped_answers
 from topox_core.runs.executor import call_in_worker
-from topox_core.runs.identity import code_version
 from topox_core.runs.run import FunctionRun
 from topox_core.runs.stopping import Stop
 from topox_ui.answers.run_library import existing_library, keeps_runs, open_library
@@ -38,8 +37,7 @@ def last_runs() -> dict[str, KeptAnswer]:
     known = dict(shipped_answers())
     with suppress(InputError):  # the page Runs says what is wrong with the library
         library = existing_library() if keeps_runs() else None
-        here = {} if library is None else kept(library, CARDS.values())
-        known.update((name, one) for name, one in here.items() if one.of_this_version)
+        known |= {} if library is None else kept(library, CARDS.values())
     return known
 
 
@@ -48,7 +46,7 @@ def took(name: str, answer: Answer, wall_s: float) -> None:
     card = CARDS[name]
     if not answer.complete or dict(answer.settings) != card.settings():
         return
-    last_runs()[name] = KeptAnswer(answer, time.time() - wall_s, wall_s, code_version())
+    last_runs()[name] = KeptAnswer(answer, time.time() - wall_s, wall_s)
     if keeps_runs():
         try:
             keep(open_library(), card, answer, wall_s)

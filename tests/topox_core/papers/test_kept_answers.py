@@ -26,10 +26,10 @@ def test_what_is_kept_is_found_with_when_and_by_which_code(
     assert keep(library, card, first, 2.0)  # the same rows again
     assert not keep(library, card, other, 1.0)
     (found,) = kept(library, CARDS.values()).values()
-    assert (found.answer, found.wall_s, found.of_this_version) == (first, 1.5, True)
+    assert (found.answer, found.wall_s, found.shipped) == (first, 1.5, False)
     with monkeypatch.context() as later:
         later.setattr("topox_core.papers.kept_answers.code_version", lambda: "another")
-        assert not kept(library, [card])[card.name].of_this_version
+        assert not kept(library, [card])
         assert keep(library, card, other, -60.0)  # newer by a minute
         assert kept(library, [card])[card.name].answer == other
     assert kept(library, [card])[card.name].answer == first

@@ -44,6 +44,7 @@ def measures(ms: float, changes: float) -> dict[str, float | None]:
         "bound_ms": 10.0,
         "gap": 1 - 10 / ms,
         "changes": changes,
+        "dark_share": 0.3,
         "dollars": 7.0,
         "iterations_per_dollar": 100 / ms,
         "joules_per_iteration": ms,
@@ -51,10 +52,12 @@ def measures(ms: float, changes: float) -> dict[str, float | None]:
 
 
 def test_by_hand() -> None:
-    at = (1.0, 50.0, 1), (0.0, 50.0, 1), (0.0, 100.0, 1), (10.0, 100.0, 1)
-    found = served(dict(zip(at, (20.0, 25.0, 40.0, 16.0), strict=True)), "scheduled")
-    assert [found[one].measures["iteration_ms"] for one in at] == [20.0, 20.0, 16.0, 16.0]
-    assert [found[one].message == SERVED for one in at] == [False, True, True, False]
+    at = (1.0, 50.0, 1), (0.0, 50.0, 1), (0.0, 100.0, 1), (10.0, 100.0, 1), (1.0, 100.0, 1)
+    found = served(dict(zip(at, (20.0, 25.0, 40.0, 16.0, 17.0), strict=True)), "scheduled")
+    assert [found[one].measures["iteration_ms"] for one in at] == [20.0, 20.0, 16.0, 16.0, 16.0]
+    assert [found[one].message == SERVED for one in at] == [False, True, True, False, True]
+    dark = [found[one].measures["dark_share"] for one in at]
+    assert dark == pytest.approx([0.3, 0.0, 0.0, 0.3, 0.03]), "a tenth of the delay, or none"
     of_plan = found[0.0, 50.0, 1].measures
     assert of_plan["gap"] == 0.5 and of_plan["dollars"] == 7.0
     assert of_plan["iterations_per_dollar"] == pytest.approx(5.0)
