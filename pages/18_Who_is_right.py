@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from topox_ui.claims.running import results
-from topox_ui.claims.sections import show
+from topox_ui.claims.sections import results, show
 from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.widgets import menu

@@ -2,10 +2,16 @@
 
 import streamlit as st
 
-from topox_ui.gallery.card_run import answer_of, kicker, run_controls
-from topox_ui.gallery.card_view import draw_answer, finding
+from topox_ui.gallery.card import (
+    answer_of,
+    chosen_card,
+    draw_answer,
+    finding,
+    kicker,
+    run_controls,
+    switches,
+)
 from topox_ui.gallery.claims_table import claims_table
-from topox_ui.gallery.controls import chosen_card, switches
 from topox_ui.gallery.measured import measured_card
 from topox_ui.gallery.state import MEASURED
 from topox_ui.gallery.wall import opened, wall

@@ -1,20 +1,203 @@
-"""The tour's frame: one screen at a time, its slider with the line that follows it, Back and Next."""
+"""The tour, step by step, with its figures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
+from topox_core.figures.circuits import around_a_switch, matrix
+from topox_core.figures.crossover import HEIGHT, over_delay
+from topox_core.figures.gantt import gantt
+from topox_core.figures.jobs import timeline
+from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import Theme
-from topox_core.labs.tour import IN_TURNS, SCREENS, TOGETHER, Screen, live_line, notice, screen
+from topox_core.figures.rails_windows import by_length, strip, strip_legend
+from topox_core.figures.template import DOTS, line, upright
+from topox_core.io.exports import TASK_COLUMNS, task_rows
+from topox_core.labs.tour import (
+    IN_TURNS,
+    SCREENS,
+    TOGETHER,
+    Screen,
+    circuits_run,
+    live_line,
+    notice,
+    partner,
+    ports_run,
+    rail_picture,
+    round_of,
+    screen,
+    slots_run,
+    times_at,
+)
+from topox_core.model.critical_path import critical_path
+from topox_core.model.measures import state_at
+from topox_core.schedule.result import Result
 from topox_core.text.numbers import time
-from topox_ui.learn.figures import draw
 from topox_ui.learn.state import LearnState
+from topox_ui.shell.charts import chart, legend_line
 from topox_ui.shell.links import sample_link
 from topox_ui.shell.page import button, chart_title, headline, page_link, quiet, write_html
 from topox_ui.shell.pages import PAGES
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import slide
+
+
+def draw(name: str, value: float, theme: Theme) -> None:
+    """Draw the figure of a screen with its slider at a value."""
+    _FIGURES[name](value, theme)
+
+
+def _alt(name: str, value: float) -> str:
+    """Return what a figure shows, in the words of its live line."""
+    return f"{screen(name).figure}. {live_line(name, value)}".replace("<b>", "").replace("</b>", "")
+
+
+def _circuits(at_ms: float, theme: Theme) -> None:
+    execution = circuits_run().execution
+    assert execution is not None
+    state = state_at(execution, at_ms)
+    left, right = st.columns([1, 1.1], gap="small")
+    with left:
+        figure = around_a_switch(execution, state, theme)
+        chart(figure, "tour_switch", _alt("circuits", at_ms))
+    with right:
+        squares = matrix(execution, state, theme)
+        squares.update_layout(height=round(HEIGHT * theme.scale), showlegend=False)
+        servers = range(execution.cluster.servers)
+        chart(
+            squares,
+            "tour_matrix",
+            "The same circuits as a square: sender down, receiver across.",
+            lambda: {
+                "server": [f"S{s}" for s in servers],
+                "sends to": [_name(partner(execution, s, at_ms)) for s in servers],
+            },
+        )
+
+
+def _name(server: int | None) -> str:
+    return "–" if server is None else f"S{server}"
+
+
+def _gantt(result: Result, until_ms: float, bound: bool, key: str, alt: str, theme: Theme) -> None:
+    execution = result.execution
+    assert execution is not None
+    lanes = lanes_of(execution)
+    lanes = lanes.showing(0, lanes.servers - 1)
+    path = critical_path(execution, result.settings.exclusive_devices)
+    figure = gantt(execution, bars_of(execution, lanes), lanes, (0.0, until_ms), path, theme)
+    _in_plain_words(figure, theme)
+    if bound:
+        figure.add_shape(upright(result.bound_ms, line(theme.ink, 2, DOTS)))
+    chart(
+        figure,
+        key,
+        alt,
+        lambda: pd.DataFrame(task_rows(execution, path), columns=list(TASK_COLUMNS)),
+    )
+
+
+def _in_plain_words(figure: go.Figure, theme: Theme) -> None:
+    """Say in the legend what the bars do, for who knows no training; leave room for the numbers in them."""
+    for trace in figure.data:
+        trace.name = _GANTT_WORDS.get(trace.name, trace.name)
+        if trace.type == "bar":
+            trace.textfont.size = 12 * theme.scale
+            if trace.name == COMPUTES:
+                trace.text = None
+    rows = (figure.layout.height or 0) - figure.layout.margin.t - figure.layout.margin.b
+    figure.update_layout(height=round((figure.layout.height or 0) + 0.55 * rows))
+
+
+COMPUTES, SENDS = "computes", "sends, to the server with this number"
+_GANTT_WORDS = {"forward": COMPUTES, "pipeline send": SENDS, "transfer": SENDS}
+
+
+def _slots(slot_ms: float, theme: Theme) -> None:
+    _gantt(slots_run(slot_ms), 16.5, False, "tour_slots", _alt("slots", slot_ms), theme)
+
+
+def _ports(ports: float, theme: Theme) -> None:
+    _gantt(ports_run(int(ports)), 15.5, True, "tour_ports", _alt("ports", ports), theme)
+
+
+def _delay(delay_ms: float, theme: Theme) -> None:
+    delays = screen("delay").values
+    times = [times_at(one) for one in delays]
+    names = tuple(times[0])
+    columns = {name: [one[name] for one in times] for name in names}
+    labels = {name: LINES[name] for name in names}
+    chart(
+        over_delay(delays, columns, labels, delay_ms, theme),
+        "tour_delay",
+        _alt("delay", delay_ms),
+        lambda: {"delay (ms)": delays, **{f"{LINES[name]} (ms)": columns[name] for name in names}},
+    )
+
+
+# The rows of windows are named by these letters.
+_TRAFFIC_WORDS = {"pipeline send": "pipeline send (pp)"}
+LINES = {
+    "static": "fixed circuits",
+    "reactive": "circuits on demand",
+    "provisioned": "provisioned circuits",
+}
+
+
+def _windows(delay_ms: float, theme: Theme) -> None:
+    picture = rail_picture()
+    view = (0.0, picture.iteration_ms)
+    pattern = strip(picture.phases, picture.windows, delay_ms, view, theme, legend=False)
+    pattern.update_layout(margin={"l": round(78 * theme.scale)})
+    keys = strip_legend(pattern, theme)
+    legend_line([(look, _TRAFFIC_WORDS.get(words, words)) for look, words in keys], theme)
+    chart(
+        pattern,
+        "tour_rail",
+        "What one GPU sends on its rail in one iteration, and the windows between.",
+    )
+    chart(
+        by_length(picture.windows, delay_ms, theme),
+        "tour_windows",
+        _alt("windows", delay_ms),
+        lambda: {
+            "window begins (ms)": [one.begin_ms for one in picture.windows],
+            "length (ms)": [one.length_ms for one in picture.windows],
+            "a change fits": [
+                "yes" if one.length_ms >= delay_ms else "no" for one in picture.windows
+            ],
+        },
+    )
+
+
+def _sharing(value: float, theme: Theme) -> None:
+    round_ = round_of(value)
+    name = "Together" if value == TOGETHER else "In turns"
+    chart(
+        timeline([(name, round_)], theme),
+        "tour_sharing",
+        _alt("sharing", value),
+        lambda: {
+            "jobs send": ["together", "in turns"],
+            "round (s)": [round_of(0.0).round_s, round_of(1.0).round_s],
+        },
+    )
+
+
+_FIGURES: dict[str, Callable[[float, Theme], None]] = {
+    "circuits": _circuits,
+    "slots": _slots,
+    "delay": _delay,
+    "ports": _ports,
+    "windows": _windows,
+    "sharing": _sharing,
+}
+
 
 SAMPLE = "moe"
 WORDS = {TOGETHER: "Together", IN_TURNS: "In turns"}

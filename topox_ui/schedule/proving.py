@@ -27,7 +27,7 @@ from topox_ui.answers.solving import PROOF, start_proof
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import seal_line
-from topox_ui.schedule.racing import RACE
+from topox_ui.schedule.race import RACE
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.loading import loaded as loaded_now

@@ -1,28 +1,161 @@
-"""The race: list scheduling, HiGHS, CP-SAT and auto on the same graph, one after another, each alone."""
+"""The race: list scheduling, HiGHS, CP-SAT and auto on the same graph, one after another, each alone; outcomes are kept by setting."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import streamlit as st
 
+from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import race
-from topox_core.runs.run import FunctionRun
-from topox_core.schedule.story import ENGINES, Contestant, race_finding, race_table
+from topox_core.runs.run import FunctionRun, RunProgress, finish
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.engines.waiting_workers import (
+    exact_engine,
+    expect_request,
+    wait_until_loaded,
+)
+from topox_core.schedule.proof import LOADING_S, Proof
+from topox_core.schedule.result import Result
+from topox_core.schedule.story import ENGINE_WORDS, ENGINES, Contestant, race_finding, race_table
 from topox_core.text.numbers import plural, seconds, short
 from topox_ui.answers.case import Case
-from topox_ui.answers.solving import PROOF
+from topox_ui.answers.solving import PROOF, keep
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import run_owner
+from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
-from topox_ui.schedule.racing import RACE, EngineStart, Race, start
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import button, escape, quiet
+from topox_ui.shell.page import button, escape, quiet, warmed
 from topox_ui.state.session import Passing
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import slide
+
+RACE = RunKind(
+    "race",
+    most_kept=24 * len(ENGINES),
+    cancel_help="Stops at once; the engines that have ended are kept.",
+    cancelled="Stopped. The engines that had ended are kept; the others can be run from here.",
+)
+Outcomes = MutableMapping[tuple[str, str], Contestant]
+
+
+@dataclass(frozen=True)
+class Race:
+    """A case, and the time limit that every engine has for itself."""
+
+    case: Case
+    limit_s: float
+
+    @property
+    def key(self) -> str:
+        """Everything that the outcome depends on."""
+        settings = self.case.settings
+        return f"{self.case.key}|{self.limit_s}|{settings.threads}|{settings.gap}|{settings.seed}"
+
+    def contestants(self, outcomes: Outcomes) -> list[Contestant]:
+        """Return the engines that have ended their solve, in the order in which they run."""
+        return [outcomes[self.key, name] for name in ENGINES if (self.key, name) in outcomes]
+
+
+@dataclass(frozen=True)
+class EngineStart:
+    """A step of a race: an engine began, with its solve where it has one that can be watched."""
+
+    race: Race
+    engine: str
+    proof: Proof | None = None
+
+    @property
+    def contestant(self) -> Contestant | None:
+        """Where the engine stands now."""
+        proof = self.proof
+        if proof is None:
+            return None
+        return Contestant.running(self.engine, proof.story, proof.elapsed_s)
+
+
+def start(race: Race) -> None:
+    """Start the engines that have not run yet, once what must be compiled is."""
+    owner = run_owner()
+    keep_result = partial(keep, owner.results(PROOF), race.case.key)
+    function = partial(run_race, race, owner.results(RACE), keep_result, warmed())
+    owner.start(
+        RACE,
+        race.key,
+        lambda _slots: FunctionRun(function, measure, "race"),
+        lambda _outcome: None,  # outcomes are kept engine by engine
+        at_most_s=race.limit_s * len(ENGINES),
+    )
+
+
+def run_race(
+    race: Race,
+    outcomes: Outcomes,
+    keep_result: Callable[[Result], None],
+    warming: threading.Thread | None,
+    stop: Stop,
+    on_step: Callable[[EngineStart], None],
+) -> int:
+    """Run one engine after another; return how many have an outcome."""
+    if warming is not None:
+        warming.join()  # no engine shares the cores with a compiler
+    for engine in ENGINES:
+        if (race.key, engine) in outcomes:
+            continue
+        settings = replace(race.case.settings, engine=engine, time_limit_s=race.limit_s)
+        result = _solved(race, replace(race.case, settings=settings), stop, on_step)
+        if result is None:
+            break
+        outcomes[race.key, engine] = Contestant.of(engine, result)
+        if engine != "list":  # the page has the list schedule already
+            keep_result(result)
+    return len(race.contestants(outcomes))
+
+
+def _solved(
+    race: Race, case: Case, stop: Stop, on_step: Callable[[EngineStart], None]
+) -> Result | None:
+    """Return what one engine makes of a case, or None if the race was stopped before its end."""
+    engine, arguments = case.settings.engine, (case.graph, case.cluster, case.settings)
+    if stop():
+        return None
+    try:
+        if engine == "list":
+            on_step(EngineStart(race, engine))
+            result: Result | None = schedule(*arguments, stop)
+        else:
+            loaded = [exact_engine(engine)]
+            expect_request(loaded)
+            wait_until_loaded(loaded, LOADING_S)
+            proof = prove(*arguments)
+            on_step(EngineStart(race, engine, proof))
+            result = finish(proof, stop)
+    except Stopped:
+        return None
+    return None if stop() else result
+
+
+def measure(steps: tuple[EngineStart, ...], elapsed_s: float) -> RunProgress:
+    """Return how far a race is: engines by their place, the one that runs by its time limit."""
+    if not steps:
+        return RunProgress(elapsed_s, 0.0, words="making ready")
+    step = steps[-1]
+    limit_s, place = step.race.limit_s, ENGINES.index(step.engine)
+    spent_s = step.proof.elapsed_s if step.proof is not None else 0.0
+    return RunProgress(
+        elapsed_s,
+        min(1.0, (place + min(1.0, spent_s / limit_s)) / len(ENGINES)),
+        words=f"{ENGINE_WORDS[step.engine]}, {place + 1} of {len(ENGINES)}: "
+        f"{seconds(round(spent_s, 1))} of {seconds(limit_s)}",
+        left_s=max(0.0, limit_s * (len(ENGINES) - place) - spent_s),
+    )
+
 
 LIMITS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 WHAT = (

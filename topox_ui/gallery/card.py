@@ -1,0 +1,246 @@
+"""An open card: its switches, the run beside the page, theirs against ours as figures, the table, the reasons."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import cast
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.palette import Theme
+from topox_core.figures.papers import paired
+from topox_core.papers.card import Answer, Card, Settings, Value
+from topox_core.papers.catalogue import CARDS, PAPERS
+from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_rows
+from topox_core.text.foreign import escape_untrusted
+from topox_core.text.numbers import seconds, short
+from topox_ui.gallery.last_runs import last_runs, took
+from topox_ui.gallery.measured import TITLE as MEASURED_TITLE
+from topox_ui.gallery.state import MEASURED, GalleryState, turn
+from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.page import button, chart_title, escape, quiet, write_html
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu
+
+
+def chosen_card() -> Card | str:
+    """Draw the list of cards in the sidebar and return the one that is open, or the name of what is none."""
+    with st.sidebar:
+        titles = {"": "All cards"} | {name: card.title for name, card in CARDS.items()}
+        name = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
+        if name not in CARDS:
+            return name
+        quiet(f"{escape(CARDS[name].source)}")
+    return CARDS[name]
+
+
+def switches(card: Card) -> Settings:
+    """Draw the switches of a card in the sidebar and return their positions."""
+    positions = dict(state_of(GalleryState).switches)
+    with (
+        st.sidebar,
+        st.expander(
+            "Settings of this card",
+            key="gallery_switches",
+            expanded=True,
+            type="compact",
+        ),
+    ):
+        for choice in card.choices:
+            menu(
+                choice.name,
+                GalleryState,
+                f"{card.name}_{choice.key}",
+                [value for value, _ in choice.options],
+                words=choice.words,
+                value=positions.get(choice.key, choice.default),
+                take=partial(turn, card, choice.key),
+                help=choice.meaning,
+            )
+        if not card.choices:
+            quiet("This card has none.")
+    return card.settings(positions)
+
+
+MAX_KEPT = 48
+CARD = RunKind(
+    "card", MAX_KEPT, cancel_help="Stops within a second or two; the rows that are there are kept."
+)
+
+
+Key = tuple[str, frozenset[tuple[str, Value]]]
+
+
+def key_of(card: Card, settings: Settings) -> Key:
+    """Return the key of an answer: the card and every switch."""
+    return card.name, frozenset(settings.items())
+
+
+@st.cache_resource(show_spinner=False)
+def complete_answers() -> Kept[Answer]:
+    """Return the complete answers of this server, which are the same on every run: all sessions share them."""
+    return Kept(MAX_KEPT)
+
+
+@st.cache_resource(show_spinner=False)
+def repeated() -> dict[Key, bool]:
+    """Return whether the last run of a card brought the rows of the one before, where there were two."""
+    return {}
+
+
+def answer_of(card: Card, settings: Settings) -> Answer | None:
+    """Return what is known of a card under these switches, of this version of the code."""
+    key = key_of(card, settings)
+    answer = complete_answers().get(key) or run_owner().results(CARD).get(key)
+    if answer is None and dict(settings) == card.settings():
+        last = last_runs().get(card.name)
+        return None if last is None else last.answer
+    return answer
+
+
+def shipped(card: Card, answer: Answer | None) -> bool:
+    """Return whether an answer comes with the release, so that it was not computed here."""
+    last = shipped_answers().get(card.name)
+    return last is not None and answer is last.answer
+
+
+def start(card: Card, settings: Settings) -> None:
+    """Run a card beside the page; one that runs already is ended first."""
+    key, complete, partial = key_of(card, settings), complete_answers(), run_owner().results(CARD)
+    before, began, same = answer_of(card, settings), time.monotonic(), repeated()
+
+    def keep(answer: Answer) -> None:
+        (complete if answer.complete else partial)[key] = answer
+        if answer.complete:
+            took(card.name, answer, time.monotonic() - began)
+            if before is not None and before.complete:
+                same[key] = same_rows(answer.rows, before.rows)
+
+    run_owner().start(CARD, key, lambda _slots: card.start(settings), keep)
+
+
+def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
+    """Draw the Run button with how long a run takes, or the run's progress with its Cancel button."""
+    owner = run_owner()
+    run_note(CARD)
+    if owner.run(CARD) is not None:
+        name, _ = cast("Key", owner.key(CARD))
+        run_panel(CARD, CARDS[name].title)
+        return
+    last = last_runs().get(card.name)
+    takes_s = card.takes_s if last is None else last.wall_s
+    not_here = answer is None or shipped(card, answer)
+    button(
+        "Run it here" if not_here else "Run it again",
+        "gallery_run",
+        "play_arrow" if not_here else "replay",
+        start,
+        card,
+        settings,
+        primary=answer is None,
+        help=f"About {seconds(takes_s)} on this machine. The same version gives the same rows.",
+    )
+    if answer is not None and not_here:
+        quiet("Computed for this release.")
+    same = repeated().get(key_of(card, settings))
+    if same is not None:
+        quiet("The same rows as before." if same else "✗ Other rows than before: a defect.")
+
+
+def kicker(card: Card) -> str:
+    """Return the line above the headline; its source is a link where it can be read."""
+    address = PAPERS[card.paper][1] if card.paper else ""
+    source = escape(card.source)
+    if address:
+        source = f'<a href="{address}">{source}</a>'
+    return f"Published results · {source}"
+
+
+def finding(card: Card, answer: Answer | None) -> str:
+    """Return the headline's HTML: what came out, or what the original shows while nothing has been run."""
+    return (
+        escape(card.shows)
+        if answer is None or not answer.rows
+        else f"<b>{escape(answer.finding)}</b>"
+    )
+
+
+def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
+    """Draw facts, one chart a series, its table with the reasons, and the remarks."""
+    if answer.facts:
+        kpis(*list(answer.facts))
+    for line in answer.lost:
+        st.warning(f"Rows are missing: {escape_untrusted(line, 'markdown')}")
+    present = [key for key in card.series if answer.of(key)]
+    if not present:
+        return
+    series = present[0]
+    if len(present) > 1:
+        series = (
+            st.segmented_control(
+                "Series",
+                present,
+                default=present[0],
+                format_func=lambda key: card.series[key],
+                key=f"gallery_series_{card.name}",
+                label_visibility="collapsed",
+            )
+            or present[0]
+        )
+    rows = answer.of(series)
+    chart_title(escape(card.series[series]), counted_verdicts(rows), beside=True)
+    chart(paired(rows, theme, card.logarithmic), f"gallery_{card.name}", _alt(card, series, rows))
+    reasons(rows)
+    frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
+    if answer.remarks:
+        chart_title("Why it came out so")
+        write_html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
+
+
+def reasons(rows: tuple[Row, ...]) -> None:
+    """Write why rows do not match or do not count, those with the same reason together."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.counted_as in APART:
+            key = (row.verdict_words, row.kind_reason or row.reason)
+            grouped.setdefault(key, []).append(row.item)
+        elif row.verdict != "match":
+            grouped.setdefault((VERDICTS[row.verdict][0], row.reason), []).append(row.item)
+    write_html(
+        "".join(
+            f'<p class="quiet"><b>{sign} {escape(", ".join(items))}</b> {escape(reason)}</p>'
+            for (sign, reason), items in grouped.items()
+        )
+        or '<p class="quiet">Every row matches.</p>'
+    )
+
+
+def table(rows: tuple[Row, ...]) -> pd.DataFrame:
+    """Return rows as a table: all digits, the verdict in sign and words or the kind, the reason."""
+    unit = f" ({rows[0].unit})" if rows and rows[0].unit else ""
+    content: dict[str, list[object]] = {
+        "row": [row.item for row in rows],
+        "on": [row.about for row in rows],
+        f"theirs{unit}": [row.theirs for row in rows],
+        f"ours{unit}": [round(row.ours, 6) for row in rows],
+        "deviation": ["" if row.deviation is None else f"{row.deviation:+.1%}" for row in rows],
+        "verdict": [row.verdict_words for row in rows],
+    }
+    if any(row.bound is not None for row in rows):
+        content[f"bound{unit}"] = [row.bound for row in rows]
+    return pd.DataFrame(
+        {**content, "why": [f"{row.reason} {row.kind_reason}".rstrip() for row in rows]}
+    )
+
+
+def _alt(card: Card, series: str, rows: tuple[Row, ...]) -> str:
+    worst = max(rows, key=lambda row: abs(row.deviation or 0.0))
+    off = ""
+    if worst.theirs is not None:
+        off = f" Furthest off is {worst.item}: {short(worst.ours)} against {short(worst.theirs)}."
+    return f"{card.title}, {card.series[series]}: printed and computed values of {len(rows)} rows. {counted_verdicts(rows)}.{off}"
