@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
             raise wrong_option("--set", "needs --card: switches belong to a card")
         _list(options.json, CARDS)
         return 0
-    from topox_core.papers.answer_record import to_record
+    from topox_core.papers.kept_answers import to_record
 
     card = card_named(options.card)
     switches = card.settings(dict(map(given.key_and_value, options.switches)))
@@ -76,10 +76,9 @@ def _run_all(options: argparse.Namespace) -> int:
     import time
     from contextlib import ExitStack
 
-    from topox_core.papers.answer_record import to_record
     from topox_core.papers.catalogue import CARDS
     from topox_core.papers.every_card import CardStep, run_cards
-    from topox_core.papers.kept_answers import keep
+    from topox_core.papers.kept_answers import keep, to_record
     from topox_core.papers.rows import COUNTED, counts_of
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()

@@ -7,19 +7,66 @@ import json
 import platform
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from topox_core.io.json import digest_of
+from topox_core.io.json import digest_of, record_of
 from topox_core.library.record import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.answer_record import of_record, to_record
 from topox_core.papers.card import Answer, Card, Settings
-from topox_core.papers.rows import counts_of
+from topox_core.papers.rows import Row, counts_of
 from topox_core.runs.identity import code_version
+
+_ROW = "series item about theirs ours unit bound verdict reason kind kind_reason counts_with"
+
+
+def to_record(card: Card, answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON has it."""
+    rows = [
+        record_of(row, f"{_ROW} deviation counted_as") | {"data": dict(row.data)}
+        for row in answer.rows
+    ]
+    return {
+        "card": card.name,
+        "source": card.source,
+        "settings": dict(answer.settings),
+        "finding": answer.finding,
+        "facts": [
+            {"name": name, "value": value, "note": aside} for name, value, aside in answer.facts
+        ],
+        "remarks": list(answer.remarks),
+        "lost": list(answer.lost),
+        "rows": rows,
+    }
+
+
+def of_record(record: Mapping[str, Any]) -> Answer:
+    """Return the answer of a record that :func:`to_record` made.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If it is none.
+    """
+    rows = tuple(
+        Row(**{name: row[name] for name in _ROW.split()}, data=row["data"])
+        for row in record["rows"]
+    )
+    facts = tuple((fact["name"], fact["value"], fact["note"]) for fact in record["facts"])
+    return Answer(
+        record["card"],
+        record["settings"],
+        rows,
+        record["finding"],
+        facts,
+        tuple(record["remarks"]),
+        tuple(record["lost"]),
+    )
+
 
 SHIPPED = Path(__file__).parent / "shipped_answers.json.gz"
 

@@ -7,15 +7,324 @@ hosts).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
+
+import networkx
+import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
-from topox_core.topology.published import find_published
+from topox_core.model.layout import Layout
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.topology.permutations import select_strides, totient_strides
 from topox_core.topology.released import find_released
 from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides
-from topox_core.topology.traffic import Demand, check_servers, demand_of, traffic_of
+from topox_core.topology.ring_circuits import (
+    MAX_SHOWN,
+    Routes,
+    candidate_step,
+    counted,
+    named,
+    riding_strides,
+    ring_circuits,
+    route_step,
+    routes_of_rings,
+)
+from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.traffic import Demand, Group, check_servers, demand_of, traffic_of
+from topox_core.topology.wiring import SwitchWiring, wired
+
+
+@dataclass(frozen=True)
+class Round:
+    """One matching round.
+
+    Attributes
+    ----------
+    pairs
+        Matched pairs, the smaller server first, ascending.
+    weights
+        Bytes both ways of each pair as this round saw them.
+    before, after
+        Bytes over all pairs before and after the matched ones were halved.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    weights: tuple[float, ...]
+    before: float
+    after: float
+
+
+def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list[Round]:
+    """Return rounds of maximum-weight matching until no two talking servers have a free port each.
+
+    A matched pair gets a circuit each way, so it uses one out-port and one in-port at both ends,
+    and its demand is halved for the rounds that follow (TopoOpt, NSDI 2023, Algorithm 1:
+    diminishing return).
+
+    Parameters
+    ----------
+    model_parallel
+        Matrix of bytes; not changed.
+    free
+        Free ports a server; where all servers have d_MP, there are at most d_MP rounds.
+    """
+    weight = np.triu(model_parallel + model_parallel.T, 1)
+    left = free.copy()
+    rounds: list[Round] = []
+    while True:
+        open_pairs = (weight > 0) & (left > 0)[:, None] & (left > 0)[None, :]
+        if not open_pairs.any():
+            return rounds
+        pairs = _maximum_weight(weight, open_pairs)
+        before = float(weight.sum())
+        weights = tuple(float(weight[a, b]) for a, b in pairs)
+        for a, b in pairs:
+            weight[a, b] /= 2
+            left[a] -= 1
+            left[b] -= 1
+        rounds.append(Round(pairs, weights, before, float(weight.sum())))
+
+
+def _maximum_weight(weight: FloatArray, allowed: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """Return the matching of most pairs and, among those, of most bytes (Edmonds' Blossom)."""
+    graph = networkx.Graph()
+    first, second = np.nonzero(allowed)
+    # Relative weights: bytes of 1e18 would leave the algorithm's differences no digits.
+    largest = float(weight[allowed].max())
+    graph.add_weighted_edges_from(
+        (a, b, float(weight[a, b]) / largest)
+        for a, b in zip(first.tolist(), second.tolist(), strict=True)
+    )
+    return tuple(
+        sorted(
+            (min(a, b), max(a, b))
+            for a, b in networkx.max_weight_matching(graph, maxcardinality=True)
+        )
+    )
+
+
+Ports = NDArray[np.int64]
+
+
+@dataclass
+class _Plan:
+    """Rings and matchings so far."""
+
+    backbones: tuple[Group, ...] = ()
+    rings: dict[Group, tuple[int, ...]] = field(default_factory=dict)
+    strides: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
+    steps: list[LayoutStep] = field(default_factory=list)
+
+    def wiring(self) -> SwitchWiring:
+        """Return the circuits: connecting rings, all-reduce rings, then matched pairs both ways."""
+        matched = [
+            ends
+            for one in self.rounds
+            for a, b in one.pairs
+            for ends in ((a, b, False), (b, a, False))
+        ]
+        return wired(
+            [
+                *ring_circuits(dict.fromkeys(self.backbones, (1,))),
+                *ring_circuits(self.rings),
+                *matched,
+            ]
+        )
+
+
+def find_published(demand: Demand, degree: int, paths: int, longer: int) -> LayoutResult:
+    """Return the published algorithm's layout; see :func:`~topox_core.topology.finder.find_layout`."""
+    degree_rings, split = _split(demand, degree)
+    # Without any all-reduce the one port that d_A never falls below still connects who talks.
+    plan = _plan(demand, degree, degree_rings, () if demand.all_reduce else _talking(demand))
+    cut = _cut_off(demand, plan)
+    if cut:
+        plan = _plan(demand, degree, degree_rings, cut)
+    wiring = plan.wiring()
+    circuits = wiring.circuits(demand.servers)
+    network = RoutedNetwork(circuits)
+    riding = riding_strides(demand, plan.rings, network, degree)
+    routes: Routes = routes_of_rings(demand, plan.rings, riding, network.shortest_paths)
+    for pair in sorted(demand.pairs):
+        routes[pair] = network.shortest_paths(*pair, paths, longer)
+    rule = (
+        f"rings in the fewest strides, other data over up to {paths} shortest paths"
+        if paths > 1
+        else "rings in the fewest strides, other data over one shortest path"
+    )
+    steps = (split, *plan.steps, route_step(routes, plan.strides, rule))
+    layout = Layout(circuits, routes, f"TopologyFinder as published, degree {degree}")
+    return LayoutResult(
+        layout,
+        steps,
+        "published",
+        degree,
+        degree_rings,
+        degree - degree_rings,
+        plan.rings,
+        riding,
+        plan.strides,
+        wiring,
+    )
+
+
+def _split(demand: Demand, degree: int) -> tuple[int, LayoutStep]:
+    """Return d_A = max(1, ceil(d * all-reduce bytes / all bytes)), safe against rounding."""
+    rings, others = demand.all_reduce_bytes, demand.model_parallel_bytes
+    share = rings / (rings + others) if rings + others > 0 else float(bool(demand.all_reduce))
+    for_rings = min(degree, max(1, ceil(degree * share - 1e-9)))
+    text = f"All-reduce is {share:.1%} of the bytes: {for_rings} of {degree} ports for rings, {degree - for_rings} for matchings."
+    return for_rings, LayoutStep(
+        "split",
+        text,
+        {
+            "all_reduce_bytes": rings,
+            "model_parallel_bytes": others,
+            "degree": degree,
+            "degree_all_reduce": for_rings,
+            "degree_model_parallel": degree - for_rings,
+        },
+    )
+
+
+def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group, ...]) -> _Plan:
+    plan = _Plan()
+    left: Ports = np.full(demand.servers, degree_rings, np.int64)
+    used: Ports = np.zeros(demand.servers, np.int64)
+    for members in backbones:
+        servers = list(members)
+        used[servers] += 1
+        if degree_rings == degree:  # no port of a matching to take
+            left[servers] -= 1
+        plan.steps.append(_connect_step(members, members in demand.all_reduce))
+    _lay_rings(demand, degree_rings, left, used, plan, backbones)
+    plan.backbones = tuple(members for members in backbones if members not in demand.all_reduce)
+    plan.rounds = matching_rounds(demand.model_parallel, degree - used)
+    plan.steps += [_matching_step(i + 1, one) for i, one in enumerate(plan.rounds)]
+    return plan
+
+
+def _connect_step(members: Group, own: bool) -> LayoutStep:
+    what = "the group's own ring" if own else "a ring"
+    return LayoutStep(
+        "connect",
+        f"One port of each of {len(members)} talking servers goes to {what} through all of them: "
+        "without it some could not reach each other.",
+        {"members": list(members[:MAX_SHOWN]), "size": len(members)},
+    )
+
+
+def _lay_rings(
+    demand: Demand,
+    degree_rings: int,
+    left: Ports,
+    used: Ports,
+    plan: _Plan,
+    backbones: tuple[Group, ...],
+) -> None:
+    """Give each group, most traffic first, its share of the ports its members still have.
+
+    The paper shares ports out by group size, every server being in one group of each size. Here a
+    group's share is its part of its own members' ring traffic: the same thing there, and right
+    where groups overlap or shards of several jobs differ.
+    """
+    ring_bytes = np.zeros(demand.servers)
+    for members, sent in demand.all_reduce.items():
+        ring_bytes[list(members)] += sent
+    laid: dict[tuple[int, int], list[Group]] = {}
+    for members, sent in sorted(
+        demand.all_reduce.items(), key=lambda item: (-item[1] * len(item[0]), item[0])
+    ):
+        servers = list(members)
+        total = float(ring_bytes[servers].sum())
+        share = sent * len(members) / total if total > 0 else 1.0
+        rings = min(int(left[servers].min()), ceil(degree_rings * share - 1e-9) or 1)
+        left[servers] -= rings
+        used[servers] += rings
+        rings += (
+            members in backbones
+        )  # whose one port is counted already, and stride 1 is always chosen
+        laid.setdefault((len(members), rings), []).append(members)
+        if rings:
+            plan.rings[members] = select_strides(len(members), rings, totient_strides(len(members)))
+            plan.strides.setdefault(len(members), plan.rings[members])
+    for (size, rings), groups in laid.items():
+        sent = sum(demand.all_reduce[members] * size for members in groups)
+        plan.steps += _ring_steps(size, rings, groups, sent)
+
+
+def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -> list[LayoutStep]:
+    candidates = totient_strides(size)
+    chosen = select_strides(size, rings, candidates)
+    which = f"{counted(len(groups), 'group', 'groups')} of {size}"
+    about = {
+        "size": size,
+        "groups": [list(members) for members in groups[:MAX_SHOWN]],
+        "group_count": len(groups),
+    }
+    if not rings:
+        return [
+            LayoutStep(
+                "choose",
+                f"No port is left for {which}: their rings ride on other circuits.",
+                {**about, "bytes": ring_bytes, "ports": 0, "ratio": None, "chosen": []},
+            )
+        ]
+    ratio = size ** (1 / rings)
+    return [
+        candidate_step(which, candidates, about),
+        LayoutStep(
+            "choose",
+            f"{which}, {counted(rings, 'port', 'ports')} a server: {named(chosen)}, near a geometric sequence of "
+            f"ratio {ratio:.3g}.",
+            {**about, "bytes": ring_bytes, "ports": rings, "ratio": ratio, "chosen": list(chosen)},
+        ),
+    ]
+
+
+def _matching_step(number: int, one: Round) -> LayoutStep:
+    return LayoutStep(
+        "matching",
+        f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
+        "now on.",
+        {
+            "round": number,
+            "pairs": [[a, b, w] for (a, b), w in zip(one.pairs, one.weights, strict=True)],
+            "before": one.before,
+            "after": one.after,
+        },
+    )
+
+
+def _talking(demand: Demand) -> tuple[Group, ...]:
+    """Return the connected sets of talking servers as rings; a group keeps its order."""
+    graph = networkx.Graph()
+    graph.add_edges_from(demand.pairs)
+    for members in demand.all_reduce:
+        networkx.add_path(graph, members)
+    whole = {frozenset(members): members for members in demand.all_reduce}
+    parts = sorted(sorted(part) for part in networkx.connected_components(graph))
+    return tuple(whole.get(frozenset(part), tuple(part)) for part in parts)
+
+
+def _cut_off(demand: Demand, plan: _Plan) -> tuple[Group, ...]:
+    """Return the sets of talking servers in which somebody cannot reach somebody it talks to."""
+    network = RoutedNetwork(plan.wiring().circuits(demand.servers))
+    lost: set[int] = {a for a, b in demand.pairs if not network.connected(a, b)}
+    for members in demand.all_reduce:
+        lost |= {
+            a
+            for a, b in zip(members, (*members[1:], members[0]), strict=True)
+            if not network.connected(a, b)
+        }
+    return tuple(part for part in _talking(demand) if lost & set(part)) if lost else ()
+
 
 _wrong = partial(InputError, file="topology")
 

@@ -16,7 +16,6 @@ from topox_core.errors import InputError
 from topox_core.labs.draws import seed_of
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab_file import load_lab
-from topox_core.labs.paper_figures import answer_grid, given_figure
 from topox_core.labs.presentation import (
     MAX_VOTES,
     START,
@@ -28,7 +27,7 @@ from topox_core.labs.presentation import (
 from topox_core.labs.statistics import histogram, lab_statistics
 from topox_core.labs.student import begin, lock
 from topox_core.labs.validation import validate
-from topox_core.labs.worksheet import check_digits, worksheets
+from topox_core.labs.worksheet import answer_grid, check_digits, given_figure, worksheets
 
 LAB = LABS["six-tasks"]
 EACH = pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)

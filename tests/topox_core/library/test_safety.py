@@ -22,10 +22,9 @@ from tests.topox_core.library.records import filled, key, record
 from topox_core.errors import InputError
 from topox_core.library import location, opening
 from topox_core.library.exports import runs_csv
-from topox_core.library.opening import open_file
+from topox_core.library.opening import MIGRATIONS, open_file
 from topox_core.library.rows import RunFilter
 from topox_core.library.run_library import Connections, RunLibrary
-from topox_core.library.schema import MIGRATIONS
 
 WRITER = """
 import sys

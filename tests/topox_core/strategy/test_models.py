@@ -10,8 +10,7 @@ import pytest
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
 from topox_core.strategy.blueprint import A100, Blueprint, Work, roofline, table
-from topox_core.strategy.convolutional import vgg16_measured
-from topox_core.strategy.models import ALIASES, MODELS, named
+from topox_core.strategy.models import ALIASES, MODELS, named, vgg16_measured
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle
 from topox_core.training.iteration import iteration

@@ -24,6 +24,7 @@ from topox_core.topology.finder import (
     Demand,
     demand_of,
     find_layout,
+    matching_rounds,
     ring_strides,
     traffic_of,
 )
@@ -34,7 +35,6 @@ from topox_core.topology.permutations import (
     select_strides,
     totient_strides,
 )
-from topox_core.topology.published import matching_rounds
 from topox_core.topology.routing import RoutedNetwork, coin_sequences
 from topox_core.topology.traffic import all_reduce_demand
 
