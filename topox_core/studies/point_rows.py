@@ -123,9 +123,11 @@ def _served(row: PointRow, plan: PointRow, dark: float) -> PointRow:
     longer = _ms(row) / _ms(plan)
     measures = {**row.measures, **{name: plan.measures.get(name) for name in OF_THE_PLAN}}
     bound_ms = min(_of(row, "bound_ms"), _ms(plan))
-    measures |= {"bound_ms": bound_ms, "gap": gap(_ms(plan), bound_ms)}
+    left = gap(_ms(plan), bound_ms)
+    measures |= {"bound_ms": bound_ms, "gap": left}
     measures["dark_share"] = _of(plan, "dark_share") * dark
     for name, factor in (("iterations_per_dollar", longer), ("joules_per_iteration", 1 / longer)):
         own = row.measures.get(name)
         measures[name] = None if own is None else own * factor
-    return replace(row, measures=measures, status="feasible", message=SERVED)
+    status = "feasible" if left else "optimal"
+    return replace(row, measures=measures, status=status, message=SERVED)

@@ -58,10 +58,16 @@ def test_by_hand() -> None:
     assert [found[one].message == SERVED for one in at] == [False, True, True, False, True]
     dark = [found[one].measures["dark_share"] for one in at]
     assert dark == pytest.approx([0.3, 0.0, 0.0, 0.3, 0.03]), "a tenth of the delay, or none"
+    assert found[0.0, 50.0, 1].status == "feasible"
     of_plan = found[0.0, 50.0, 1].measures
     assert of_plan["gap"] == 0.5 and of_plan["dollars"] == 7.0
     assert of_plan["iterations_per_dollar"] == pytest.approx(5.0)
     assert of_plan["joules_per_iteration"] == pytest.approx(20.0)
+
+
+def test_a_served_point_is_proved_where_the_plan_meets_its_bound() -> None:
+    found = served({(1.0, 50.0, 1): 10.0, (0.0, 50.0, 1): 25.0}, "scheduled")
+    assert (found[0.0, 50.0, 1].status, found[0.0, 50.0, 1].measures["gap"]) == ("optimal", 0.0)
 
 
 def test_fixed_networks_and_plans_with_rules_of_their_own_stay_as_they_are() -> None:
