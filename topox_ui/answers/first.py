@@ -196,7 +196,7 @@ def first_answer(case: Case, over: Stop) -> Result:
 
 def first_plan(case: Case, over: Stop) -> Result:
     """Return the list schedule of a case, or a plan for few choices of its collectives where that takes long and none has it."""
-    quick = bool(case.settings.free) and len(case.graph.tasks) >= MIN_QUICK_TASKS
+    quick = bool(case.settings.free) and MIN_QUICK_TASKS <= len(case.graph.tasks) <= MAX_TASKS
     if not quick or not prepared() or known_first_answer(case) is not None:
         return first_answer(case, over)
     return _first_plans().get(
