@@ -83,9 +83,8 @@ def _drawn(theme: Theme) -> None:
         "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and jobs that take turns."
     )
     with st.expander("The sources"):
-        for name, (title, address) in PAPERS.items():
-            link = f' <a href="{address}">{address}</a>' if address else ""
-            write_html(f"<p><b>{escape(name)}</b>: {escape(title)}.{link}</p>")
+        links = {name: f"[{of}]({at})" if at else of for name, (of, at) in PAPERS.items()}
+        st.markdown("\n".join(f"- **{name}**: {link}" for name, link in links.items()))
     st.button(
         "Iterations that were measured, beside their predictions",
         key="to_measured",
@@ -116,7 +115,7 @@ def _finding(known: Mapping[str, KeptAnswer], totals: Mapping[str, int]) -> str:
 def _bar(totals: Mapping[str, int]) -> str:
     parts = [
         f'<span class="part {CLASSES.get(name, "none")}" style="flex:{totals[name]} 1 0">'
-        f"<i></i><span>{SIGNS[name]} {totals[name]} {WORDS[name]}</span></span>"
+        f"<b></b><span>{SIGNS[name]} {totals[name]} {WORDS[name]}</span></span>"
         for name in (*JUDGED, "not printed")
         if totals[name]
     ]

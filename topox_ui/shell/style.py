@@ -123,7 +123,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .kicker .ask:hover {{ border-color: {theme.primary}; color: {theme.primary}; }}
 .by-itself {{ font-size: .84rem; margin: 0; color: {theme.ink}; }}
 .verdicts {{ display: flex; gap: 3px; margin: .2rem 0 .3rem; }} .verdicts .part {{ display: block; min-width: 5.6rem; }}
-.verdicts i {{ display: block; height: .45rem; border-radius: 3px; background: currentColor; }}
+.verdicts b {{ display: block; height: .45rem; border-radius: 3px; background: currentColor; }}
 .verdicts .part > span {{ display: block; font-size: .85rem; line-height: 1.3; color: {theme.ink}; }}
 .verdicts .good, .signs .good {{ color: {theme.good}; }} .verdicts .even, .signs .even {{ color: {theme.primary}; }}
 .verdicts .bad, .signs .bad {{ color: {theme.bad}; }} .verdicts .none, .signs .none {{ color: {theme.muted}; }}
