@@ -5,7 +5,8 @@ import streamlit as st
 from topox_ui.home.first_minute import introduction, questions
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
-from topox_ui.home.own_files import cards, own_files
+from topox_ui.home.own_files import own_files
+from topox_ui.home.samples import cards
 from topox_ui.home.state import HomeState
 from topox_ui.shell.page import chart_title, frame, headline, size_switch
 from topox_ui.state.store import state_of

@@ -4,14 +4,9 @@ import streamlit as st
 
 from topox_ui.answers.run_library import existing_library, keeps_runs
 from topox_ui.library.actions import actions, leave_where_asked
-from topox_ui.library.first_screen import (
-    headline_of,
-    nothing_yet,
-    side_by_side,
-    switched_off,
-    where_it_lies,
-)
+from topox_ui.library.first_screen import headline_of, nothing_yet, switched_off, where_it_lies
 from topox_ui.library.listing import compared_runs, controls, listable, listed, table
+from topox_ui.library.side_by_side import side_by_side
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 

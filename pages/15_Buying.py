@@ -3,10 +3,12 @@
 import streamlit as st
 
 from topox_core.studies.buying_run import Answer
-from topox_ui.buying.controls import answered, controls, question_now
+from topox_ui.buying.controls import controls
 from topox_ui.buying.first_screen import buying_headline, hangs_on, networks, notes, questions
 from topox_ui.buying.offers_table import offers_table
 from topox_ui.buying.printing import files_menu, print_style, tables_for_print
+from topox_ui.buying.question import question_now
+from topox_ui.buying.running import answered
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario

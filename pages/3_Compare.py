@@ -7,8 +7,9 @@ from topox_ui.answers.contest import contest_of
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.running import run_all
 from topox_ui.answers.verdicts import verdict_line
-from topox_ui.compare.controls import cannot_run, compare_headline, controls, main_figures
+from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
+from topox_ui.compare.first_screen import cannot_run, compare_headline, main_figures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover

@@ -7,9 +7,10 @@ from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.store import state_of
 from topox_ui.topology.headline import ports_line, topology_headline
-from topox_ui.topology.inside import inside_one_collective, searched, searched_topology
+from topox_ui.topology.inside import inside_one_collective
 from topox_ui.topology.laying import controls, lay
 from topox_ui.topology.player import link_table, player
+from topox_ui.topology.searched import searched, searched_topology
 from topox_ui.topology.state import TopologyState
 
 theme = frame("Topology")

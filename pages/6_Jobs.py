@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from topox_ui.jobs.controls import pick_source, reset, what_ifs
 from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
 from topox_ui.jobs.loading import changed, loaded_jobs
 from topox_ui.jobs.search import Case
-from topox_ui.jobs.sections import pick_source, reset, section, what_ifs
+from topox_ui.jobs.sections import section
 from topox_ui.jobs.solving import rounds_of
 from topox_ui.jobs.state import choices
 from topox_ui.jobs.views import files, waits

@@ -12,10 +12,10 @@ from topox_ui.cost.headline import (
     hangs_on,
     main_figures,
     notes,
-    parts_table,
     warnings,
     worth_of_a_port,
 )
+from topox_ui.cost.parts import parts_table
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario

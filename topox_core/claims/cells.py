@@ -11,6 +11,7 @@ from typing import Literal
 from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.fabrics.winner import ties
+from topox_core.studies.point_rows import PLANNED
 from topox_core.studies.study import Study
 from topox_core.studies.study_file import load_study
 from topox_core.studies.study_run import StudyResult
@@ -41,7 +42,6 @@ def study_of_job(job: str) -> Study:
 
 Side = Literal["fixed", "changing", "even", ""]
 Place = tuple[str, int, float, float]
-PLANNED = "scheduled"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ EASIER = {"cluster.reconfiguration_ms": False, "cluster.port_gbps": True, "clust
 DELAY = "cluster.reconfiguration_ms"
 # Where one of these is set, plans may keep to slots or pay no delay.
 OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
-SERVED = "The plan for a harder point of this study is shorter than its own."
+SERVED = "A plan made for a longer delay, or for slower or fewer ports, is shorter than this point's own."
 OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
 
 
@@ -130,4 +130,5 @@ def _served(row: PointRow, plan: PointRow, dark: float) -> PointRow:
         own = row.measures.get(name)
         measures[name] = None if own is None else own * factor
     status = "feasible" if left else "optimal"
-    return replace(row, measures=measures, status=status, message=SERVED)
+    # Whoever opens the point sees the run whose time stands there.
+    return replace(row, run=plan.run, measures=measures, status=status, message=SERVED)

@@ -1,168 +1,17 @@
-"""What is asked, the sidebar that asks it, and the run beside the page that answers it."""
+"""The sidebar of What to buy: what is to be least, which networks, and what is assumed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.studies.buying import RIVALS, Assumptions, Question
-from topox_core.studies.buying_run import Answer, buying_run
-from topox_core.studies.keys import Value
-from topox_core.studies.point_rows import PointRow
-from topox_core.studies.subject import digest_of
-from topox_ui.answers.case import case_of, listing
-from topox_ui.answers.keeping import kept_of
-from topox_ui.answers.run_library import writable_library
-from topox_ui.buying.state import BuyingState, chosen_offers
-from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.page import button
-from topox_ui.shell.preparing import prepared
-from topox_ui.state.loading import Loaded, loaded_job, scenario
-from topox_ui.state.prices import Prices, cluster_catalogue
+from topox_core.studies.buying import RIVALS
+from topox_ui.buying.state import BuyingState
+from topox_ui.state.loading import loaded_job
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, number, pick
-
-
-def question_now(opened: Loaded) -> Question:
-    """Return the question of what is loaded and chosen; raises InputError where it cannot be asked."""
-    case = case_of(opened, scenario())
-    if case.settings.circuits == "per-slot":
-        raise InputError(
-            "circuits drawn each slot pay no delay; keep them to their end on the page Schedule",
-            field="circuits",
-        )
-    now = state_of(BuyingState)
-    kept = kept_of(opened, replace(case, settings=listing(case.settings)))
-    return Question(
-        kept.resolved,
-        chosen_offers(),
-        now.ports,
-        now.rivals,
-        {**kept.values("scheduled"), **_prices(), "settings.effort": "first"},
-        _assumed(now),
-        now.by,
-    )
-
-
-def _assumed(now: BuyingState) -> Assumptions:
-    usual = Assumptions()
-    return Assumptions(
-        usual.usd_per_gpu_hour.moved(now.usd_per_gpu_hour),
-        usual.usd_per_kwh.moved(now.usd_per_kwh),
-        usual.years.moved(now.years),
-        gpus_per_server=now.gpus_per_server,
-    )
-
-
-def _prices() -> dict[str, Value]:
-    """Return the prices that hold, as a study names them: a price set, and the figures that differ from it."""
-    state, now = state_of(Prices), cluster_catalogue()
-    name = SET_BY_SPEED
-    if state.choices():
-        name = state.prices if state.prices in PRICE_SETS else now.based_on
-    base = PRICE_SETS[name if name in PRICE_SETS else SET_BY_SPEED]
-    values: dict[str, Value] = {"prices": base.based_on}
-    for part in now.parts:
-        listed = base.part(part.id)
-        for field in ("price_usd", "power_w"):
-            if getattr(part, field) != getattr(listed, field):
-                values[f"prices.{part.id}.{field}"] = getattr(part, field)
-    if base.port_gbps != now.port_gbps or base.switch_transceivers != now.switch_transceivers:
-        raise InputError(
-            "has prices of another port speed than its price set; a study cannot count with them",
-            file="prices",
-        )
-    return values
-
-
-def key_of(question: Question) -> str:
-    """Return what an answer hangs on, as a digest."""
-    figures = [
-        [one.key, one.name, one.vendor, repr((one.delay_ms, one.ports, one.port_usd, one.port_w))]
-        for one in question.offers
-    ]
-    held = sorted((name, repr(value)) for name, value in question.fixed.items())
-    return digest_of(
-        [
-            question.resolved.digest,
-            question.resolved.title,
-            figures,
-            list(question.degrees),
-            list(question.rivals),
-            held,
-            repr(question.assumed),
-            question.by,
-        ]
-    )
-
-
-# Larger graphs are worked out at a click.
-MAX_TASKS = 20_000
-AUTOMATIC = True
-BUY = RunKind(
-    "buy",
-    most_slots=0,
-    cancel_help="Stops at once; the networks that are there are kept.",
-    cancelled="Stopped. The networks that were computed are kept; computing goes on from there.",
-)
-MAX_POINTS = 5_000
-
-
-@st.cache_resource(show_spinner=False)
-def known_points() -> Kept[PointRow]:
-    """Return the points that were computed, for all sessions: a key says all that a point hangs on."""
-    return Kept(MAX_POINTS)
-
-
-def _start(question: Question) -> None:
-    key, owner = key_of(question), run_owner()
-
-    def keep(answer: Answer) -> str:
-        owner.results(BUY)[key] = answer
-        return f"Points are missing. {answer.lost[0]}." if answer.lost else ""
-
-    library, known, workers = writable_library(), known_points(), shared_workers()
-    owner.start(BUY, key, lambda _slots: buying_run(question, library, workers, known), keep)
-
-
-def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | None:
-    """Return the answer if it is there; else start it, and draw what is there of it while it is worked out."""
-    owner, key = run_owner(), key_of(question)
-    answer: Answer | None = owner.results(BUY).get(key)
-    if answer is not None and answer.complete:
-        run_note(BUY)
-        return answer
-    small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
-    if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
-        _start(question)
-        owner.wait(BUY, 0.3)
-    if owner.run(BUY, key) is not None:
-        run_panel(BUY, "Working out", lambda run: draw(run.result()))
-        return None
-    run_note(BUY)
-    answer = owner.results(BUY).get(key)
-    if answer is None:
-        draw(Answer(question))
-    if answer is None or not answer.complete:
-        button(
-            "Work it out" if answer is None else "Go on",
-            "work_out",
-            "play_arrow",
-            _start,
-            question,
-            primary=answer is None,
-            help="Runs the job on each network beside this page, by list scheduling; what was computed is not computed again.",
-        )
-    return answer
-
 
 BY = {"dollars": "dollars", "time": "time", "price": "price"}
 PORTS = (1, 2, 4, 8)

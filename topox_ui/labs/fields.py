@@ -1,4 +1,4 @@
-"""The fields of a question: numbers, choices, words, and a matrix of cells."""
+"""A field for every type of question, a grid of cells too: what stands in it is kept until it is handed in, and locked afterwards."""
 
 from __future__ import annotations
 

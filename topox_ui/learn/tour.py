@@ -1,4 +1,4 @@
-"""The tour, step by step, with its figures."""
+"""The tour: one screen at a time, its slider with the line that follows it, Back and Next; each figure is from a run of the core."""
 
 from __future__ import annotations
 

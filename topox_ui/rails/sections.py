@@ -1,238 +1,32 @@
-"""What a rail carries, and whom it competes with."""
+"""The Rails page below its first screen: one section at a time, so that only what is looked at is computed."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_delay import (
-    MAX_GROUPS,
-    expert_region,
-    overhead_curves,
-    timeline,
-    wirings,
-)
+from topox_core.figures.rails_delay import MAX_GROUPS, overhead_curves, timeline
 from topox_core.figures.rails_windows import breakdown, cdf, counts, strip, traffic_words
-from topox_core.rails.advice import constraints
-from topox_core.rails.delay import BOTH, UNDISTURBED, Question
-from topox_core.rails.iteration import Rail, RailRun
-from topox_core.rails.presets import PRESETS
+from topox_core.rails.iteration import RailRun
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
-from topox_core.text.numbers import count, delay_label, percent, plural, short, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
 from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
-from topox_ui.rails.runs import RAILS, answered, known, refusal, run_of, simulated, start, times_of
+from topox_ui.rails.rivals import experts_section, rivals_section
+from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart, frame, show_error
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.page import button, chart_title, escape, quiet
-from topox_ui.state.widgets import pick, slide
-
-STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
-LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
-EXPERT_DELAYS_MS = (0.01, 1.0, 10.0, 100.0)
-EXPERT_DEGREES = (1, 2, 4, 8, 16, 32, 64)
-EXPERT_PRESET = "deepseek-16b"
-# Photonic rails (arXiv 2602.12521), artifact of Fig. 14: 256 GPUs against an instant switch, at 10
-# ms.
-PUBLISHED_10_MS = {8: 0.030, 16: 0.061, 32: 0.134, 64: 0.225}
-
-
-@dataclass(frozen=True)
-class _Way:
-    name: str
-    changes: dict[str, object]
-    stalls: bool = False
-
-
-WAYS = (
-    _Way("Electrical switch", {"optical": False}),
-    _Way("Rings, instant switch", {"reconfiguration_ms": 0.0, "link_up_ms": 0.0}),
-    _Way("Rings, provisioned", {"provisioned": True}, True),
-    _Way("Rings, on demand", {"provisioned": False}, True),
-    _Way("Ports dealt out (C3)", {"static_split": True, "nic_ports": STATIC_PORTS}),
-)
-
-
-def rivals_section(subject: Simulated, theme: Theme) -> None:
-    """Draw the iteration under every way to wire the rail, and what each constraint does here."""
-    left, right = st.columns([1.42, 1], gap="medium")
-    with right:
-        slide(
-            "Latency of a step",
-            RailsState,
-            "latency_us",
-            LATENCIES_US,
-            words=lambda v: f"{v:g} µs",
-            disabled=subject.training is None,
-            help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
-        )
-        if subject.training is not None:
-            latency = choices().latency_us or 10.0
-            for one in constraints(subject.training, 2, latency):
-                sign = (
-                    f'<b style="color:{theme.bad}">✗</b>'
-                    if one.limits
-                    else f'<b style="color:{theme.good}">✓</b>'
-                )
-                verdict = "limits this job" if one.limits else "does not limit this job"
-                why = escape(capitalised(one.why))
-                st.html(
-                    f'<p class="card">{sign} <b>{one.name} {verdict}</b>: {escape(one.title)}.<span>{why}.</span></p>'
-                )
-    with left:
-        chart_title(
-            "Other ways to wire the rail",
-            f"the same iteration; changes cost {time(dark_ms())}. Ports dealt out: a NIC "
-            f"of {STATIC_PORTS} ports, split between the parallelisms for good",
-        )
-        _bars(subject, theme)
-
-
-def _bars(subject: Simulated, theme: Theme) -> None:
-    questions, failed = {}, {}
-    for way in WAYS:
-        questions[way.name] = subject.switched(**way.changes)
-    ready = True
-    for name, question in questions.items():
-        try:
-            ready = answered([question]) and ready
-        except InputError as error:
-            failed[name] = str(error)
-    if not ready:
-        left = [q for name, q in questions.items() if name not in failed and known(q) is None]
-        if simulated(left):
-            run_panel(RAILS, "Simulating the ways", place="rails_rivals")
-        else:
-            button(
-                f"Simulate {plural(len(left), 'way')}", "rails_rivals", "play_arrow", start, left
-            )
-        return
-    rows: list[tuple[str, float | None, float]] = []
-    for way in WAYS:
-        if way.name in failed:
-            rows.append((way.name, None, 0.0))
-            continue
-        run = run_of(questions[way.name])
-        rows.append((way.name, run.iteration_ms, run.stall_ms if way.stalls else 0.0))
-    chart(
-        wirings(rows, theme),
-        "rivals",
-        "Iteration by wiring: "
-        + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),
-        lambda: pd.DataFrame(rows, columns=["wiring", "iteration (ms)", "of which stall (ms)"]),
-    )
-    for name, why in failed.items():
-        quiet(f"{name}: {escape(why)}")
-
-
-def experts_of(base: Job) -> dict[int, Job]:
-    """Return a job with every degree of expert parallelism that its experts and replicas allow."""
-    jobs = {}
-    for degree in EXPERT_DEGREES:
-        try:
-            jobs[degree] = base.changed(plan__expert=degree)
-        except InputError:
-            continue
-    return jobs
-
-
-def experts_section(subject: Simulated | None, theme: Theme) -> None:
-    """Draw overhead against the degree of expert parallelism: the region where switching in the job fails."""
-    job = subject.training if subject is not None else None
-    base = job if job is not None and job.shape.experts > 1 else PRESETS[EXPERT_PRESET]
-    jobs = experts_of(base)
-    rail = subject.rail if subject is not None and base is job else None
-    chart_title(
-        "Expert parallelism, where it fails",
-        f"{escape(base.heading)}, provisioned: overhead over an electrical rail by "
-        f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
-    )
-    questions = {
-        (delay, degree): _question(job, rail, delay)
-        for delay in EXPERT_DELAYS_MS
-        for degree, job in jobs.items()
-    }
-    instant = {
-        degree: Question(
-            UNDISTURBED, job, replace(questions[EXPERT_DELAYS_MS[0], degree].rail, optical=False)
-        )
-        for degree, job in jobs.items()
-    }
-    every = [*instant.values(), *questions.values()]
-    left = [one for one in every if known(one) is None and refusal(one) is None]
-    if simulated(left):
-        run_panel(RAILS, "Simulating the points", place="rails_experts")
-    elif left:
-        # Degree by degree, so that the child keeps each prepared iteration.
-        ordered = sorted(
-            left,
-            key=lambda one: (one.job.plan.expert if isinstance(one.job, Job) else 0, one.dark_ms),
-        )
-        button(
-            f"Simulate {plural(len(left), 'point')}",
-            "rails_experts",
-            "play_arrow",
-            start,
-            ordered,
-            primary=True,
-            help="Beside this page, in a process of its own.",
-        )
-    rows = {
-        delay: [_overhead(questions[delay, degree], instant[degree]) for degree in jobs]
-        for delay in EXPERT_DELAYS_MS
-    }
-    if not any(value is not None for row in rows.values() for value in row):
-        quiet(
-            "Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: "
-            "windows too short for a slow switch, and far too many of them."
-        )
-        return
-    published = {10.0: PUBLISHED_10_MS}
-    degrees = list(jobs)
-    chart(
-        expert_region(degrees, rows, published, choices().limit / 100, theme),
-        "experts",
-        "Overhead by degree of expert parallelism: "
-        + "; ".join(
-            f"{delay_label(d)}: "
-            + ", ".join(
-                f"EP {e} {percent(v)}" for e, v in zip(degrees, row, strict=True) if v is not None
-            )
-            for d, row in rows.items()
-        ),
-        lambda: pd.DataFrame(
-            {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}}
-        ),
-    )
-    quiet(
-        "An all-to-all has no ring to run on: its pieces are forwarded from neighbour to neighbour, and "
-        "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring and nothing "
-        "is switched; the forwarding stays. The published job has more work between exchanges: compare the shape."
-    )
-
-
-def _question(job: Job, rail: Rail | None, dark: float) -> Question:
-    return Question(BOTH, job, rail or Rail(nic_gbps=job.machine.nic_gbps), dark)
-
-
-def _overhead(question: Question, electrical: Question) -> float | None:
-    both, base = times_of(question), known(electrical)
-    return (
-        None if both is None or not isinstance(base, RailRun) else both[1] / base.iteration_ms - 1
-    )
-
+from topox_ui.state.widgets import pick
 
 MAX_MESSAGES = 500
 

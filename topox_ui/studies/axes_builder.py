@@ -14,7 +14,7 @@ from topox_core.studies.keys import SEED, Key, value_words
 from topox_core.studies.study import Study
 from topox_ui.shell.page import button, chart_title, escape
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import Change, apply_change, field
+from topox_ui.studies.changes import Change, apply_change, field
 from topox_ui.studies.state import StudiesState
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}

@@ -21,7 +21,7 @@ from topox_ui.shell.page import chart_title, quiet
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.widgets import menu, number
 from topox_ui.studies.axes_builder import axis_row, fixed_keys, new_axis
-from topox_ui.studies.choosing import Change, apply_change, field
+from topox_ui.studies.changes import Change, apply_change, field
 from topox_ui.studies.first_screen import open_box, typed_parameters
 from topox_ui.studies.planning import Asked, record_now
 from topox_ui.studies.state import StudiesState

@@ -1,55 +1,21 @@
-"""Which study is open, and every change of it."""
+"""What of a study is looked at: measure, axes of the map, values of the other axes; the sidebar that chooses them."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.keys import LABEL, SEED, Key, Value, axis_label, axis_words
 from topox_core.studies.measures import MEASURES, of_runs
 from topox_core.studies.slices import FABRIC_KEY, Slice, place
 from topox_core.studies.study_run import StudyResult
 from topox_core.studies.table import axis_values
-from topox_ui.state.notices import notify
 from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import control, menu, slide
-from topox_ui.studies.planning import record_now, take
+from topox_ui.state.widgets import menu, slide
 from topox_ui.studies.state import StudiesState
-
-Change = Callable[[dict[str, Any], Any], None]
-
-
-def apply_change(change: Change, value: Any) -> None:
-    """Take one change of the study; one that cannot be is said in a line and not taken."""
-    record = copy.deepcopy(record_now())
-    try:
-        change(record, value)
-        take(record)
-    except InputError as error:
-        notify("error", str(error))
-    except (ValueError, KeyError, IndexError) as error:
-        notify("error", f"This cannot be taken: {error}")
-
-
-def field(kind: str, label: str, name: str, value: Any, change: Change, **more: Any) -> None:
-    """Draw a control of one part of the study's record."""
-    control(
-        kind,
-        label,
-        StudiesState,
-        f"build_{name}",
-        value=value,
-        take=partial(apply_change, change),
-        **more,
-    )
-
 
 MAX_CELLS = 60  # values of an axis that a map still shows as cells
 PAYS = ("iteration_ms", "joules_per_iteration")

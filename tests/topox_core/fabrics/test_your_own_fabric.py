@@ -20,10 +20,10 @@ VISIT = """
 import json, sys
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
-import topox_ui.answers.verdicts, topox_ui.buying.controls, topox_ui.compare.map
+import topox_ui.answers.verdicts, topox_ui.buying.running, topox_ui.compare.map
 
 # Work in the background would outlive the pages.
-for one in (topox_ui.answers.verdicts, topox_ui.buying.controls, topox_ui.compare.map):
+for one in (topox_ui.answers.verdicts, topox_ui.buying.running, topox_ui.compare.map):
     one.AUTOMATIC = False
 seen, errors = "", {}
 for page in sorted(Path("pages").glob("*.py")):

@@ -25,6 +25,12 @@ from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
+from topox_core.papers.booked_links import (
+    INTRA_SERVER_BYTES_PER_MS,
+    LATENCY_MS,
+    booked_iteration_ms,
+    intra_server_ms,
+)
 from topox_core.papers.calls import Call, answers, computed_by
 from topox_core.papers.card import Answer, Card, CardRun, Choice
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
@@ -46,17 +52,7 @@ from topox_core.papers.rows import (
     stated,
     unprinted,
 )
-from topox_core.papers.table_iii_runs import (
-    INTRA_SERVER_BYTES_PER_MS,
-    LATENCY_MS,
-    TABLE,
-    Known,
-    booked_iteration_ms,
-    intra_server_ms,
-    lowered,
-    ours,
-    topoopt_ms,
-)
+from topox_core.papers.table_iii_runs import TABLE, Known, lowered, ours, topoopt_ms
 from topox_core.papers.topoopt_jobs import (
     iteration_ms,
     network,

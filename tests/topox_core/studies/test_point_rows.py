@@ -30,7 +30,7 @@ def served(times: dict[tuple[float, float, int], float], fabric: str, changes: f
     """The rows of one fabric by delay, speed and ports, where every other row is still to come."""
     of = study()
     rows = [
-        PointRow(number, point, measures=None if ms is None else measures(ms, changes))
+        PointRow(number, point, number, None if ms is None else measures(ms, changes))
         for number, point in enumerate(of.points)
         for ms in [times.get(point[:3]) if point[3] == fabric else None]
     ]
@@ -59,6 +59,7 @@ def test_by_hand() -> None:
     dark = [found[one].measures["dark_share"] for one in at]
     assert dark == pytest.approx([0.3, 0.0, 0.0, 0.3, 0.03]), "a tenth of the delay, or none"
     assert found[0.0, 50.0, 1].status == "feasible"
+    assert found[0.0, 50.0, 1].run == found[1.0, 50.0, 1].number
     of_plan = found[0.0, 50.0, 1].measures
     assert of_plan["gap"] == 0.5 and of_plan["dollars"] == 7.0
     assert of_plan["iterations_per_dollar"] == pytest.approx(5.0)

@@ -25,7 +25,7 @@ from topox_core.training.job_file import dump_job
 from topox_core.training.jobs import JOBS
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.home.own_files import FINDINGS
+from topox_ui.home.samples import FINDINGS
 
 
 def loaded(at):

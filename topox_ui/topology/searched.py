@@ -1,0 +1,144 @@
+"""The Topology page where the bytes or the task graph lay the circuits: what an iteration takes, and every circuit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
+from topox_core.fabrics.run import FabricRequest
+from topox_core.fabrics.static import graph_layout
+from topox_core.figures.palette import Theme
+from topox_core.figures.topology import hops
+from topox_core.model.lowering import lower
+from topox_core.text.numbers import count, percent, plural, time
+from topox_core.topology.routing import RoutedNetwork
+from topox_ui.answers.case import Case, listing
+from topox_ui.answers.contest import contest_of
+from topox_ui.answers.running import run_all
+from topox_ui.runs.owner import session_over
+from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.state.loading import Loaded, cluster_words
+from topox_ui.state.store import state_of
+from topox_ui.topology.laying import degree_of
+from topox_ui.topology.state import TopologyState
+
+MAX_ROWS = 5_000
+
+
+@dataclass(frozen=True)
+class SearchedTopology:
+    """Circuits that were not laid by TopologyFinder, and the time of TopologyFinder's (None where those cannot run)."""
+
+    answer: LayoutAnswer
+    topoopt_ms: float | None
+
+
+def searched(case: Case) -> SearchedTopology:
+    """Lay the circuits as the page says; raises InputError where there are none."""
+    by = state_of(TopologyState).layout_by
+    at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=degree_of(case)))
+    contest = contest_of(at_degree)
+    fabrics = ("static", "static_graph") if by == "graph" else ("static",)
+    runs, _ = run_all(at_degree, replace(contest, fabrics=fabrics))
+    fixed = {name: run for name, run in runs.items() if name == "static"}
+    settings = listing(case.settings)
+    order = FabricRequest(
+        lower(case.graph, settings.lowering), at_degree.cluster, settings, contest.options, fixed
+    )
+    answer = layout_by_matrix(order) if by == "matrix" else graph_layout(order, session_over())
+    return SearchedTopology(answer, fixed["static"].iteration_ms if fixed else None)
+
+
+def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme: Theme) -> None:
+    """Write what these circuits make of the job, and draw and list them."""
+    answer, by = found.answer, state_of(TopologyState).layout_by
+    best = answer.best
+    words = "the task graph" if by == "graph" else "the bytes between servers"
+    headline(
+        f"Topology · {escape(loaded.title)} · {cluster_words(case.cluster)}, circuits by {words}",
+        f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(found)}.",
+    )
+    ports = best.layout.servers * degree_of(case)
+    tried = "all there are" if answer.every else "from the best known on"
+    kpis(
+        ("Iteration time", time(best.time_ms), "links shared fairly"),
+        (
+            "TopoOpt",
+            "–" if found.topoopt_ms is None else time(found.topoopt_ms),
+            "the same job on its circuits",
+        ),
+        ("Circuits", count(answer.circuits), f"of {count(ports)} that the ports allow"),
+        ("Given back", count(answer.given_back), "at no loss of time"),
+        ("Layouts tried", count(answer.evaluations), tried),
+    )
+    left, right = st.columns([1.1, 1], gap="medium")
+    with left:
+        _hops(found, theme)
+    with right:
+        chart_title("What the search began with", "iteration time of each layout")
+        frame(
+            {
+                "Iteration time": [
+                    time(value) if value < math.inf else "not connected"
+                    for _, value in answer.starts
+                ],
+                "Layout": [name for name, _ in answer.starts],
+            }
+        )
+        if by == "graph":
+            quiet("Built from the abstract of DELTA: its own formulas are not public to us.")
+    _circuits(found)
+
+
+def _against(found: SearchedTopology) -> str:
+    """Return how these circuits compare with TopologyFinder's."""
+    if found.topoopt_ms is None:
+        return ""
+    share = 1 - found.answer.best.time_ms / found.topoopt_ms
+    if same_time(found.answer.best.time_ms, found.topoopt_ms):
+        return ", as long as TopologyFinder's"
+    less = "less" if share > 0 else "more"
+    return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(found.topoopt_ms)})"
+
+
+def _hops(found: SearchedTopology, theme: Theme) -> None:
+    layout = found.answer.best.layout
+    matrix = RoutedNetwork(layout.circuits).hop_matrix()
+    reach = matrix[matrix > 0]
+    most = int(reach.max()) if len(reach) else 0
+    note = f"{plural(most, 'hop')} at most; × no path"
+    chart_title("Hops from server (down) to server (across)", note)
+    n = layout.servers
+    chart(
+        hops(matrix, most, theme),
+        "searched_hops",
+        f"Hop counts between {n} servers: {note}.",
+        lambda: pd.DataFrame(matrix, columns=[f"S{s}" for s in range(n)]).assign(
+            source=[f"S{s}" for s in range(n)]
+        ),
+        "Hops as a table",
+    )
+
+
+def _circuits(found: SearchedTopology) -> None:
+    """Offer every pair of servers that circuits join."""
+    box = st.expander("Every circuit", key="searched_circuits", on_change="rerun", type="compact")
+    if not box.open:
+        return
+    source, destination, parallel = (
+        ends.tolist()[:MAX_ROWS] for ends in found.answer.best.layout.links
+    )
+    with box:
+        frame(
+            {
+                "from": [f"S{a}" for a in source],
+                "to": [f"S{b}" for b in destination],
+                "circuits": parallel,
+            }
+        )
