@@ -69,7 +69,6 @@ def results(draw: Callable[[Results], None]) -> None:
     draw(shipped_results() if missing else known)
     if missing:
         total = sum(len(one.rows) for one in known.values())
-        quiet("What is shown was computed for this release.")
         button(
             f"Run the six jobs here ({total:,} points)"
             if missing == total
@@ -95,7 +94,8 @@ def show(results: Mapping[str, StudyResult], theme: Theme) -> None:
     if not any(one.side for one in cells):
         headline(KICKER, NOT_YET)
     else:
-        headline(KICKER, escape(argument(cells, complete)))
+        release = " · computed for this release" if results is shipped_results() else ""
+        headline(f"{KICKER}{release}", escape(argument(cells, complete)))
         _map(cells, theme)
     _claims([tried(claim, cells) for claim in CLAIMS])
     _how(cells, complete)
