@@ -11,9 +11,11 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
+from tests.fuzz.crafted import CRAFTED, MAX_MB, MAX_S, read_crafted
 from tests.fuzz.formats import FORMATS
 from tests.fuzz.reading import Reading, read_case
 
@@ -98,6 +100,15 @@ def main() -> int:
             if problem:
                 broken += 1
                 print(f"  BROKEN: {problem}; kept in {KEPT}/{name}-{number}.{FORMATS[name].file}")
+    for name in CRAFTED if options.formats == list(FORMATS) else ():
+        with TemporaryDirectory() as folder:
+            reading = read_crafted(name, Path(folder))
+        problem = reading.problem or ("" if reading.cpu_s <= MAX_S else "took too long")
+        problem = problem or ("" if reading.mb <= MAX_MB else "took too much memory")
+        total, broken = total + 1, broken + bool(problem)
+        print(f"{name:40} {reading.mb:>8.0f} MB {reading.cpu_s:>7.2f} CPU s", flush=True)
+        if problem:
+            print(f"  BROKEN: {problem}")
     print(
         f"{total:,} cases in {time.monotonic() - began:,.0f} s, {broken} rounds with a broken promise"
     )

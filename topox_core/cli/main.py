@@ -118,7 +118,8 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except SystemExit as leaving:  # argparse after --help or a mistake
         with suppress(OSError):
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed before we began
+                sys.stdout.flush()
         return leaving.code if isinstance(leaving.code, int) else BAD_INPUT
     return status
 

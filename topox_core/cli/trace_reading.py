@@ -88,13 +88,17 @@ def add_formats(command: argparse.ArgumentParser) -> None:
 def refusable(
     run: Callable[[argparse.Namespace], int],
 ) -> Callable[[argparse.Namespace], int]:
-    """Return a command that ends with 1, not 2, where a sound trace cannot carry what is asked."""
+    """Return a command on a recorded run: limited in memory and time, ended with 1 where a sound trace cannot carry it."""
 
     def command(options: argparse.Namespace) -> int:
+        from topox_core.io.resource_limits import limited_reading
         from topox_core.traces.source import Refused
 
+        files = sources([*options.paths, *options.host_traces])
+        name = files[0].name if len(files) == 1 else "recorded run"
         try:
-            return run(options)
+            with limited_reading(name, sum(Path(one.name).stat().st_size for one in files)):
+                return run(options)
         except Refused as refused:
             print(f"topox: error: {refused}", file=sys.stderr)
             return 1

@@ -24,6 +24,8 @@ MAX_CELLS = 20_000_000
 
 # A task graph.
 MAX_TASKS = 500_000
+# One that is generated, or expanded from a few lines.
+MAX_GENERATED_TASKS = 200_000
 MAX_DEPENDENCIES = 2_000_000
 MAX_MEMBERS = 2_000_000
 # FlexNet's tables: tasks, operators, devices and links together.
@@ -69,8 +71,15 @@ RECORDING_IN_BROWSER = Limits(400 * MB, 5_000_000)
 # All files of a run that a browser brings at once, as they are.
 RECORDINGS_IN_BROWSER_BYTES = 600 * MB
 MAX_RANKS = 4_096
-# Of them, what is kept as objects: communications and scopes of the host.
+# Steps of a file; and what is kept as objects: communications, scopes of the host, and waits.
+MAX_STEPS = 2_000
 MAX_KEPT_OBJECTS = 500_000
+# Dependencies of all nodes of a run, before what takes no time is passed through.
+MAX_RUN_DEPENDENCIES = 4 * MAX_DEPENDENCIES
+# Members of all calls together, before calls are bundled: a graph may have a tenth of them.
+MAX_CALL_MEMBERS = 10 * MAX_MEMBERS
+# Texts and lists that these tell, each text once: a group of 4,096 ranks takes 24 kB as text.
+MAX_TOLD_BYTES = 200 * MB
 CHAKRA = Limits(200 * MB, MAX_TASKS)
 # JSON that is read as a whole: an execution trace, a host trace, groups.
 WHOLE_JSON = Limits(24 * MB, MAX_TASKS)

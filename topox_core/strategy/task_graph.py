@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from topox_core.errors import InputError
+from topox_core.io.limits import MAX_GENERATED_TASKS
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.strategy.operators import Edge, OperatorGraph
 from topox_core.strategy.strategy import Strategy, check_strategy
 from topox_core.workloads.parameter import compute_task
-
-MAX_TASKS = 200_000
 
 
 def task_graph(
@@ -36,13 +35,13 @@ def task_graph(
     ------
     InputError
         If the strategy does not suit the model (see :func:`check_strategy`), or there would be more
-        than ``MAX_TASKS`` tasks.
+        than ``MAX_GENERATED_TASKS`` tasks.
     """
     check_strategy(strategy, graph, memory_gb)
-    tasks = list(islice(_tasks(graph, strategy), MAX_TASKS + 1))
-    if len(tasks) > MAX_TASKS:
+    tasks = list(islice(_tasks(graph, strategy), MAX_GENERATED_TASKS + 1))
+    if len(tasks) > MAX_GENERATED_TASKS:
         raise InputError(
-            f"would have more than {MAX_TASKS:,} tasks: use fewer servers",
+            f"would have more than {MAX_GENERATED_TASKS:,} tasks: use fewer servers",
             file=f"model {graph.name}",
         )
     return validated(

@@ -196,8 +196,9 @@ def _numbers(
     if not is_number(step, 0.0, above=True):
         problem = f"must be a number above 0 (got {shown(step)})"
         raise InputError(problem, item=item, field="range.step")
-    count = math.floor((high - low) / step + 1e-9) + 1
-    if count > MAX_VALUES:
-        problem = f"has {count:,} values (limit {MAX_VALUES:,})"
+    values = (high - low) / step + 1e-9 + 1  # a step that is small enough makes infinitely many
+    if values >= MAX_VALUES + 1:
+        words = f"{math.floor(values):,}" if values < MAX_VALUES**2 else "too many"
+        problem = f"has {words} values (limit {MAX_VALUES:,})"
         raise InputError(problem, item=item, field="range")
-    return [float(f"{low + k * step:.12g}") for k in range(count)]
+    return [float(f"{low + k * step:.12g}") for k in range(math.floor(values))]

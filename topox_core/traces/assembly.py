@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topox_core.errors import InputError
+from topox_core.io.limits import MAX_RUN_DEPENDENCIES
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.entries import launch_us
 from topox_core.traces.matching import Call, Clocks
@@ -121,6 +123,7 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
     waited = sorted((waits.asked_us[c], k, c) for c, k in enumerate(waits.resume) if k is not None)
     asked = [one[0] for one in waited]
     found: list[tuple[int, ...]] = []
+    total = 0
     for number, entry in enumerate(step.entries):
         after, misses = posts[number][0], 0
         before: list[int] = []
@@ -133,6 +136,12 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
                 if misses > 8:
                     break
         found.append(tuple(before))
+        total += len(before)
+        if total > MAX_RUN_DEPENDENCIES:
+            most = f"{MAX_RUN_DEPENDENCIES:,}"
+            raise InputError(
+                f"has more than the {most} dependencies a run may have", file=step.recording.file
+            )
     return tuple(found)
 
 
@@ -253,20 +262,22 @@ class _Names:
     """Short names of groups: one name a set of ranks, whatever each process calls it."""
 
     def __init__(self) -> None:
-        self._of: dict[tuple[int, ...], str] = {}
+        self._of: dict[frozenset[int], str] = {}
+        self._used: set[str] = set()
 
     def of(self, call: Call) -> str:
-        ranks = tuple(sorted(call.ranks))
-        if ranks not in self._of:
+        same = frozenset(call.ranks)
+        if same not in self._of:
+            ranks = sorted(same)
             listed = "-".join(map(str, ranks[:4])) + ("-..." if len(ranks) > 4 else "")
             words = call.description or ""
-            used = set(self._of.values())
             name = f"{words}.{listed}" if words else listed
             name = name[:150] if name.isprintable() else listed
-            while name in used:
+            while name in self._used:
                 name += "'"
-            self._of[ranks] = name
-        return self._of[ranks]
+            self._used.add(name)
+            self._of[same] = name
+        return self._of[same]
 
 
 def _call_node(
@@ -282,6 +293,7 @@ def _call_node(
     streams = ",".join(
         f"{rank}:{kernel.stream}" for rank, kernel in sorted(kernels, key=lambda p: p[0])
     )
+    group = names.of(call)
     latest = max(kernel.start_us - clocks.offset_us[rank] for rank, kernel in kernels) - begin
     return Node(
         f"c{number}.{call.kind}",
@@ -292,12 +304,12 @@ def _call_node(
         is_call=True,
         size_bytes=call.size_bytes,
         size_from=call.size_from,
-        group=names.of(call),
+        group=group,
         description=call.description or call.group,
         parallelism=parallelism_of(call.description, call.kind),
         root=call.root,
         splits_bytes=call.splits_bytes,
-        stream=f"{call.ranks}|{streams}",
+        stream=f"{group}|{streams}",
         end_ms=end_ms,
         at_ms=min(end_ms, latest / 1000),
         shortest_ms=min(kernel.end_us - kernel.start_us for _, kernel in kernels) / 1000,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from topox_core.errors import InputError, wrong_setting
-from topox_core.io.limits import MAX_DEPENDENCIES, MAX_RANKS
+from topox_core.io.limits import MAX_CALL_MEMBERS, MAX_RANKS, MAX_RUN_DEPENDENCIES
 from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
@@ -182,6 +182,10 @@ class _Builder:
     unmatched: list[str] = field(default_factory=list)
     wrappers: int = 0
     named: dict[str, frozenset[int]] = field(default_factory=dict)
+    everyone: tuple[int, ...] = ()
+    # Dependencies of nodes that stand for nothing, each with what it passes on.
+    passed_on: int = 0
+    sets: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
     # What stands for a node of a rank: a position in ``nodes``.
     place: dict[tuple[int, int], int] = field(default_factory=dict)
     # What a node of ``nodes`` waits for: nodes of ranks.
@@ -190,10 +194,12 @@ class _Builder:
     def build(self) -> None:
         """Make nodes of all ranks, then their dependencies."""
         self.world = max(self.world, 1 + max(self.ranks), self._highest_of_groups())
+        self.everyone = tuple(range(self.world))
         collectives: dict[tuple[frozenset[int], int], list[tuple[int, int]]] = defaultdict(list)
         names: dict[frozenset[int], str] = {}
         sends: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
         receives: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
+        total = 0
         for rank, one in sorted(self.ranks.items()):
             counts: Counter[frozenset[int]] = Counter()
             for at, node in enumerate(one.nodes):
@@ -202,7 +208,12 @@ class _Builder:
                     (sends if node.type == SEND else receives)[key].append((rank, at))
                 elif node.type == COLLECTIVE and _is_call(node):
                     ranks = self._group(node, one)
-                    same = frozenset(ranks)
+                    same = self._set_of(ranks)
+                    total += len(same)
+                    if total > MAX_CALL_MEMBERS:
+                        most = f"{MAX_CALL_MEMBERS:,}"
+                        problem = f"has collectives of more than the {most} members, added up, that a run may have"
+                        raise InputError(problem, file=one.file)
                     names.setdefault(same, str(node.attributes.get("pg_name") or ""))
                     collectives[same, counts[same]].append((rank, at))
                     counts[same] += 1
@@ -227,13 +238,12 @@ class _Builder:
 
     def _group(self, node: ChakraNode, one: ChakraRank) -> tuple[int, ...]:
         name = node.attributes.get("pg_name")
-        everyone = tuple(range(self.world))
         if name in (None, ""):
-            ranks: tuple[int, ...] = everyone
+            ranks = self.everyone
         elif str(name) in one.groups:
-            ranks = one.groups[str(name)] or everyone
+            ranks = one.groups[str(name)] or self.everyone
         elif str(name) in self.given:
-            ranks = self.given[str(name)] or everyone
+            ranks = self.given[str(name)] or self.everyone
         else:
             raise InputError(
                 f"{str(name)[:40]!r} is not in the groups file",
@@ -244,6 +254,11 @@ class _Builder:
         if len(ranks) < 2 and len(self.ranks) == 1 and name in (None, ""):
             raise Refused("its collectives name no group: give --groups, or --world", file=one.file)
         return ranks
+
+    def _set_of(self, ranks: tuple[int, ...]) -> frozenset[int]:
+        if ranks not in self.sets:
+            self.sets[ranks] = frozenset(ranks)
+        return self.sets[ranks]
 
     def _compute(self, rank: int, at: int, node: ChakraNode) -> None:
         if node.type in (SEND, RECEIVE, COLLECTIVE):
@@ -266,7 +281,8 @@ class _Builder:
     def _collective(self, name: str, k: int, members: list[tuple[int, int]]) -> None:
         nodes = [self.ranks[rank].nodes[at] for rank, at in members]
         ranks = self._group(nodes[0], self.ranks[members[0][0]])
-        absent = [r for r in ranks if r in self.ranks and r not in {rank for rank, _ in members}]
+        same, there = self._set_of(ranks), {rank for rank, _ in members}
+        absent = sorted(r for r in self.ranks if r in same and r not in there)
         kinds = {int(_number(node.attributes.get("comm_type"))) for node in nodes}
         if absent or len(kinds) > 1:
             what = f"absent on rank {absent[0]}" if absent else "of different kinds on its ranks"
@@ -287,7 +303,7 @@ class _Builder:
         plain = len(listed) <= 40 and listed.isprintable() and " " not in listed
         group = listed if plain else "group"
         # Ranks may call different groups alike.
-        while self.named.setdefault(group, frozenset(ranks)) != frozenset(ranks):
+        while self.named.setdefault(group, same) != same:
             group += "'"
         made = Node(
             f"coll.{group}.{k}",
@@ -299,7 +315,7 @@ class _Builder:
             0.0 if kind == "barrier" else size,
             "metadata",
             group,
-            stream=f"{ranks}",
+            stream=group,
         )
         self.calls.append(made)
         self._add(made, members, members)
@@ -357,10 +373,8 @@ class _Builder:
             found.pop(number, None)
             node.waits = list(found)
             total += len(found)
-            if total > 4 * MAX_DEPENDENCIES:
-                raise InputError(
-                    f"holds more than the {4 * MAX_DEPENDENCIES:,} dependencies a run may have"
-                )
+            if total > MAX_RUN_DEPENDENCIES:
+                raise _too_many_dependencies()
 
     def _through(
         self, rank: int, at: int, seen: dict[tuple[int, int], tuple[int, ...]]
@@ -386,8 +400,15 @@ class _Builder:
                 own = self.place.get((rank, before))
                 found.update(dict.fromkeys(seen[rank, before] if own is None else (own,)))
             seen[rank, top] = tuple(found)
+            self.passed_on += len(found)
+            if self.passed_on > MAX_RUN_DEPENDENCIES:
+                raise _too_many_dependencies()
             stack.pop()
         return seen[rank, at]
+
+
+def _too_many_dependencies() -> InputError:
+    return InputError(f"holds more than the {MAX_RUN_DEPENDENCIES:,} dependencies a run may have")
 
 
 def _is_call(node: ChakraNode) -> bool:

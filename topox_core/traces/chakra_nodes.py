@@ -10,9 +10,9 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RANKS, MB, WHOLE_JSON
+from topox_core.io.limits import CHAKRA, MAX_RANKS, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
 from topox_core.traces.source import Content, Source
 
@@ -86,13 +86,21 @@ def read_chakra(source: Source, rank: int | None = None) -> ChakraRank:
 def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     seen: set[int] = set()
+    dependencies = 0
     for number, message in enumerate(messages(data, file)):
         if not number:
             continue  # what the whole file says of itself
         try:
-            records.append(node_of(message))
+            with errors_in_file(file):
+                records.append(node_of(message))
         except DecodeError:
             raise InputError("is no Chakra node", file=file, item=f"message {number}") from None
+        dependencies += len(records[-1]["data_deps"]) + len(records[-1]["ctrl_deps"])
+        if dependencies > MAX_RUN_DEPENDENCIES:
+            raise InputError(
+                f"holds more than the {MAX_RUN_DEPENDENCIES:,} dependencies a trace may have",
+                file=file,
+            )
         if records[-1]["id"] in seen:
             item = f"node {records[-1]['id']}"
             raise InputError("is used twice", file=file, item=item, field="id")
@@ -116,6 +124,10 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
     listed = named.get("workloadgraph", named.get("nodes"))
     if not isinstance(listed, list):
         raise InputError("holds no workload_graph", file=file)
+    if len(listed) > CHAKRA.entries:
+        raise InputError(
+            f"holds more than the {CHAKRA.entries:,} nodes a trace may have", file=file
+        )
     records = []
     for number, one in enumerate(listed, 1):
         if not isinstance(one, dict):
@@ -139,8 +151,8 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
                 "id": node.get("id", 0),
                 "name": node.get("name", ""),
                 "type": kind,
-                "ctrl_deps": node.get("ctrldeps") or [],
-                "data_deps": node.get("datadeps") or [],
+                "ctrl_deps": _listed(node.get("ctrldeps")),
+                "data_deps": _listed(node.get("datadeps")),
                 "duration_micros": duration or 0,
                 "inputs": node.get("inputs") or "",
                 "attributes": {
@@ -158,6 +170,10 @@ _BARE = {
         *("pg_name", "num_ops", "tensor_size"),
     )
 }
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,8 +201,6 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         kept: list[list[int]] = []
         for field in ("data_deps", "ctrl_deps"):
             waits = one[field]
-            if not isinstance(waits, list):
-                waits = []
             known = [ids[w] for w in waits if isinstance(w, int) and w in ids]
             dropped += len(waits) - len(known)
             kept.append(known)

@@ -15,8 +15,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, pr
 from topox_core.errors import InputError
 
 METADATA, MEMORY_LOAD, MEMORY_STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(1, 8)
-# Of one node; more is no trace.
-MAX_BYTES = 64 << 20
+# Of one node; more is no trace. Recorders write some twenty attributes.
+MAX_BYTES, MAX_ATTRIBUTES = 16 << 20, 500
 _PACKAGE = "chakra"
 # Of each message: its fields with number and type; ``*`` before a type repeats it. Text is bytes,
 # since what others write need not be UTF-8.
@@ -126,8 +126,15 @@ def node_of(message: bytes) -> dict[str, Any]:
     ------
     google.protobuf.message.DecodeError
         If it is no such message.
+    InputError
+        If it has more attributes than a node may.
     """
     node = _CLASSES["Node"].FromString(message)
+    if len(node.attr) > MAX_ATTRIBUTES:
+        raise InputError(
+            f"has more than the {MAX_ATTRIBUTES} attributes that a node may have",
+            item=f"node {node.id}",
+        )
     attributes: dict[str, Any] = {}
     for one in node.attr:
         which = one.WhichOneof("value")

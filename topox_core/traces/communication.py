@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from topox_core.errors import InputError, shown
@@ -226,15 +227,27 @@ def _ranks(args: Mapping[str, Any]) -> tuple[int, ...] | None:
     )
     if first is None or not stride or size is None or not 1 < size <= MAX_RANKS:
         return None
-    return tuple(range(first, first + stride * size, stride)) if stride > 0 else None
+    return _strided(first, stride, size) if stride > 0 else None
+
+
+@lru_cache(1_000)
+def _strided(first: int, stride: int, size: int) -> tuple[int, ...]:
+    """Return ranks; all calls of a group share them."""
+    return tuple(range(first, first + stride * size, stride))
+
+
+@lru_cache(1_000)
+def _numbers(text: str) -> tuple[int, ...] | None:
+    """Return the numbers in a text; all calls that have it share them."""
+    if "..." in text or len(text) > 100_000:
+        return None
+    return tuple(int(word) for word in re.findall(r"\d{1,15}", text)) or None
 
 
 def _listed(value: object) -> tuple[int, ...] | None:
-    """Return the numbers of a list that was written as text; None if it is empty or was shortened."""
+    """Return the numbers of a list, which may be written as text; None if it is empty or was shortened."""
     if isinstance(value, str):
-        if "..." in value or len(value) > 100_000:
-            return None
-        value = [int(word) for word in re.findall(r"\d{1,15}", value)]
+        return _numbers(value)
     if not isinstance(value, list) or not value:
         return None
     numbers = [_whole(one) for one in value]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError, errors_in_file
+from topox_core.io.limits import MAX_CALL_MEMBERS
 from topox_core.traces.communication import (
     RECEIVE,
     SEND,
@@ -21,6 +22,8 @@ from topox_core.traces.communication import (
 from topox_core.traces.recording import Kernel, Recording, Scope
 
 PARAMS = "record_param_comms"
+# So many scopes that began last are looked at for those around a launch; recorders nest three or four.
+NEAREST = 200
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
     told = host if host is not None and len(host) == len(ordered) else None
     entries: list[Entry] = []
     previous: dict[int, float] = {}
+    grouped, members = recording_groups(recording), 0
     with errors_in_file(recording.file):
         for number, kernel in enumerate(ordered):
             since = previous.get(kernel.thread, -math.inf)
@@ -67,7 +71,12 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
                 raise InputError(error.problem, item=at, field=error.field) from None
             if told is not None and len(parts) == 1:
                 parts = (parts[0].completed(told[number]),)
-            entries.append(Entry(kernel, tuple(map(recording_groups(recording), parts))))
+            entries.append(Entry(kernel, tuple(map(grouped, parts))))
+            members += sum(len(part.ranks or ()) for part in entries[-1].parts)
+            if members > MAX_CALL_MEMBERS:
+                raise InputError(
+                    f"has communications of more than the {MAX_CALL_MEMBERS:,} members, added up, that a trace may have"
+                )
             previous[kernel.thread] = launch_us(kernel)
     return tuple(entries)
 
@@ -76,17 +85,17 @@ class recording_groups:
     """Completes the ranks of a group by its name, as the file lists them."""
 
     def __init__(self, recording: Recording) -> None:
-        self._groups, self._world = recording.groups, recording.world
+        self._groups, self._everyone = recording.groups, tuple(range(recording.world))
 
     def __call__(self, meta: Meta) -> Meta:
         """Return the metadata with the ranks of its group, if the file lists it."""
         if meta.group not in self._groups or (meta.ranks is not None and meta.description):
             return meta
         ranks, words = self._groups[meta.group]
-        if not ranks and self._world:
-            ranks = tuple(range(self._world))
         return replace(
-            meta, ranks=meta.ranks or ranks or None, description=meta.description or words
+            meta,
+            ranks=meta.ranks or ranks or self._everyone or None,
+            description=meta.description or words,
         )
 
 
@@ -178,7 +187,7 @@ class _Scopes:
         if begins is None or math.isnan(at_us):
             return []
         high = bisect_right(begins, at_us)
-        low = bisect_left(begins, at_us - self._longest[thread])
+        low = max(high - NEAREST, bisect_left(begins, at_us - self._longest[thread]))
         found = [one for one in self._of[thread][low:high] if one.end_us >= at_us]
         return found[::-1]
 

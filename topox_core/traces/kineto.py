@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,14 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import MAX_KEPT_OBJECTS, MAX_RANKS, RECORDING
+from topox_core.io.limits import (
+    MAX_KEPT_OBJECTS,
+    MAX_RANKS,
+    MAX_STEPS,
+    MAX_TOLD_BYTES,
+    MB,
+    RECORDING,
+)
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.recording import (
@@ -39,6 +46,8 @@ _STARTS_NOTHING = re.compile(
     r"Query|GetAttrib|PointerGet|IsCaptur|CaptureInfo|Priorit|Occupancy|EventCreate|EventDestroy|"
     r"GetDevice|DeviceGet|SetDevice|Malloc|Free|HostAlloc|FuncSet|FuncGet|LastError|PeekAt|ModuleGet"
 )
+# An entry of a list of numbers: a place in it, and a number.
+BYTES_PER_ENTRY = 40
 # Kernels that one launch starts are told apart by so much.
 ONE_LAUNCH_US = 1e-6
 _STEP = re.compile(r"ProfilerStep#(\d{1,15})")
@@ -81,10 +90,34 @@ class _Columns:
     updates: list[tuple[float, float]] = field(default_factory=list)
     backward: set[int] = field(default_factory=set)
     threads: dict[object, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    told_bytes: int = 0
     others: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self.start) + len(self.correlation) + len(self.kernels) + len(self.scopes)
+
+    @property
+    def objects(self) -> int:
+        """How many events are kept as objects: communications, scopes, and what waits."""
+        kept: tuple[list[Any], ...] = (self.kernels, self.scopes, self.waits, self.syncs)
+        return sum(map(len, (*kept, self.blocks, self.updates)))
+
+    def told(self, args: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, Any]:
+        """Return the arguments of a communication that are kept; a text that many of them have is kept once."""
+        kept: dict[str, Any] = {}
+        for key, value in args.items():
+            if not wanted(key):
+                continue
+            if isinstance(value, str):
+                if value not in self.texts:
+                    self.texts[value] = value
+                    self.told_bytes += len(value)
+                value = self.texts[value]
+            elif isinstance(value, list):
+                self.told_bytes += BYTES_PER_ENTRY * _entries(value)
+            kept[key] = value
+        return kept
 
 
 def read_kineto(source: Source, communication: str = "", rank: int | None = None) -> Recording:
@@ -130,9 +163,19 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                     f"holds more than the {RECORDING.entries:,} events of use that a trace may have",
                     file=source.name,
                 )
-            if len(columns.kernels) + len(columns.scopes) > MAX_KEPT_OBJECTS:
+            if columns.objects > MAX_KEPT_OBJECTS:
                 raise InputError(
-                    f"holds more than the {MAX_KEPT_OBJECTS:,} communications and their scopes a trace may have",
+                    f"holds more than the {MAX_KEPT_OBJECTS:,} communications, their scopes and waits a trace may have",
+                    file=source.name,
+                )
+            if len(columns.steps) > MAX_STEPS:
+                raise InputError(
+                    f"holds more than the {MAX_STEPS:,} steps a trace may have", file=source.name
+                )
+            if columns.told_bytes > MAX_TOLD_BYTES:
+                most = f"{MAX_TOLD_BYTES / MB:,.0f} MB"
+                raise InputError(
+                    f"tells more of its communications than the {most} that are kept",
                     file=source.name,
                 )
     if not len(columns.start) and not columns.kernels:
@@ -206,11 +249,7 @@ def _take_work(event: Event, columns: _Columns, names: _Names) -> None:
     correlation = args.get("correlation", -1)
     name = event["name"]
     if names.communicates(name):
-        kept = {
-            key: value
-            for key, value in args.items()
-            if key[:1].isupper() or key == "dtype" or key == "In split size"
-        }
+        kept = columns.told(args, _of_kernel)
         begin, lasts = float(event["ts"]), float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
         return
@@ -218,6 +257,18 @@ def _take_work(event: Event, columns: _Columns, names: _Names) -> None:
     columns.lasts.append(event.get("dur", 0))
     columns.stream.append(stream)
     columns.asked.append(correlation)
+
+
+def _of_kernel(key: str) -> bool:
+    return key[:1].isupper() or key == "dtype"
+
+
+def _of_scope(key: str) -> bool:
+    return key not in ("External id", "Ev Idx")
+
+
+def _entries(value: list[Any]) -> int:
+    return len(value) + sum(_entries(one) for one in value if isinstance(one, list))
 
 
 def _take_runtime(event: Event, columns: _Columns) -> None:
@@ -267,7 +318,7 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         columns.steps.append(Step(int(found[1]), begin, end))
     elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
         args = event.get("args") or {}
-        kept = {k: v for k, v in args.items() if k not in ("External id", "Ev Idx")}
+        kept = columns.told(args, _of_scope)
         columns.scopes.append(Scope(begin, end, thread, name, kept))
 
 

@@ -171,6 +171,7 @@ class Content:
     def __iter__(self) -> Iterator[bytes]:
         try:
             with self._source.open() as stream:
+                held = bytearray()  # gzip of many parts comes in crumbs
                 for piece in self._unpacked(stream):
                     self.size_bytes += len(piece)
                     if self.size_bytes > self._limits.file_bytes:
@@ -179,7 +180,11 @@ class Content:
                             f"is more than the {most} unpacked that a trace may have",
                             file=self._source.name,
                         )
-                    yield piece
+                    held += piece
+                    if len(held) >= PIECE:
+                        yield bytes(held)
+                        held.clear()
+                yield bytes(held)
         except OSError as error:
             raise InputError(f"cannot be read: {why(error)}", file=self._source.name) from None
 

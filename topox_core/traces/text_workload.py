@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from topox_core.errors import InputError, shown, wrong_setting
-from topox_core.io.limits import MAX_TASKS, TEXT_WORKLOAD
+from topox_core.io.limits import MAX_GENERATED_TASKS, TEXT_WORKLOAD
 from topox_core.model.cluster import MAX_SERVERS
 from topox_core.text.numbers import size as size_words
 from topox_core.text.numbers import time
@@ -56,6 +56,12 @@ class TextWorkload:
     word: str
     header: dict[str, str]
     layers: tuple[Layer, ...]
+
+    def most_tasks(self, servers: int) -> int:
+        """Return how many tasks it has on so many servers at most: those of 0 bytes are left out."""
+        updates = sum(layer.ticks[3] > 0 for layer in self.layers)
+        calls = sum(word != "NONE" for layer in self.layers for word, _ in layer.calls)
+        return (3 * len(self.layers) + updates) * servers + calls
 
 
 def read_text_workload(source: Source) -> TextWorkload:
@@ -158,10 +164,10 @@ def import_text(
     if not 0 < tick_ns < 1e12:
         raise wrong_setting("tick_ns", f"must be above 0 (got {tick_ns:g})")
     workload = read_text_workload(source)
-    if 3 * len(workload.layers) * servers > MAX_TASKS:
+    if (most := workload.most_tasks(servers)) > MAX_GENERATED_TASKS:
         raise Refused(
-            f"{3 * len(workload.layers) * servers:,} tasks on {servers:,} servers, more than the {MAX_TASKS:,} "
-            "a graph may have: give fewer --servers",
+            f"up to {most:,} tasks on {servers:,} servers, more than the {MAX_GENERATED_TASKS:,} that are expanded: "
+            "give fewer --servers",
             file=source.name,
         )
     maker = _Expansion(workload, servers, tick_ns)

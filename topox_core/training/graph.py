@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
+from topox_core.io.limits import MAX_GENERATED_TASKS
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
@@ -64,10 +65,7 @@ def routing(job: Job, group: int, microbatch: int, layer: int) -> Routing:
     return _drawn(job.plan.expert, job.plan.skew, draw)
 
 
-MAX_TASKS = 200_000
-
-
-def task_graph(job: Job, most_tasks: int = MAX_TASKS) -> TaskGraph:
+def task_graph(job: Job, most_tasks: int = MAX_GENERATED_TASKS) -> TaskGraph:
     """Return the task graph of a job's iteration.
 
     Raises

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
+from topox_core.io.limits import MAX_GENERATED_TASKS
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
@@ -16,10 +17,9 @@ from topox_core.workloads.random_layered import RANDOM_LAYERED
 from topox_core.workloads.serving import SERVING_BURSTS
 from topox_core.workloads.training_jobs import TRAINING_JOBS
 
-__all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
+__all__ = ["WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
 
 # Beyond this no engine is of use; generators are stopped here, before memory is spent.
-MAX_TASKS = 200_000
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)
@@ -41,7 +41,7 @@ def workload_of(name: str) -> Workload:
 
 
 def generate(
-    name: str, overrides: Mapping[str, object] | None = None, most_tasks: int = MAX_TASKS
+    name: str, overrides: Mapping[str, object] | None = None, most_tasks: int = MAX_GENERATED_TASKS
 ) -> tuple[TaskGraph, Cluster]:
     """Return a workload's task graph and cluster; same choices give the same bytes.
 
@@ -52,7 +52,7 @@ def generate(
     overrides
         Parameters to change, as text (from the command line) or numbers.
     most_tasks
-        How many tasks the graph may have, at most ``MAX_TASKS``.
+        How many tasks the graph may have, at most ``MAX_GENERATED_TASKS``.
 
     Raises
     ------
@@ -73,7 +73,9 @@ def generate(
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)
 
 
-def count_tasks(name: str, overrides: Mapping[str, object], most_tasks: int = MAX_TASKS) -> int:
+def count_tasks(
+    name: str, overrides: Mapping[str, object], most_tasks: int = MAX_GENERATED_TASKS
+) -> int:
     """Return about how many tasks a workload's graph has, without generating it; raises InputError as :func:`generate`."""
     workload = workload_of(name)
     values, _ = _chosen(workload, overrides)
@@ -101,7 +103,7 @@ def _chosen(
 
 def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int:
     """Return how many tasks there may be; raises InputError if there would be more."""
-    most = min(most_tasks, MAX_TASKS)
+    most = min(most_tasks, MAX_GENERATED_TASKS)
     with errors_in_file(f"workload {workload.name}"):
         count = workload.count(values)
     if count > most:

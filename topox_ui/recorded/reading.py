@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 
 from topox_core.errors import InputError
 from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
+from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.traces.kineto import read_kineto
+from topox_core.traces.recorded_run import run_of, step_of
 from topox_core.traces.recording import Recording
-from topox_core.traces.source import CHAKRA, KINETO, Source, format_of
+from topox_core.traces.source import CHAKRA, KINETO, ImportSettings, Source, format_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.state.session import Lasting
 
-# Files that are larger together, or packed ones that may be, take longer than a page should stand still.
-AT_ONCE_BYTES = 1 * MB
+# Files that are larger together, and packed ones, which may be, are read beside the page: it should not stand
+# still, and what they ask for is limited there.
+AT_ONCE_BYTES, PACKED = MB // 4, b"\x1f\x8b"
+# More communications, scopes and waits than these are put together there once, before the page does so.
+TRIED_FIRST = 20_000
 READING = RunKind(
     "recorded", 4, cancel_help="Stops at once; the ranks that were there before stay."
 )
@@ -80,8 +86,9 @@ def forget() -> None:
 def open_example() -> None:
     """Open the made-up run in place of what is there."""
     forget()
-    files = [EXAMPLE.format(rank) for rank in range(4)]
-    take_files([(name, (SAMPLE_FOLDER / name).read_bytes()) for name in files])
+    names = [EXAMPLE.format(rank) for rank in range(4)]
+    files = [(name, (SAMPLE_FOLDER / name).read_bytes()) for name in names]
+    _add(read_files({}, files, never, lambda _step: None))
     _OPENED.set(replace(opened(), example=True))
 
 
@@ -103,7 +110,7 @@ def take_files(files: Collection[File]) -> None:
         _OPENED.set(replace(opened(), lines=(line,)))
         return
     known, given = opened().of_rank(), tuple(files)
-    if size <= AT_ONCE_BYTES:
+    if size <= AT_ONCE_BYTES and not any(content.startswith(PACKED) for _, content in given):
         _add(read_files(known, given, never, lambda _step: None))
         return
     run_owner().start(
@@ -133,6 +140,7 @@ def read_files(
     files: Collection[File],
     stop: Stop,
     on_step: Callable[[Step], None],
+    read: Callable[[str, bytes], Recording] | None = None,
 ) -> Opened:
     """Read files one after the other; what is wrong with one costs its line and no other file.
 
@@ -140,6 +148,8 @@ def read_files(
     ----------
     known
         By rank the file that was read before.
+    read
+        How one is read.
     """
     of_rank, lines = dict(known), list[str]()
     found: list[Recording] = []
@@ -151,7 +161,7 @@ def read_files(
         on_step((name, done / whole))
         done += len(content)
         try:
-            recording = _read(name, content)
+            recording = (read or _read)(name, content)
         except InputError as error:
             lines.append(str(error))
             continue
@@ -177,12 +187,26 @@ def _read(name: str, content: bytes) -> Recording:
     return read_kineto(source)
 
 
+def read_within_limits(name: str, content: bytes) -> Recording:
+    """Read a file in a process of its own: beyond its memory or time it costs its line, and the server nothing."""
+    with limited_reading(name, len(content)):
+        recording = _read(name, content)
+        if (
+            len(recording.kernels) + len(recording.scopes) + len(recording.stream_waits)
+            > TRIED_FIRST
+        ):
+            with suppress(InputError):  # the page says it, of all files together
+                step_of(run_of((recording,), ImportSettings()), ImportSettings())
+        return recording
+
+
 def _beside(
     known: dict[int, str], files: tuple[File, ...], stop: Stop, on_step: Callable[[Step], None]
 ) -> Opened | None:
     """Read in a process of its own, that Cancel and the end of the session end."""
     try:
-        return call_in_worker(read_files, known, files, stop=stop, on_step=on_step)
+        read = partial(read_files, read=read_within_limits)
+        return call_in_worker(read, known, files, stop=stop, on_step=on_step)
     except WorkerDied as death:
         if stop():
             return None

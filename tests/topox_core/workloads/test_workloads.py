@@ -14,6 +14,7 @@ from tests.conftest import long_after
 from tests.real_inputs import ROOT
 from tests.topox_core.training.reference_jobs import JOBS as REFERENCE_JOBS
 from topox_core.errors import InputError
+from topox_core.io.limits import MAX_GENERATED_TASKS
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
 from topox_core.model.facts import facts
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
@@ -21,7 +22,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.jobs import JOBS
 from topox_core.training.order import order
 from topox_core.training.weights import stage_update_ms
-from topox_core.workloads.catalogue import MAX_TASKS, WORKLOADS, generate
+from topox_core.workloads.catalogue import WORKLOADS, generate
 from topox_core.workloads.training_jobs import as_workload, job_of
 
 SMALL: dict[str, dict[str, object]] = {
@@ -243,7 +244,7 @@ def test_what_is_too_large_is_refused_before_any_work(
         pytest.fail("tasks were made")
 
     monkeypatch.setitem(WORKLOADS, name, replace(WORKLOADS[name], tasks=work))
-    with pytest.raises(InputError, match=f"would have more than {MAX_TASKS:,} tasks"):
+    with pytest.raises(InputError, match=f"would have more than {MAX_GENERATED_TASKS:,} tasks"):
         generate(name, changes)
 
 

@@ -38,7 +38,7 @@ from topox_core.rails.window_file import load_windows
 from topox_core.runs.stopping import never
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_ui.recorded.files import SCRIPT
-from topox_ui.recorded.reading import EXAMPLE, read_files
+from topox_ui.recorded.reading import EXAMPLE, read_files, read_within_limits
 
 PAGE = "pages/12_Recorded.py"
 EXAMPLE_FILES = {
@@ -58,7 +58,9 @@ def bring(at, files: dict[str, bytes]):
     """Put files into the box, as a visitor who chooses several at once."""
     box = at.file_uploader(key="up_recording")
     given = [(name, data, "application/json") for name, data in files.items()]
-    return unbroken(box.set_value(given).run())
+    at = unbroken(box.set_value(given).run())
+    wait_until(lambda: not any(one.label == "Cancel" for one in at.button), at.run)
+    return at
 
 
 def press(at, label: str):
@@ -136,12 +138,22 @@ def test_files_of_two_runs_are_told_apart_in_one_line_and_can_be_put_away(page):
     assert "Bring a recording" in words(press(at, "Read another run"))
 
 
-@pytest.mark.long
-def test_large_files_are_read_beside_the_page(page, monkeypatch):
-    monkeypatch.setattr("topox_ui.recorded.reading.AT_ONCE_BYTES", 0)
-    at = bring(page(), FOUR_RANKS)
-    wait_until(lambda: at.metric, at.run)
+def test_packed_files_are_read_beside_the_page_whatever_they_unpack_to(page, monkeypatch):
+    def never_here(name: str, content: bytes):
+        raise AssertionError(f"{name} was read by the page")
+
+    monkeypatch.setattr("topox_ui.recorded.reading._read", never_here)
+    at = bring(page(), {f"{name}.gz": gzip.compress(data) for name, data in FOUR_RANKS.items()})
     assert metric(at, "Recorded step") == spoken(imported(FOUR_RANKS).run.recorded_ms)
+
+
+def test_a_file_that_asks_for_more_memory_than_its_reading_may_take_costs_its_line(monkeypatch):
+    monkeypatch.setattr("topox_core.io.resource_limits.MAX_READING_BYTES", 1 << 20)
+    files = (("run_rank0.json", json.dumps({"traceEvents": ["x" * 8] * 300_000}).encode()),)
+    found = read_files({}, files, never, lambda _step: None, read=read_within_limits)
+    assert found.lines == (
+        "run_rank0.json: needs more than the 1.0 MB that reading it may take",
+    )
 
 
 def test_more_than_a_browser_brings_is_refused_before_it_is_read(page, monkeypatch):
