@@ -151,9 +151,7 @@ def test_a_file_that_asks_for_more_memory_than_its_reading_may_take_costs_its_li
     monkeypatch.setattr("topox_core.io.resource_limits.MAX_READING_BYTES", 1 << 20)
     files = (("run_rank0.json", json.dumps({"traceEvents": ["x" * 8] * 300_000}).encode()),)
     found = read_files({}, files, never, lambda _step: None, read=read_within_limits)
-    assert found.lines == (
-        "run_rank0.json: needs more than the 1.0 MB that reading it may take",
-    )
+    assert found.lines == ("run_rank0.json: needs more than the 1.0 MB that reading it may take",)
 
 
 def test_more_than_a_browser_brings_is_refused_before_it_is_read(page, monkeypatch):
