@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from topox_core.errors import InputError
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import CHAKRA, MAX_RANKS, MB, WHOLE_JSON
+from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
 from topox_core.traces.source import Content, Source
 
@@ -226,31 +227,6 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
             )
         )
     return ChakraRank(file, number, tuple(nodes), groups, ignored, dropped)
-
-
-def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
-    """Return the positions along one cycle, each waiting for the one after; none if there is none."""
-    waiting = [len(one) for one in waits]
-    after: list[list[int]] = [[] for _ in waits]
-    for at, one in enumerate(waits):
-        for before in one:
-            after[before].append(at)
-    ready = [at for at, count in enumerate(waiting) if not count]
-    for at in ready:
-        for later in after[at]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                ready.append(later)
-    if len(ready) == len(waits):
-        return []
-    at = next(k for k, count in enumerate(waiting) if count)
-    seen: dict[int, int] = {}
-    walk: list[int] = []
-    while at not in seen:
-        seen[at] = len(walk)
-        walk.append(at)
-        at = next(before for before in waits[at] if waiting[before])
-    return walk[seen[at] :]
 
 
 def _rank_of(file: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
+from topox_core.model.waiting_order import order_of
 from topox_core.traces.chakra_in import EXACT_NS, KINDS
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
@@ -69,18 +70,7 @@ def export_chakra(
 
 def _in_order(graph: TaskGraph) -> list[int]:
     """Return positions so that each task comes after what it waits for."""
-    place, waiting = graph.position, [len(task.dependencies) for task in graph.tasks]
-    after: list[list[int]] = [[] for _ in graph.tasks]
-    for at, task in enumerate(graph.tasks):
-        for name in task.dependencies:
-            after[place[name]].append(at)
-    order = [at for at, count in enumerate(waiting) if not count]
-    for at in order:
-        for later in after[at]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                order.append(later)
-    return order
+    return order_of([[graph.position[name] for name in task.dependencies] for task in graph.tasks])
 
 
 class _Writer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -197,6 +198,10 @@ class RunStep:
     def recorded_ms(self) -> float:
         """From the first begin to the last end over ranks."""
         return self.assembled.graph.recorded_ms
+
+    def evidence(self) -> Counter[str]:
+        """Return how many communications of all ranks have which evidence of what waits for them."""
+        return Counter(word for one in self.waits.values() for word in one.evidence)
 
 
 def read_run(

@@ -8,7 +8,7 @@ that blocks, and a lane that stands still until a call ends.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,10 +48,6 @@ class Waits:
     resume: list[int | None]
     asked_us: list[float]
     evidence: list[str]
-
-    def counts(self) -> Counter[str]:
-        """Return how many waits rest on which evidence."""
-        return Counter(self.evidence)
 
 
 @dataclass
