@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from topox_core.errors import InputError, wrong_setting
+from topox_core.errors import InputError
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_RANKS
+from topox_core.io.ranges import is_number
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
@@ -20,9 +23,9 @@ from topox_core.traces.chakra_wire import (
 )
 from topox_core.traces.checks import FAILED, PASSED, WARNED, Check, worst_first
 from topox_core.traces.importing import Imported, made_import
-from topox_core.traces.recorded_run import Progress, spans
+from topox_core.traces.recorded_run import spans
 from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms
-from topox_core.traces.source import ImportSettings, Refused, Source
+from topox_core.traces.source import ImportSettings, Progress, Refused, Source, with_ranks
 
 KINDS = (
     *("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all"),
@@ -39,14 +42,11 @@ EXACT_NS, ROUNDED_US = "exact_ns", 2.0
 class Machine:
     """What a node without a duration is computed on."""
 
-    tflops: float = 400.0
-    memory_gb_per_s: float = 3_350.0
+    tflops: Annotated[float, setting("Operations", "TFLOP/s", gt=0, le=1e12)] = 400.0
+    memory_gb_per_s: Annotated[float, setting("Memory", "GB/s", gt=0, le=1e12)] = 3_350.0
 
     def __post_init__(self) -> None:
-        for name in ("tflops", "memory_gb_per_s"):
-            value = getattr(self, name)
-            if not 0 < value < 1e12:
-                raise wrong_setting(name, f"must be above 0 (got {value:g})")
+        check_fields(self, "settings")
 
     def time_ms(self, node: ChakraNode) -> float:
         """Return how long a node computes: its duration, else by its operations and bytes."""
@@ -84,13 +84,9 @@ def import_chakra(
         If sends and receives do not match, or the graph cannot be made small enough.
     """
     ranks: dict[int, ChakraRank] = {}
-    for number, source in enumerate(sources):
-        if progress is not None:
-            progress(source.name, number / len(sources))
-        given = settings.ranks
-        fallback = given[number] if given is not None and len(given) == len(sources) else None
-        one = read_chakra(source, fallback)
-        if given is not None and one.rank not in given:
+    for source, rank in with_ranks(sources, settings, progress):
+        one = read_chakra(source, rank)
+        if settings.ranks is not None and one.rank not in settings.ranks:
             continue
         if one.rank in ranks:
             problem = f"rank {one.rank} was already read from {ranks[one.rank].file}"
@@ -385,10 +381,7 @@ def _pair(node: ChakraNode, rank: int, file: str) -> tuple[int, int, int]:
 
 
 def _number(value: object) -> float:
-    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e18
-    return (
-        float(value) if sound and isinstance(value, int | float) and math.isfinite(value) else 0.0
-    )
+    return float(value) if is_number(value, 0.0, 1e18) else 0.0
 
 
 def _merged(nodes: Sequence[Node]) -> list[Node]:

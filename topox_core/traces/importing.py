@@ -14,7 +14,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.matching import between_hosts_us
-from topox_core.traces.recorded_run import Progress, RecordedRun, RunStep, read_run, spans, step_of
+from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, spans, step_of
 from topox_core.traces.run_graph import (
     Node,
     RunGraph,
@@ -24,7 +24,7 @@ from topox_core.traces.run_graph import (
     replay_ms,
     share_moved,
 )
-from topox_core.traces.source import ImportSettings, Refused, Source
+from topox_core.traces.source import ImportSettings, Progress, Refused, Source
 from topox_core.traces.tasks import (
     Placement,
     fitting_cluster,
