@@ -196,21 +196,19 @@ class _Builder:
         name = node.attributes.get("pg_name")
         everyone = tuple(range(self.world))
         if name in (None, ""):
-            ranks: tuple[int, ...] = everyone
-        elif str(name) in one.groups:
-            ranks = one.groups[str(name)] or everyone
-        elif str(name) in self.given:
-            ranks = self.given[str(name)] or everyone
-        else:
+            if len(everyone) < 2 and len(self.ranks) == 1:
+                problem = "its collectives name no group: give --groups, or --world"
+                raise Refused(problem, file=one.file)
+            return everyone
+        ranks = one.groups.get(str(name), self.given.get(str(name)))
+        if ranks is None:
             raise InputError(
                 f"{str(name)[:40]!r} is not in the groups file",
                 file=one.file,
                 item=f"node {node.id}",
                 field="pg_name",
             )
-        if len(ranks) < 2 and len(self.ranks) == 1 and name in (None, ""):
-            raise Refused("its collectives name no group: give --groups, or --world", file=one.file)
-        return ranks
+        return ranks or everyone
 
     def _compute(self, rank: int, at: int, node: ChakraNode) -> None:
         if node.type in (SEND, RECEIVE, COLLECTIVE):

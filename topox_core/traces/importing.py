@@ -381,7 +381,9 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
                 "size_bytes": sum(node.size_bytes or 0.0 for node in graph.calls),
             }
         )
-    record: dict[str, Any] = {
+    chosen = step_of(run, settings)
+    graph = chosen.assembled.graph
+    return {
         "files": [
             {
                 "file": one.recording.file,
@@ -396,18 +398,9 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
         ],
         "world": run.world,
         "steps": rows,
-        "warnings": list(run.warnings),
+        "warnings": [*run.warnings, *chosen.warnings],
+        "step": chosen.number if chosen.number >= 0 else None,
+        "groups": groups_of(graph.calls),
+        "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
+        "checks": [asdict(one) for one in checks_of(chosen, graph)],
     }
-    if not common:
-        step_of(run, settings)
-    chosen = step_of(run, settings) if common else None
-    if chosen is not None:
-        graph = chosen.assembled.graph
-        record |= {
-            "step": chosen.number if chosen.number >= 0 else None,
-            "groups": groups_of(graph.calls),
-            "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
-            "checks": [asdict(one) for one in checks_of(chosen, graph)],
-        }
-        record["warnings"] += chosen.warnings
-    return record

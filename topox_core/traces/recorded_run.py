@@ -321,27 +321,26 @@ def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
 
 
 def _warnings_of(one: RankSteps) -> list[str]:
-    recording, words = one.recording, []
-    if recording.cut:
-        left = (
-            f"step {spans(one.left_out)} is incomplete and left out"
-            if one.left_out
-            else "no step lost"
-        )
-        words.append(f"{recording.file}: ends early; {recording.events:,} events were read, {left}")
-    if recording.repairs:
-        words.append(
-            f"{recording.file}: values were left out in {recording.repairs} places and read as null"
-        )
-    if recording.unlaunched:
-        words.append(
-            f"{recording.file}: {recording.unlaunched:,} activities were asked for before recording began: left out"
-        )
-    if one.numbers == (WHOLE_FILE,):
-        words.append(
-            f"{recording.file}: names no steps: the whole file is one, though it may hold several"
-        )
-    return words
+    recording = one.recording
+    left = (
+        f"step {spans(one.left_out)} is incomplete and left out" if one.left_out else "no step lost"
+    )
+    found = (
+        (recording.cut, f"ends early; {recording.events:,} events were read, {left}"),
+        (
+            recording.repairs,
+            f"values were left out in {recording.repairs} places and read as null",
+        ),
+        (
+            recording.unlaunched,
+            f"{recording.unlaunched:,} activities were asked for before recording began: left out",
+        ),
+        (
+            one.numbers == (WHOLE_FILE,),
+            "names no steps: the whole file is one, though it may hold several",
+        ),
+    )
+    return [f"{recording.file}: {words}" for holds, words in found if holds]
 
 
 def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = None) -> RunStep:

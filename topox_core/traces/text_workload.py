@@ -41,9 +41,8 @@ class Layer:
         A collective's word and bytes for each of the first three.
     """
 
-    name: str
-    ticks: tuple[float, float, float, float]
-    calls: tuple[tuple[str, float], tuple[str, float], tuple[str, float]]
+    ticks: tuple[float, ...]
+    calls: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -121,12 +120,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
         number(at, field)
         for at, field in ((2, "fwd_time"), (5, "ig_time"), (8, "wg_time"), (11, "update_time"))
     )
-    name = cells[0][:60]
-    return Layer(
-        name,
-        (ticks[0], ticks[1], ticks[2], ticks[3]),
-        (call(3, "fwd"), call(6, "ig"), call(9, "wg")),
-    )
+    return Layer(ticks, (call(3, "fwd"), call(6, "ig"), call(9, "wg")))
 
 
 def import_text(
