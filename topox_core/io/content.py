@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import gc
+import io
 import os
 import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from topox_core.errors import InputError, as_mb
 from topox_core.io.limits import MAX_FILE_BYTES, MAX_GZIP_MEMBERS, Limits
@@ -36,6 +38,11 @@ def read(path: str | Path) -> bytes:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {why(error)}", file=str(path)) from None
+
+
+def bare_name(file: str) -> str:
+    """Return the name of a file without its folders, whichever system wrote them."""
+    return file.replace("\\", "/").rpartition("/")[2]
 
 
 def why(error: Exception) -> str:
@@ -67,7 +74,7 @@ def gc_paused() -> Iterator[None]:
 
 
 PIECE = 1 << 18
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _MARK = "\ufeff"
 
 
@@ -84,7 +91,7 @@ def pieces(data: bytes, file: str, limits: Limits) -> Iterator[bytes]:
         raise InputError(
             f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have", file=file
         )
-    if not data.startswith(_GZIP):
+    if not data.startswith(GZIP):
         if data and file.lower().endswith(".gz"):
             raise InputError(
                 "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
@@ -93,34 +100,48 @@ def pieces(data: bytes, file: str, limits: Limits) -> Iterator[bytes]:
         for at in range(0, len(data), PIECE):
             yield data[at : at + PIECE]
         return
-    total = 0
-    for piece in _gunzipped(data, file):
-        total += len(piece)
-        if total > most:
-            raise InputError(
-                f"unpacks to more than the {as_mb(most)} such a file may have", file=file
-            )
-        yield piece
-
-
-def _gunzipped(data: bytes, file: str) -> Iterator[bytes]:
-    at = 0
+    total, stream = 0, io.BytesIO(data)
     try:
-        for _ in range(MAX_GZIP_MEMBERS):
-            member = zlib.decompressobj(wbits=31)
-            while not member.eof:
-                packed = data[at : at + PIECE]
-                piece = member.decompress(packed, PIECE)
-                at += len(packed) - len(member.unconsumed_tail) - len(member.unused_data)
-                if piece:
-                    yield piece
-                elif not packed:
-                    raise zlib.error("it ends too early")
-            if data[at : at + 1] in (b"", b"\0") and not data[at:].strip(b"\0"):
-                return  # nothing follows but padding
+        for piece in unpacked(stream.read(PIECE), stream, file, PIECE):
+            total += len(piece)
+            if total > most:
+                raise InputError(
+                    f"unpacks to more than the {as_mb(most)} such a file may have", file=file
+                )
+            yield piece
     except zlib.error as error:
         raise InputError(f"is damaged or cut short as gzip ({error})", file=file) from None
-    raise InputError(f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts", file=file)
+
+
+def unpacked(packed: bytes, stream: BinaryIO, file: str, most: int) -> Iterator[bytes]:
+    """Yield what gzip unpacks to, in pieces of at most so many bytes.
+
+    Parameters
+    ----------
+    packed
+        What was read of the stream.
+
+    Raises
+    ------
+    InputError
+        If it is of very many parts.
+    zlib.error
+        If it is damaged or ends too early.
+    """
+    members = 0
+    while packed:
+        members, member = members + 1, zlib.decompressobj(wbits=31)
+        if members > MAX_GZIP_MEMBERS:
+            raise InputError(f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts", file=file)
+        while not member.eof:
+            if not packed:
+                raise zlib.error("it ends too early")
+            if piece := member.decompress(packed, most):
+                yield piece
+            packed = member.unconsumed_tail or member.unused_data or stream.read(most)
+        packed = packed.lstrip(b"\0")  # padding
+        while not packed and (more := stream.read(most)):
+            packed = more.lstrip(b"\0")
 
 
 def whole(data: bytes, file: str, limits: Limits) -> bytes:
@@ -131,7 +152,7 @@ def whole(data: bytes, file: str, limits: Limits) -> bytes:
     InputError
         As :func:`pieces`, and if there is nothing in it.
     """
-    content = b"".join(pieces(data, file, limits)) if data.startswith(_GZIP) else data
+    content = b"".join(pieces(data, file, limits)) if data.startswith(GZIP) else data
     if content is data:
         next(pieces(data, file, limits), None)
     if not content or content.isspace():

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import numpy as np
 
 from topox_core.errors import InputError, shown
 
 
-def is_whole(value: object, least: int = 1, most: float = math.inf) -> bool:
+def is_whole(value: object, least: int = 1, most: float = math.inf) -> TypeGuard[int]:
     """Return whether ``value`` is a whole number (no truth value) from ``least`` to ``most``."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def is_number(
     value: object, least: float = 0.0, most: float = math.inf, *, above: bool = False
-) -> bool:
+) -> TypeGuard[float]:
     """Return whether ``value`` is a finite number from (or above) ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

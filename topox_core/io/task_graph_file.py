@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError, Mistakes, printable
-from topox_core.io.content import first_letter, gc_paused
+from topox_core.io.content import bare_name, first_letter, gc_paused
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
 from topox_core.io.task_graph_flexnet import read_graph_flexnet
@@ -48,7 +48,7 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
 
 def _ending(file: str) -> tuple[str, str]:
     """Return the file's bare name and its ending, folders and ``.gz`` taken off."""
-    name = file.replace("\\", "/").rpartition("/")[2]
+    name = bare_name(file)
     if name.lower().endswith(".gz"):
         name = name[:-3]
     stem, dot, ending = name.rpartition(".")

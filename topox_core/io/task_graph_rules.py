@@ -23,6 +23,7 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
+from topox_core.model.waiting_order import cycle_of
 from topox_core.schema.fields import WITHOUT_SPACES, fields_of, is_text, problems
 
 # For each kind: the keys it must have, the keys it may have.
@@ -214,7 +215,9 @@ def graph_of(
     waits, members = [map(attrgetter(field), tasks) for field in ("dependencies", "members")]
     _check_count("dependencies", sum(map(len, waits)), MAX_DEPENDENCIES, file)
     _check_count("members", sum(map(len, filter(None, members))), MAX_MEMBERS, file)
-    if cycle := _cycle(_predecessors(tasks, places)):
+    if cycle := cycle_of(_predecessors(tasks, places))[::-1]:
+        first = cycle.index(min(cycle))
+        cycle = cycle[first:] + cycle[:first]
         line = _cycle_line([tasks[i].id for i in cycle])
         raise InputError(line, file=file, item=places.item(cycle[0]), field="dependencies")
     return TaskGraph(name, tuple([_normal(task) for task in sound or tasks]))
@@ -308,37 +311,6 @@ def _dependency_line(task: Task, waits: list[int], own: int, table: bool) -> str
     if own in waits:
         return "names the task itself"
     return f"names {printable(twice(task.dependencies))} twice"
-
-
-def _cycle(predecessors: list[list[int]]) -> list[int]:
-    """Return the positions along one cycle, each waiting for the one before; or none."""
-    waiting = [len(p) for p in predecessors]
-    successors: list[list[int]] = [[] for _ in predecessors]
-    for i, waits in enumerate(predecessors):
-        for j in waits:
-            successors[j].append(i)
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    done = 0
-    while ready:
-        j = ready.pop()
-        done += 1
-        for i in successors[j]:
-            waiting[i] -= 1
-            if waiting[i] == 0:
-                ready.append(i)
-    if done == len(predecessors):
-        return []
-    # Whatever still waits has a predecessor that still waits: walking back must come round.
-    at = next(i for i, count in enumerate(waiting) if count)
-    seen: dict[int, int] = {}
-    walk: list[int] = []
-    while at not in seen:
-        seen[at] = len(walk)
-        walk.append(at)
-        at = next(j for j in predecessors[at] if waiting[j])
-    cycle = walk[seen[at] :][::-1]
-    first = cycle.index(min(cycle))
-    return cycle[first:] + cycle[:first]
 
 
 def _cycle_line(ids: list[str], most: int = 8) -> str:

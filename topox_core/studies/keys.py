@@ -113,9 +113,9 @@ class Key:
             if isinstance(given, float) and self.kind == "whole" and given.is_integer():
                 given = int(given)
             if self.kind == "whole" and is_whole(given, int(self.least), self.most):
-                return int(given)  # type: ignore[call-overload, no-any-return]
+                return int(given)
             if self.kind == "number" and is_number(given, self.least, self.most, above=self.above):
-                return float(given) + 0.0  # type: ignore[arg-type]
+                return float(given) + 0.0
         raise InputError(f"must be {self.expected} (got {shown(given)})")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import Annotated
 
-from topox_core.errors import InputError, wrong_setting
+from topox_core.errors import InputError
 from topox_core.io.limits import MAX_CALL_MEMBERS, MAX_RANKS, MAX_RUN_DEPENDENCIES
+from topox_core.io.ranges import is_number
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
@@ -18,13 +21,11 @@ from topox_core.traces.chakra_wire import (
     RECEIVE,
     SEND,
 )
-from topox_core.traces.checks import FAILED, PASSED, WARNED, Check
-from topox_core.traces.coarsening import coarsened
-from topox_core.traces.importing import Imported, groups_of
-from topox_core.traces.recorded_run import Progress, spans
-from topox_core.traces.run_graph import Node, RunGraph, at_speed, free, replay_ms
-from topox_core.traces.source import ImportSettings, Refused, Source
-from topox_core.traces.tasks import Placement, fitting_cluster, task_graph
+from topox_core.traces.checks import FAILED, PASSED, WARNED, Check, worst_first
+from topox_core.traces.importing import Imported, made_import
+from topox_core.traces.recorded_run import spans
+from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms
+from topox_core.traces.source import ImportSettings, Progress, Refused, Source, with_ranks
 
 KINDS = (
     *("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all"),
@@ -41,14 +42,11 @@ EXACT_NS, ROUNDED_US = "exact_ns", 2.0
 class Machine:
     """What a node without a duration is computed on."""
 
-    tflops: float = 400.0
-    memory_gb_per_s: float = 3_350.0
+    tflops: Annotated[float, setting("Operations", "TFLOP/s", gt=0, le=1e12)] = 400.0
+    memory_gb_per_s: Annotated[float, setting("Memory", "GB/s", gt=0, le=1e12)] = 3_350.0
 
     def __post_init__(self) -> None:
-        for name in ("tflops", "memory_gb_per_s"):
-            value = getattr(self, name)
-            if not 0 < value < 1e12:
-                raise wrong_setting(name, f"must be above 0 (got {value:g})")
+        check_fields(self, "settings")
 
     def time_ms(self, node: ChakraNode) -> float:
         """Return how long a node computes: its duration, else by its operations and bytes."""
@@ -86,13 +84,9 @@ def import_chakra(
         If sends and receives do not match, or the graph cannot be made small enough.
     """
     ranks: dict[int, ChakraRank] = {}
-    for number, source in enumerate(sources):
-        if progress is not None:
-            progress(source.name, number / len(sources))
-        given = settings.ranks
-        fallback = given[number] if given is not None and len(given) == len(sources) else None
-        one = read_chakra(source, fallback)
-        if given is not None and one.rank not in given:
+    for source, rank in with_ranks(sources, settings, progress):
+        one = read_chakra(source, rank)
+        if settings.ranks is not None and one.rank not in settings.ranks:
             continue
         if one.rank in ranks:
             problem = f"rank {one.rank} was already read from {ranks[one.rank].file}"
@@ -107,48 +101,21 @@ def import_chakra(
         builder.notes[
             f"files of ranks {spans(absent)} of {builder.world} are absent: they have no computing"
         ] = None
-    merged = _merged(builder.nodes)
     world = builder.world
-    graph = RunGraph(merged, world, tuple(sorted(ranks)), 0.0, list(builder.notes))
-    speed = at_speed(settings.nic_gbps)
-    graph.recorded_ms = replay_ms(graph, speed)
-    before = replay_ms(RunGraph(builder.nodes, world, (), 0.0), speed)
-    fewer = coarsened(graph, settings.max_tasks)
-    placement = Placement(settings.gpus_per_server)
-    tasks, notes = task_graph(fewer.graph, name, placement, settings.parallelism)
-    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
-    checks = _checks(ranks, builder)
-    report = {
-        "format": "topox-import",
-        "version": 1,
+    graph = RunGraph(_merged(builder.nodes), world, tuple(sorted(ranks)), 0.0, list(builder.notes))
+    graph.recorded_ms = replay_ms(graph, at_speed(settings.nic_gbps))
+    facts = {
         "files": [source.name for source in sources],
         "ranks": sorted(ranks),
         "world": world,
         "nodes": sum(len(one.nodes) for one in ranks.values()),
-        "segments": graph.segments,
-        "calls": len(builder.calls),
-        "calls_by_kind": dict(Counter(node.kind for node in builder.calls)),
-        "size_bytes": sum(node.size_bytes or 0.0 for node in builder.calls),
         "host_wrappers": builder.wrappers,
-        "groups": groups_of(builder.calls),
-        "tasks": len(tasks.tasks),
-        "digest": tasks.digest,
-        "coarsening": {
-            "theta_ms": fewer.theta_ms,
-            "nodes_before": len(builder.nodes),
-            "nodes_merged": len(merged),
-            "nodes_after": len(fewer.graph.nodes),
-            "replay_before_ms": before,
-            "replay_after_ms": replay_ms(fewer.graph, speed),
-        },
-        "replay_ms": {
-            "free_network": replay_ms(fewer.graph, free),
-            f"{settings.nic_gbps:g}_gbps": replay_ms(fewer.graph, speed),
-        },
-        "checks": [asdict(check) for check in checks],
-        "warnings": [*builder.notes, *notes],
     }
-    return Imported(tasks, cluster, report, checks, fewer.graph)
+    before = RunGraph(builder.nodes, world, (), 0.0)
+    checks = _checks(ranks, builder)
+    found = made_import(graph, graph, settings, name, checks, facts, before, builder.calls)
+    found.report["coarsening"]["nodes_merged"] = len(graph.nodes)
+    return found
 
 
 def _checks(ranks: Mapping[int, ChakraRank], builder: _Builder) -> tuple[Check, ...]:
@@ -167,7 +134,7 @@ def _checks(ranks: Mapping[int, ChakraRank], builder: _Builder) -> tuple[Check, 
             f"{lost:,} sends, receives or collectives have no counterpart{listed}",
         ),
     ]
-    return tuple(sorted(found, key=lambda one: (FAILED, WARNED, PASSED).index(one.status)))
+    return worst_first(found)
 
 
 @dataclass
@@ -239,21 +206,19 @@ class _Builder:
     def _group(self, node: ChakraNode, one: ChakraRank) -> tuple[int, ...]:
         name = node.attributes.get("pg_name")
         if name in (None, ""):
-            ranks = self.everyone
-        elif str(name) in one.groups:
-            ranks = one.groups[str(name)] or self.everyone
-        elif str(name) in self.given:
-            ranks = self.given[str(name)] or self.everyone
-        else:
+            if len(self.everyone) < 2 and len(self.ranks) == 1:
+                problem = "its collectives name no group: give --groups, or --world"
+                raise Refused(problem, file=one.file)
+            return self.everyone
+        ranks = one.groups.get(str(name), self.given.get(str(name)))
+        if ranks is None:
             raise InputError(
                 f"{str(name)[:40]!r} is not in the groups file",
                 file=one.file,
                 item=f"node {node.id}",
                 field="pg_name",
             )
-        if len(ranks) < 2 and len(self.ranks) == 1 and name in (None, ""):
-            raise Refused("its collectives name no group: give --groups, or --world", file=one.file)
-        return ranks
+        return ranks or self.everyone
 
     def _set_of(self, ranks: tuple[int, ...]) -> frozenset[int]:
         if ranks not in self.sets:
@@ -435,57 +400,25 @@ def _pair(node: ChakraNode, rank: int, file: str) -> tuple[int, int, int]:
 
 
 def _number(value: object) -> float:
-    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e18
-    return (
-        float(value) if sound and isinstance(value, int | float) and math.isfinite(value) else 0.0
-    )
+    return float(value) if is_number(value, 0.0, 1e18) else 0.0
 
 
 def _merged(nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes with chains of computing joined and tasks of no time passed through."""
-    waits = [set(node.waits) for node in nodes]
-    after: list[set[int]] = [set() for _ in nodes]
-    for at, befores in enumerate(waits):
-        for one in befores:
-            after[one].add(at)
-    alive = [True] * len(nodes)
-    lasts = [node.duration_ms for node in nodes]
-    for at, node in enumerate(nodes):
-        if node.is_call or lasts[at] > 0:
-            continue
-        come, go = len(waits[at]), len(after[at])
-        if come * go - come - go <= FEW_EDGES:
-            for one in waits[at]:
-                after[one].discard(at)
-                after[one] |= after[at]
-            for one in after[at]:
-                waits[one].discard(at)
-                waits[one] |= waits[at]
-            alive[at] = False
-    for at, node in enumerate(nodes):
-        while alive[at] and not node.is_call and len(waits[at]) == 1:
-            (before,) = waits[at]
-            other = nodes[before]
+    links = LinkedNodes(nodes)
+    for at, node in enumerate(links.nodes):
+        come, go = len(links.waits[at]), len(links.waiters[at])
+        # One that passes its dependencies on may not add many.
+        few = come * go - come - go <= FEW_EDGES
+        if few and not node.is_call and node.duration_ms <= 0:
+            links.take_out(at)
+    for at, node in enumerate(links.nodes):
+        while at not in links.out and not node.is_call and len(links.waits[at]) == 1:
+            (before,) = links.waits[at]
+            other = links.nodes[before]
             same = not other.is_call and other.ranks == node.ranks and other.lane == node.lane
-            if not same or after[before] != {at}:
+            if not same or links.waiters[before] != {at}:
                 break
-            lasts[at] += lasts[before]
-            waits[at] = waits[before]
-            for one in waits[before]:
-                after[one].discard(before)
-                after[one].add(at)
-            alive[before] = False
-    number = {at: k for k, at in enumerate(at for at in range(len(nodes)) if alive[at])}
-    kept = []
-    for at in number:
-        node = nodes[at]
-        kept.append(
-            Node(
-                **{
-                    **node.__dict__,
-                    "waits": sorted(number[one] for one in waits[at]),
-                    "duration_ms": lasts[at],
-                }
-            )
-        )
-    return kept
+            node.duration_ms += other.duration_ms
+            links.take_out(before)
+    return links.left()

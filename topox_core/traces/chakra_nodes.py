@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,13 @@ from google.protobuf.message import DecodeError
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import CHAKRA, MAX_RANKS, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON
+from topox_core.io.ranges import is_whole
+from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
-from topox_core.traces.source import Content, Source
+from topox_core.traces.source import Content, Source, json_of, rank_in_name, read_json
 
+MAX_ID = (1 << 64) - 1
+_IN_NAME = (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\.")
 _TYPES = {
     "METADATA": 1,
     "MEM_LOAD": 2,
@@ -116,10 +119,7 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
     if len(data) > WHOLE_JSON.file_bytes:
         most = f"{WHOLE_JSON.file_bytes / MB:,.0f} MB"
         raise InputError(f"is more than the {most} of JSON that a trace may have", file=file)
-    try:
-        record = json.loads(data)
-    except (ValueError, RecursionError):
-        raise InputError("is not JSON", file=file) from None
+    record = json_of(data, file)
     named = _plain(record) if isinstance(record, dict) else {}
     listed = named.get("workloadgraph", named.get("nodes"))
     if not isinstance(listed, list):
@@ -182,11 +182,13 @@ def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) -> ChakraRank:
-    number = given if given is not None else _rank_of(file)
+    number = rank_in_name(file, *_IN_NAME) if given is None else given
+    if number is None:
+        raise InputError("names no rank: rename it to ....0.et, or give --ranks", file=file)
     ids: dict[int, int] = {}
     for at, one in enumerate(records):
-        key = _whole(one["id"])
-        if key is None:
+        key = one["id"]
+        if not is_whole(key, 0, MAX_ID):
             raise InputError(
                 "must be a whole number from 0", file=file, item=f"node {at + 1}", field="id"
             )
@@ -223,8 +225,7 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         if one["type"] == METADATA:
             groups.update(_groups(one["inputs"]))
         duration = one["duration_micros"]
-        sound = isinstance(duration, int | float) and 0 <= duration < 1e15
-        if not sound:
+        if not (isinstance(duration, int | float) and 0 <= duration < 1e15):
             item = f"node {one['id']}"
             raise InputError(
                 "must be a number from 0", file=file, item=item, field="duration_micros"
@@ -242,40 +243,6 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
     return ChakraRank(file, number, tuple(nodes), groups, ignored, dropped)
 
 
-def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
-    """Return the positions along one cycle, each waiting for the one after; none if there is none."""
-    waiting = [len(one) for one in waits]
-    after: list[list[int]] = [[] for _ in waits]
-    for at, one in enumerate(waits):
-        for before in one:
-            after[before].append(at)
-    ready = [at for at, count in enumerate(waiting) if not count]
-    for at in ready:
-        for later in after[at]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                ready.append(later)
-    if len(ready) == len(waits):
-        return []
-    at = next(k for k, count in enumerate(waiting) if count)
-    seen: dict[int, int] = {}
-    walk: list[int] = []
-    while at not in seen:
-        seen[at] = len(walk)
-        walk.append(at)
-        at = next(before for before in waits[at] if waiting[before])
-    return walk[seen[at] :]
-
-
-def _rank_of(file: str) -> int:
-    name = file.replace("\\", "/").rpartition("/")[2]
-    for pattern in (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\."):
-        found = re.search(pattern, name, re.IGNORECASE)
-        if found and len(found[1]) < 9 and int(found[1]) < MAX_RANKS:
-            return int(found[1])
-    raise InputError("names no rank: rename it to ....0.et, or give --ranks", file=file)
-
-
 def groups_of_text(text: object) -> dict[str, tuple[int, ...]]:
     """Return groups that a metadata node or a groups file lists: name and ranks."""
     found: dict[str, tuple[int, ...]] = {}
@@ -285,10 +252,7 @@ def groups_of_text(text: object) -> dict[str, tuple[int, ...]]:
         if not isinstance(one, dict):
             continue
         ranks = one.get("ranks")
-        sound = isinstance(ranks, list) and all(
-            _whole(r) is not None and r < MAX_RANKS for r in ranks
-        )
-        if sound and isinstance(ranks, list):
+        if isinstance(ranks, list) and all(is_whole(r, 0, MAX_RANKS - 1) for r in ranks):
             found[str(one.get("pg_name", ""))[:100]] = tuple(ranks)
     return found
 
@@ -301,10 +265,7 @@ def read_groups(source: Source) -> dict[str, tuple[int, ...]]:
     InputError
         If it is no such file.
     """
-    try:
-        record = json.loads(b"".join(Content(source, WHOLE_JSON)))
-    except (ValueError, RecursionError):
-        raise InputError("is not JSON", file=source.name) from None
+    record = read_json(source)
     found = groups_of_text(record)
     if not isinstance(record, dict) or len(found) < len(record):
         raise InputError('must be groups such as {"1": [0, 1]}', file=source.name)
@@ -324,8 +285,3 @@ def _groups(inputs: object) -> dict[str, tuple[int, ...]]:
         if found:
             return found
     return {}
-
-
-def _whole(value: object) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
-    return value if whole and isinstance(value, int) else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
+from topox_core.model.waiting_order import order_of
 from topox_core.traces.chakra_in import EXACT_NS, KINDS
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
@@ -69,18 +70,7 @@ def export_chakra(
 
 def _in_order(graph: TaskGraph) -> list[int]:
     """Return positions so that each task comes after what it waits for."""
-    place, waiting = graph.position, [len(task.dependencies) for task in graph.tasks]
-    after: list[list[int]] = [[] for _ in graph.tasks]
-    for at, task in enumerate(graph.tasks):
-        for name in task.dependencies:
-            after[place[name]].append(at)
-    order = [at for at, count in enumerate(waiting) if not count]
-    for at in order:
-        for later in after[at]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                order.append(later)
-    return order
+    return order_of([[graph.position[name] for name in task.dependencies] for task in graph.tasks])
 
 
 class _Writer:
@@ -129,8 +119,9 @@ class _Writer:
             if there and needed and not any(server in there for server in needed):
                 self._between += 1
                 if not self._drop:
-                    both = (there[0], needed[0])
-                    number = self._meet(both, self._id(before, there[0]))
+                    number, begins = self._extra, {there[0]: [self._id(before, there[0])]}
+                    self._extra += 1
+                    self._meet((there[0], needed[0]), number, f"meet.{number}", begins)
                     waits[needed[0]].append(number)
         return waits
 
@@ -139,27 +130,31 @@ class _Writer:
         receives = task.destination is not None and server == task.destination
         return 2 * position + (2 if receives else 1)
 
-    def _meet(self, servers: tuple[int, int], waits_for: int) -> int:
-        """Write a barrier of two servers that waits for a node of the first, and return its id."""
-        number = self._extra
-        self._extra += 1
+    def _meet(
+        self, servers: Sequence[int], number: int, name: str, waits: Mapping[int, list[int]]
+    ) -> None:
+        """Write a barrier of some servers."""
         group = self._group(tuple(sorted(servers)))
-        facts: Attributes = {
-            "is_cpu_op": False,
-            "comm_type": _BARRIER,
-            "comm_size": 0,
-            "pg_name": group,
-        }
+        facts: Attributes = {"comm_type": _BARRIER, "comm_size": 0, "pg_name": group}
         for server in servers:
-            waits = [waits_for] if server == servers[0] else []
-            self._put(server, node_bytes(number, f"meet.{number}", COLLECTIVE, waits, 0, facts))
-        return number
+            self._put(server, number, name, COLLECTIVE, waits.get(server, []), facts)
 
     def _group(self, servers: tuple[int, ...]) -> str:
         return self._groups.setdefault(servers, str(len(self._groups) + 1))
 
-    def _put(self, server: int, node: bytes) -> None:
-        self._out[server].append(node)
+    def _put(
+        self,
+        server: int,
+        number: int,
+        name: str,
+        kind: int,
+        waits: Sequence[int],
+        facts: Attributes,
+        duration_us: int = 0,
+    ) -> None:
+        """Write a node of one server."""
+        attributes = {"is_cpu_op": False, **facts}
+        self._out[server].append(node_bytes(number, name, kind, waits, duration_us, attributes))
         self._nodes += 1
 
     def _compute(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
@@ -171,9 +166,8 @@ class _Writer:
         if task.device:
             self._notes["devices of a server are not told apart in a trace"] = None
         # Other tools read whole microseconds; ours takes the time that was rounded.
-        facts: Attributes = {"is_cpu_op": False, EXACT_NS: round((task.duration_ms or 0.0) * 1e6)}
-        node = node_bytes(2 * position + 1, task.id, COMPUTE, waits[server], whole, facts)
-        self._put(server, node)
+        facts: Attributes = {EXACT_NS: round((task.duration_ms or 0.0) * 1e6)}
+        self._put(server, 2 * position + 1, task.id, COMPUTE, waits[server], facts, whole)
 
     def _collective(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
         members = task.members or ()
@@ -181,14 +175,12 @@ class _Writer:
             # A root has no field: it stands first in its group.
             members = (task.root, *(one for one in members if one != task.root))
         facts: Attributes = {
-            "is_cpu_op": False,
             "comm_type": KINDS.index(task.kind),
             "comm_size": round(task.size_bytes or 0.0),
             "pg_name": self._group(members),
         }
         for server in members:
-            node = node_bytes(2 * position + 1, task.id, COLLECTIVE, waits[server], 0, facts)
-            self._put(server, node)
+            self._put(server, 2 * position + 1, task.id, COLLECTIVE, waits[server], facts)
 
     def _transfer(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
         source, destination = task.source or 0, task.destination or 0
@@ -198,36 +190,21 @@ class _Writer:
             note = f"transfers given by duration have the bytes of {self._nic_gbps:g} Gbit/s"
             self._notes[note] = None
         facts: Attributes = {
-            "is_cpu_op": False,
             "comm_size": round(size),
             "comm_src": source,
             "comm_dst": destination,
             "comm_tag": position,
         }
-        send = node_bytes(2 * position + 1, task.id, SEND, waits[source], 0, facts)
-        receive = node_bytes(2 * position + 2, task.id, RECEIVE, waits[destination], 0, facts)
-        self._put(source, send)
-        self._put(destination, receive)
+        self._put(source, 2 * position + 1, task.id, SEND, waits[source], facts)
+        self._put(destination, 2 * position + 2, task.id, RECEIVE, waits[destination], facts)
 
     def _barrier(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
-        servers = self._servers[position]
-        if len(servers) < 2:
+        servers, number = self._servers[position], 2 * position + 1
+        if len(servers) > 1:
+            self._meet(servers, number, task.id, waits)
+        else:
             for server in servers:
-                node = node_bytes(
-                    2 * position + 1, task.id, COMPUTE, waits[server], 0, {"is_cpu_op": False}
-                )
-                self._put(server, node)
-            return
-        group = self._group(servers)
-        facts: Attributes = {
-            "is_cpu_op": False,
-            "comm_type": _BARRIER,
-            "comm_size": 0,
-            "pg_name": group,
-        }
-        for server in servers:
-            node = node_bytes(2 * position + 1, task.id, COLLECTIVE, waits[server], 0, facts)
-            self._put(server, node)
+                self._put(server, number, task.id, COMPUTE, waits[server], {})
 
 
 def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:

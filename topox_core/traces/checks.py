@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topox_core.traces.recorded_run import RunStep
@@ -49,8 +50,13 @@ def checks_of(run: RunStep, graph: RunGraph) -> tuple[Check, ...]:
         _clipped(run),
         _busy(run),
     ]
+    return worst_first(found)
+
+
+def worst_first(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return checks in the order failed, warned, passed."""
     order = (FAILED, WARNED, PASSED)
-    return tuple(sorted(found, key=lambda one: order.index(one.status)))
+    return tuple(sorted(checks, key=lambda one: order.index(one.status)))
 
 
 def host_ms(run: RunStep) -> float | None:
@@ -86,13 +92,10 @@ def _host(run: RunStep) -> Check:
 
 
 def _waits(run: RunStep) -> Check:
-    counts: dict[str, int] = {}
-    for one in run.waits.values():
-        for word, count in one.counts().items():
-            counts[word] = counts.get(word, 0) + count
-    total = sum(counts.values())
-    sure = total - counts.get(SEEN, 0) - counts.get(NONE, 0)
-    listed = ", ".join(f"{counts[word]:,} {HOW[word]}" for word in HOW if counts.get(word))
+    counts = run.evidence()
+    total = counts.total()
+    sure = total - counts[SEEN] - counts[NONE]
+    listed = ", ".join(f"{counts[word]:,} {HOW[word]}" for word in HOW if counts[word])
     words = f"what waits for a communication is known of {sure:,} of {total:,}: {listed}"
     return _check("waits", sure < 0.8 * total, False, words)
 

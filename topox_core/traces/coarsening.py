@@ -9,24 +9,18 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from topox_core.traces.run_graph import Node, RunGraph
+from topox_core.traces.run_graph import LinkedNodes, RunGraph
 from topox_core.traces.source import Refused
 
 MAX_SHARE = 0.01
 
 
-@dataclass(frozen=True)
-class Coarsened:
-    """A graph and the longest segment (ms) that was let go between two calls; 0 if none was."""
+def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
+    """Return a graph of at most ``most`` tasks, and the longest segment (ms) that was let go between two calls.
 
-    graph: RunGraph
-    theta_ms: float
-
-
-def coarsened(graph: RunGraph, most: int) -> Coarsened:
-    """Return a graph of at most ``most`` tasks.
+    That is 0 if none was.
 
     Raises
     ------
@@ -34,12 +28,12 @@ def coarsened(graph: RunGraph, most: int) -> Coarsened:
         If bundles over segments of 1 % of the iteration leave more.
     """
     if len(graph.nodes) <= most:
-        return Coarsened(graph, 0.0)
+        return graph, 0.0
     fewer = graph
     for theta in _thetas(MAX_SHARE * graph.recorded_ms):
         fewer = _bundled(graph, theta)
         if len(fewer.nodes) <= most:
-            return Coarsened(fewer, theta)
+            return fewer, theta
     raise Refused(
         f"{len(fewer.nodes):,} tasks even with bundles of 1 % of the iteration: give --ranks or --max-tasks"
     )
@@ -56,52 +50,35 @@ def _thetas(most_ms: float) -> Iterator[float]:
 
 
 def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
-    nodes = [replace(node, waits=list(node.waits)) for node in graph.nodes]
-    waits = [set(node.waits) for node in nodes]
-    waiters: list[set[int]] = [set() for _ in nodes]
-    for at, before in enumerate(waits):
-        for one in before:
-            waiters[one].add(at)
-    alive = [True] * len(nodes)
+    links = LinkedNodes(graph.nodes)
     on_stream: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for at, node in enumerate(nodes):
+    for at, node in enumerate(links.nodes):
         if node.is_call and node.kind != "barrier" and node.splits_bytes is None:
             on_stream[node.stream, node.kind].append(at)
     for calls in on_stream.values():
         for c, d in itertools.pairwise(calls):
-            between = _between(nodes, waits, waiters, c, d, theta_ms)
-            if between is not None:
-                _merge(nodes, waits, waiters, alive, (c, d, between))
-    number = {at: k for k, at in enumerate(at for at in range(len(nodes)) if alive[at])}
-    kept = []
-    for at in number:
-        nodes[at].waits = sorted(number[one] for one in waits[at])
-        kept.append(nodes[at])
-    return replace(graph, nodes=kept)
+            pairs = _between(links, c, d, theta_ms)
+            if pairs is not None:
+                _merge(links, c, d, pairs)
+    return replace(graph, nodes=links.left())
 
 
-def _posts(nodes: list[Node], waits: list[set[int]], call: int) -> dict[int, int]:
+def _posts(links: LinkedNodes, call: int) -> dict[int, int]:
     """Return, by rank, the last segment that a call waits for."""
     found: dict[int, int] = {}
-    for at in waits[call]:
-        if not nodes[at].is_call:
-            rank = nodes[at].ranks[0]
+    for at in links.waits[call]:
+        if not links.nodes[at].is_call:
+            rank = links.nodes[at].ranks[0]
             found[rank] = max(at, found.get(rank, -1))
     return found
 
 
-def _between(
-    nodes: list[Node],
-    waits: list[set[int]],
-    waiters: list[set[int]],
-    c: int,
-    d: int,
-    theta_ms: float,
-) -> list[tuple[int, int]] | None:
+def _between(links: LinkedNodes, c: int, d: int, theta_ms: float) -> list[tuple[int, int]] | None:
     """Return the pairs (segment before, segment between) of two calls that may be bundled; None if not."""
+    waits, waiters = links.waits, links.waiters
     if c not in waits[d]:
         return None
-    first, second = _posts(nodes, waits, c), _posts(nodes, waits, d)
+    first, second = _posts(links, c), _posts(links, d)
     if not first or first.keys() != second.keys():
         return None
     pairs = []
@@ -109,7 +86,8 @@ def _between(
         before = first[rank]
         if m == before:
             continue
-        if not waits[m] <= {before, c} or before not in waits[m] or nodes[m].duration_ms > theta_ms:
+        lasts = links.nodes[m].duration_ms
+        if not waits[m] <= {before, c} or before not in waits[m] or lasts > theta_ms:
             return None
         pairs.append((before, m))
     inside = {m for _, m in pairs}
@@ -122,39 +100,17 @@ def _between(
     return pairs
 
 
-def _merge(
-    nodes: list[Node],
-    waits: list[set[int]],
-    waiters: list[set[int]],
-    alive: list[bool],
-    bundle: tuple[int, int, list[tuple[int, int]]],
-) -> None:
+def _merge(links: LinkedNodes, c: int, d: int, pairs: list[tuple[int, int]]) -> None:
     """Let the second call stand for both, and join the segments that nothing parts any more."""
-    c, d, pairs = bundle
-    one, both = nodes[c], nodes[d]
+    one, both = links.nodes[c], links.nodes[d]
     both.size_bytes = (one.size_bytes or 0.0) + (both.size_bytes or 0.0)
     both.duration_ms += one.duration_ms
-    for later in list(waiters[c]):
-        _unlink(waits, waiters, c, later)
-    for before in list(waits[c]):
-        _unlink(waits, waiters, before, c)
-        waits[d].add(before)
-        waiters[before].add(d)
-    alive[c] = False
+    for later in links.waiters[c] - {d}:
+        links.cut(c, later)
+    links.take_out(c)
     for before, m in pairs:
-        _unlink(waits, waiters, before, d)
-        if waiters[before] != {m}:
-            continue
-        nodes[m].duration_ms += nodes[before].duration_ms
-        nodes[m].kernels_ms += nodes[before].kernels_ms
-        _unlink(waits, waiters, before, m)
-        for earlier in list(waits[before]):
-            _unlink(waits, waiters, earlier, before)
-            waits[m].add(earlier)
-            waiters[earlier].add(m)
-        alive[before] = False
-
-
-def _unlink(waits: list[set[int]], waiters: list[set[int]], before: int, after: int) -> None:
-    waits[after].discard(before)
-    waiters[before].discard(after)
+        links.cut(before, d)
+        if links.waiters[before] == {m}:
+            links.nodes[m].duration_ms += links.nodes[before].duration_ms
+            links.nodes[m].kernels_ms += links.nodes[before].kernels_ms
+            links.take_out(before)

@@ -227,11 +227,11 @@ def _ranks(args: Mapping[str, Any]) -> tuple[int, ...] | None:
     )
     if first is None or not stride or size is None or not 1 < size <= MAX_RANKS:
         return None
-    return _strided(first, stride, size) if stride > 0 else None
+    return strided(first, stride, size) if stride > 0 else None
 
 
 @lru_cache(1_000)
-def _strided(first: int, stride: int, size: int) -> tuple[int, ...]:
+def strided(first: int, stride: int, size: int) -> tuple[int, ...]:
     """Return ranks; all calls of a group share them."""
     return tuple(range(first, first + stride * size, stride))
 

@@ -18,6 +18,7 @@ from topox_core.traces.communication import (
     kind_of_name,
     meta_of,
     meta_of_shapes,
+    strided,
 )
 from topox_core.traces.recording import Kernel, Recording, Scope
 
@@ -53,14 +54,11 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
         If the type of a communication's elements is unknown.
     """
     ordered = sorted(recording.kernels, key=lambda k: (launch_us(k), k.start_us, k.stream))
-    scopes = _Scopes(recording.scopes)
-    launches: dict[int, list[float]] = defaultdict(list)
-    for kernel in ordered:
-        launches[kernel.thread].append(launch_us(kernel))
+    scopes, launches = _Scopes(recording.scopes), _launches(recording)
     told = host if host is not None and len(host) == len(ordered) else None
     entries: list[Entry] = []
     previous: dict[int, float] = {}
-    grouped, members = recording_groups(recording), 0
+    members = 0
     with errors_in_file(recording.file):
         for number, kernel in enumerate(ordered):
             since = previous.get(kernel.thread, -math.inf)
@@ -71,7 +69,7 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
                 raise InputError(error.problem, item=at, field=error.field) from None
             if told is not None and len(parts) == 1:
                 parts = (parts[0].completed(told[number]),)
-            entries.append(Entry(kernel, tuple(map(grouped, parts))))
+            entries.append(Entry(kernel, tuple(_with_group(part, recording) for part in parts)))
             members += sum(len(part.ranks or ()) for part in entries[-1].parts)
             if members > MAX_CALL_MEMBERS:
                 raise InputError(
@@ -81,22 +79,23 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
     return tuple(entries)
 
 
-class recording_groups:
-    """Completes the ranks of a group by its name, as the file lists them."""
+def _launches(recording: Recording) -> dict[int, list[float]]:
+    """Return when each thread of the host asked for communications, in order."""
+    launches: dict[int, list[float]] = defaultdict(list)
+    for kernel in recording.kernels:
+        launches[kernel.thread].append(launch_us(kernel))
+    for times in launches.values():
+        times.sort()
+    return launches
 
-    def __init__(self, recording: Recording) -> None:
-        self._groups, self._everyone = recording.groups, tuple(range(recording.world))
 
-    def __call__(self, meta: Meta) -> Meta:
-        """Return the metadata with the ranks of its group, if the file lists it."""
-        if meta.group not in self._groups or (meta.ranks is not None and meta.description):
-            return meta
-        ranks, words = self._groups[meta.group]
-        return replace(
-            meta,
-            ranks=meta.ranks or ranks or self._everyone or None,
-            description=meta.description or words,
-        )
+def _with_group(meta: Meta, recording: Recording) -> Meta:
+    """Return the metadata with the ranks of its group, if the file lists it."""
+    if meta.group not in recording.groups or (meta.ranks is not None and meta.description):
+        return meta
+    ranks, words = recording.groups[meta.group]
+    ranks = ranks or strided(0, 1, recording.world)
+    return replace(meta, ranks=meta.ranks or ranks or None, description=meta.description or words)
 
 
 def waits_told(recording: Recording) -> tuple[Scope, ...]:
@@ -113,11 +112,7 @@ def waits_by_order(recording: Recording, waits: Sequence[int]) -> tuple[tuple[Sc
 
     Nothing if the two differ in how many there are.
     """
-    launches: dict[int, list[float]] = defaultdict(list)
-    for kernel in recording.kernels:
-        launches[kernel.thread].append(launch_us(kernel))
-    for times in launches.values():
-        times.sort()
+    launches = _launches(recording)
     scopes = [
         one
         for one in recording.scopes
@@ -134,16 +129,11 @@ class Launching:
     """Scopes of the host that start a communication: waits inside them order it behind the computing."""
 
     def __init__(self, recording: Recording) -> None:
-        launches: dict[int, list[float]] = defaultdict(list)
-        for kernel in recording.kernels:
-            if not math.isnan(kernel.launch_us):
-                launches[kernel.thread].append(kernel.launch_us)
-        for times in launches.values():
-            times.sort()
+        launches = _launches(recording)
         self._begins: dict[int, list[float]] = defaultdict(list)
         self._ends: dict[int, list[float]] = defaultdict(list)
         for one in recording.scopes:
-            if not (_starts(one) or _holds(launches.get(one.thread, []), one)):
+            if not (_starts(one) or _holds(launches[one.thread], one)):
                 continue
             begins, ends = self._begins[one.thread], self._ends[one.thread]
             begins.append(one.begin_us)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.matching import between_hosts_us
-from topox_core.traces.recorded_run import Progress, RecordedRun, RunStep, read_run, spans, step_of
+from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, spans, step_of
 from topox_core.traces.run_graph import (
     Node,
     RunGraph,
@@ -24,7 +24,7 @@ from topox_core.traces.run_graph import (
     replay_ms,
     share_moved,
 )
-from topox_core.traces.source import ImportSettings, Refused, Source
+from topox_core.traces.source import ImportSettings, Progress, Refused, Source
 from topox_core.traces.tasks import (
     Placement,
     fitting_cluster,
@@ -202,34 +202,17 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
             graph, settings.world or run.world, run.ranks[min(run.ranks)].recording.file
         )
         keep_inside_servers(whole, Placement(settings.gpus_per_server))
-    fewer = coarsened(whole, settings.max_tasks)
-    tasks, notes = task_graph(
-        fewer.graph, name, Placement(settings.gpus_per_server), settings.parallelism
-    )
-    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
-    report = _report(run, step, settings, checks)
-    report["warnings"] = [*run.warnings, *step.warnings, *fewer.graph.notes, *notes]
+    found = made_import(graph, whole, settings, name, checks, _facts(run, step, settings), whole)
+    warnings = found.report["warnings"]
+    warnings[:0] = [*run.warnings, *step.warnings]
     if inside:
         n, m = settings.gpus_per_server, max(len(node.ranks) for node in graph.calls)
-        report["warnings"].append(
+        warnings.append(
             f"{inside:,} calls stay inside servers of {n}; a ring over servers moves 2(m-1)/m of its bytes where "
             f"its ranks (up to {m}) moved 2(n-1)/n"
         )
-    report["tasks"] = len(tasks.tasks)
-    report["digest"] = tasks.digest
-    report["coarsening"] = {
-        "theta_ms": fewer.theta_ms,
-        "nodes_before": len(whole.nodes),
-        "nodes_after": len(fewer.graph.nodes),
-        "replay_before_ms": replay_ms(whole, at_speed(settings.nic_gbps)),
-        "replay_after_ms": replay_ms(fewer.graph, at_speed(settings.nic_gbps)),
-    }
-    report["replay_ms"] = {
-        "recorded": replay_ms(graph, recorded_time),
-        "free_network": replay_ms(fewer.graph, free),
-        f"{settings.nic_gbps:g}_gbps": replay_ms(fewer.graph, at_speed(settings.nic_gbps)),
-    }
-    return Imported(tasks, cluster, report, checks, fewer.graph)
+    found.report["replay_ms"]["recorded"] = replay_ms(graph, recorded_time)
+    return found
 
 
 def _assume_sizes(graph: RunGraph, gbps: float | None) -> None:
@@ -265,16 +248,76 @@ def _check_sizes(graph: RunGraph, step: RunStep) -> None:
     )
 
 
-def _report(
-    run: RecordedRun, step: RunStep, settings: ImportSettings, checks: Sequence[Check]
-) -> dict[str, Any]:
-    graph = step.assembled.graph
-    evidence: Counter[str] = Counter()
-    for one in step.waits.values():
-        evidence.update(one.counts())
-    return {
+def made_import(
+    graph: RunGraph,
+    whole: RunGraph,
+    settings: ImportSettings,
+    name: str,
+    checks: tuple[Check, ...],
+    facts: Mapping[str, Any],
+    before: RunGraph | None = None,
+    calls: Sequence[Node] | None = None,
+) -> Imported:
+    """Return a run's graph as a task graph of at most as many tasks as the settings say, with its report.
+
+    Parameters
+    ----------
+    graph
+        As it was recorded or written down: what the report counts.
+    whole
+        The same for all ranks: what becomes tasks.
+    facts
+        What the report says of files and ranks before it comes to the graph.
+    before
+        What the graph is compared with once calls are bundled; None: nothing is said of that.
+    calls
+        Those of the graph that are the file's own; None: all.
+
+    Raises
+    ------
+    Refused
+        If it cannot be made small enough.
+    """
+    calls = graph.calls if calls is None else calls
+    speed = at_speed(settings.nic_gbps)
+    fewer, theta_ms = coarsened(whole, settings.max_tasks)
+    tasks, notes = task_graph(
+        fewer, name, Placement(settings.gpus_per_server), settings.parallelism
+    )
+    at_speed_ms = replay_ms(fewer, speed)
+    report = {
         "format": "topox-import",
         "version": 1,
+        **facts,
+        "segments": graph.segments,
+        "calls": len(calls),
+        "calls_by_kind": dict(Counter(node.kind for node in calls)),
+        "size_bytes": sum(node.size_bytes or 0.0 for node in calls),
+        "groups": groups_of(calls),
+        "tasks": len(tasks.tasks),
+        "digest": tasks.digest,
+        "replay_ms": {
+            "free_network": replay_ms(fewer, free),
+            f"{settings.nic_gbps:g}_gbps": at_speed_ms,
+        },
+        "checks": [asdict(one) for one in checks],
+        "warnings": [*fewer.notes, *notes],
+    }
+    if before is not None:
+        report["coarsening"] = {
+            "theta_ms": theta_ms,
+            "nodes_before": len(before.nodes),
+            "nodes_after": len(fewer.nodes),
+            "replay_before_ms": replay_ms(before, speed),
+            "replay_after_ms": at_speed_ms,
+        }
+    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
+    return Imported(tasks, cluster, report, checks, fewer)
+
+
+def _facts(run: RecordedRun, step: RunStep, settings: ImportSettings) -> dict[str, Any]:
+    graph = step.assembled.graph
+    return {
         "files": list(run.files),
         "ranks": sorted(run.ranks),
         "world": run.world,
@@ -283,11 +326,6 @@ def _report(
         "recorded_ms": graph.recorded_ms,
         "host_step_ms": host_ms(step),
         "gpu_busy": busy_share(step),
-        "segments": graph.segments,
-        "calls": len(graph.calls),
-        "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
-        "size_bytes": sum(node.size_bytes or 0.0 for node in graph.calls),
-        "groups": groups_of(graph.calls),
         "clocks": {
             "offset_us": {
                 str(r): v for r, v in sorted(between_hosts_us(step.steps, step.clocks).items())
@@ -295,12 +333,10 @@ def _report(
             "residual_us": step.clocks.residual_us,
             "largest_us": step.clocks.largest_us,
         },
-        "waits": dict(sorted(evidence.items())),
+        "waits": dict(sorted(step.evidence().items())),
         "unmatched": list(step.matched.unmatched[:20]),
         "recorded_call_ms": sum(node.duration_ms for node in graph.calls),
-        "settings": {k: v for k, v in asdict(settings).items() if k != "parallelism"}
-        | {"parallelism": dict(settings.parallelism)},
-        "checks": [asdict(one) for one in checks],
+        "settings": asdict(settings) | {"parallelism": dict(settings.parallelism)},
     }
 
 
@@ -345,7 +381,9 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
                 "size_bytes": sum(node.size_bytes or 0.0 for node in graph.calls),
             }
         )
-    record: dict[str, Any] = {
+    chosen = step_of(run, settings)
+    graph = chosen.assembled.graph
+    return {
         "files": [
             {
                 "file": one.recording.file,
@@ -360,18 +398,9 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
         ],
         "world": run.world,
         "steps": rows,
-        "warnings": list(run.warnings),
+        "warnings": [*run.warnings, *chosen.warnings],
+        "step": chosen.number if chosen.number >= 0 else None,
+        "groups": groups_of(graph.calls),
+        "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
+        "checks": [asdict(one) for one in checks_of(chosen, graph)],
     }
-    if not common:
-        step_of(run, settings)
-    chosen = step_of(run, settings) if common else None
-    if chosen is not None:
-        graph = chosen.assembled.graph
-        record |= {
-            "step": chosen.number if chosen.number >= 0 else None,
-            "groups": groups_of(graph.calls),
-            "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
-            "checks": [asdict(one) for one in checks_of(chosen, graph)],
-        }
-        record["warnings"] += chosen.warnings
-    return record

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from topox_core.io.limits import (
     MB,
     RECORDING,
 )
+from topox_core.io.ranges import is_whole
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.recording import (
@@ -33,7 +35,7 @@ from topox_core.traces.recording import (
     StreamWait,
     Work,
 )
-from topox_core.traces.source import Source
+from topox_core.traces.source import Source, rank_in_name
 
 _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _RUNTIME = frozenset(
@@ -51,6 +53,8 @@ BYTES_PER_ENTRY = 40
 # Kernels that one launch starts are told apart by so much.
 ONE_LAUNCH_US = 1e-6
 _STEP = re.compile(r"ProfilerStep#(\d{1,15})")
+# Says of a name of a kernel whether it communicates.
+Communicates = Callable[[str], object]
 _IN_NAME = (r"rank[-_]?(\d+)", r"worker(\d+)", r"_(\d+)\.")
 # What the profiler writes of devices that have no kernels of this kind.
 _OTHER_DEVICE = re.compile(r"(mtia|xpu|hpu|npu|tpu)\w*")
@@ -142,16 +146,14 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
         raise InputError(
             f"is no regular expression ({error})", file="settings", field="communication"
         ) from None
-    columns, known = _Columns(), _Names(communicates)
-    others: dict[str, int] = {}
+    columns, known = _Columns(), lru_cache(100_000)(communicates.search)
+    others: dict[str, None] = {}
 
     def wanted(category: str, name: str) -> bool:
         if _wanted(category, name):
             return True
-        if category not in others and len(others) < 200:
-            others[category] = 0
-        if category in others:
-            others[category] += 1
+        if len(others) < 200:
+            others[category] = None
         return False
 
     stream = EventStream(source, wanted)
@@ -192,7 +194,7 @@ def ends_early(file: str, events: int) -> InputError:
     )
 
 
-def _without_work(file: str, others: Mapping[str, int], seen: int) -> InputError:
+def _without_work(file: str, others: Iterable[str], seen: int) -> InputError:
     for category in others:
         if _OTHER_DEVICE.match(category):
             return InputError(
@@ -203,23 +205,7 @@ def _without_work(file: str, others: Mapping[str, int], seen: int) -> InputError
     )
 
 
-class _Names:
-    """Remembers of each name of a kernel whether it communicates."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-        self._known: dict[str, bool] = {}
-
-    def communicates(self, name: str) -> bool:
-        known = self._known.get(name)
-        if known is None:
-            if len(self._known) > 100_000:
-                self._known.clear()
-            known = self._known[name] = self._pattern.search(name) is not None
-        return known
-
-
-def _take(events: list[Event], columns: _Columns, names: _Names, file: str) -> None:
+def _take(events: list[Event], columns: _Columns, communicates: Communicates, file: str) -> None:
     """Keep what is needed of a chunk of events."""
     event: Event = {}
     try:
@@ -228,7 +214,7 @@ def _take(events: list[Event], columns: _Columns, names: _Names, file: str) -> N
                 continue
             category = str(event.get("cat", "")).lower()
             if category in _WORK:
-                _take_work(event, columns, names)
+                _take_work(event, columns, communicates)
             elif category in _RUNTIME:
                 _take_runtime(event, columns)
             elif category == "cuda_sync":
@@ -242,13 +228,13 @@ def _take(events: list[Event], columns: _Columns, names: _Names, file: str) -> N
         ) from None
 
 
-def _take_work(event: Event, columns: _Columns, names: _Names) -> None:
+def _take_work(event: Event, columns: _Columns, communicates: Communicates) -> None:
     args = event.get("args") or {}
     stream = args.get("stream", event.get("tid", 0))
     stream = stream if isinstance(stream, int) else int(str(stream).split()[-1])
     correlation = args.get("correlation", -1)
     name = event["name"]
-    if names.communicates(name):
+    if communicates(name):
         kept = columns.told(args, _of_kernel)
         begin, lasts = float(event["ts"]), float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
@@ -325,25 +311,18 @@ def _take_scope(event: Event, columns: _Columns) -> None:
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
     launch_of = _Launches(columns)
     base = _base_us(columns, file)
-    start = _floats(columns.start) - base
-    end = start + _floats(columns.lasts)
-    asked = np.frombuffer(columns.asked, np.int64) if len(columns.asked) else np.zeros(0, np.int64)
+    start = np.array(columns.start) - base
+    end = start + np.array(columns.lasts)
+    asked = np.array(columns.asked)
     at = launch_of.positions(asked)
-    launch = (
-        np.where(at >= 0, launch_of.launch[at] - base, np.nan)
-        if launch_of
-        else np.full(len(asked), np.nan)
-    )
-    thread = np.where(at >= 0, launch_of.thread[at], -1) if launch_of else np.full(len(asked), -1)
     calls = [one[3] for one in columns.kernels]
     together = _in_order_of_start(
         np.concatenate((asked, np.array(calls, np.int64))),
         np.concatenate((start, np.array([one[0] for one in columns.kernels]) - base)),
     )
-    launch = launch + together[: len(asked)]
-    order = np.lexsort((end, start))
-    streams = np.frombuffer(columns.stream, np.int64) if len(columns.stream) else asked
-    work = Work(start, end, launch, streams, thread.astype(np.int64)).taken(order)
+    launch = launch_of.launch[at] - base + together[: len(asked)]
+    work = Work(start, end, launch, np.array(columns.stream), launch_of.thread[at])
+    work = work.taken(np.lexsort((end, start)))
     later = together[len(asked) :].tolist()
     kernels = sorted(
         _kernels(columns, launch_of, base, later), key=lambda one: (one.start_us, one.end_us)
@@ -352,19 +331,27 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
     header = stream.header
     info = header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
-    devices = header.get("deviceProperties")
-    has_launches = bool(launch_of)
+    devices, world = header.get("deviceProperties"), info.get("world_size")
+    has_launches = len(columns.correlation) > 0
     missing = int(np.isnan(work.launch_us).sum()) + sum(k.launch_us != k.launch_us for k in kernels)
     return Recording(
         file,
         _rank(info, file, rank),
-        _count(info.get("world_size")),
+        world if is_whole(world, 1, MAX_RANKS) else 0,
         _groups(info.get("pg_config")),
         len(devices) if isinstance(devices, list) else 0,
         base,
         work,
         tuple(kernels),
-        tuple(sorted(_shifted_scopes(columns.scopes, base), key=lambda s: (s.begin_us, -s.end_us))),
+        tuple(
+            sorted(
+                (
+                    replace(one, begin_us=one.begin_us - base, end_us=one.end_us - base)
+                    for one in columns.scopes
+                ),
+                key=lambda one: (one.begin_us, -one.end_us),
+            )
+        ),
         tuple(
             sorted(
                 (StreamWait(w.at_us - base, w.thread, w.correlation) for w in columns.waits),
@@ -386,32 +373,25 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
 
 
 class _Launches:
-    """The host's calls by correlation; of several calls of one number the first."""
+    """The host's calls by correlation, of several of one number the first; the last stands for what was not recorded."""
 
     def __init__(self, columns: _Columns) -> None:
-        number = np.array(columns.correlation, np.int64)
-        begin = _floats(columns.launch)
+        number, begin = np.array(columns.correlation), np.array(columns.launch)
         order = np.lexsort((begin, number))
-        self.number, self.launch = number[order], begin[order]
-        self.end = _floats(columns.launched)[order]
-        self.thread = np.array(columns.thread, np.int64)[order]
-        self._starts = np.array(columns.launches_work, np.int8)[order].astype(np.bool_)
-
-    def __bool__(self) -> bool:
-        return len(self.number) > 0
+        self.number = np.append(number[order], np.iinfo(np.int64).max)
+        self.launch = np.append(begin[order], np.nan)
+        self.end = np.append(np.array(columns.launched)[order], np.nan)
+        self.thread = np.append(np.array(columns.thread)[order], -1)
+        self._starts = np.append(np.array(columns.launches_work)[order] != 0, False)
 
     def positions(self, asked: Ints) -> Ints:
-        """Return where the call of each number stands, -1 if it was not recorded."""
-        if not len(self.number):
-            return np.full(len(asked), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.number, asked), len(self.number) - 1)
-        return np.where((self.number[at] == asked) & (asked >= 0), at, -1).astype(np.int64)
+        """Return where the call of each number stands, -1 (the last) if it was not recorded."""
+        at = np.searchsorted(self.number, asked)
+        return np.where((self.number[at] == asked) & (asked >= 0), at, -1)
 
     def one(self, number: int) -> tuple[float, float, int]:
         """Return begin, end and thread of a call; NaN and -1 if it was not recorded."""
         (at,) = self.positions(np.array([number], np.int64)).tolist()
-        if at < 0:
-            return np.nan, np.nan, -1
         return float(self.launch[at]), float(self.end[at]), int(self.thread[at])
 
     def unfinished(self, work: Ints, kernels: list[int]) -> Floats:
@@ -454,11 +434,6 @@ def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterato
         yield ExactWait(when - base, stream, waits_for, recorded - base, correlation)
 
 
-def _shifted_scopes(scopes: list[Scope], base: float) -> Iterator[Scope]:
-    for one in scopes:
-        yield Scope(one.begin_us - base, one.end_us - base, one.thread, one.name, one.args)
-
-
 def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:
     """Return the steps in order of time, each number once."""
     first: dict[int, Step] = {}
@@ -489,21 +464,11 @@ def _check_finite(file: str, work: Work, kernels: list[Kernel]) -> None:
 
 def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:
     told = info.get("rank")
-    if isinstance(told, int) and not isinstance(told, bool) and 0 <= told < MAX_RANKS:
-        return told
-    name = file.replace("\\", "/").rpartition("/")[2]
-    for pattern in _IN_NAME:
-        found = re.search(pattern, name, re.IGNORECASE)
-        if found and len(found[1]) < 10 and int(found[1]) < MAX_RANKS:
-            return int(found[1])
-    if given is not None:
-        return given
-    raise InputError("names no rank: rename it to ..._rank0.json, or give --ranks", file=file)
-
-
-def _count(value: object) -> int:
-    whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_RANKS
-    return int(value) if whole and isinstance(value, int) else 0
+    found = told if is_whole(told, 0, MAX_RANKS - 1) else rank_in_name(file, *_IN_NAME)
+    found = given if found is None else found
+    if found is None:
+        raise InputError("names no rank: rename it to ..._rank0.json, or give --ranks", file=file)
+    return found
 
 
 def _groups(listed: object) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -512,14 +477,7 @@ def _groups(listed: object) -> dict[str, tuple[tuple[int, ...], str]]:
         if not isinstance(one, dict):
             continue
         ranks = one.get("ranks", [])
-        sound = isinstance(ranks, list) and all(
-            isinstance(r, int) and 0 <= r < MAX_RANKS for r in ranks
-        )
-        if sound:
+        if isinstance(ranks, list) and all(is_whole(r, 0, MAX_RANKS - 1) for r in ranks):
             name, words = str(one.get("pg_name", ""))[:100], str(one.get("pg_desc", ""))[:100]
             groups[name] = (tuple(ranks), words)
     return groups
-
-
-def _floats(column: array[float]) -> Floats:
-    return np.array(column, np.float64)

@@ -117,7 +117,7 @@ class _Matching:
             common = [key for key in keys[0] if all(key in one for one in known)]
             rows = [[one[key] for key in common] for one in known]
         elif len({len(of) for of in listed}) == 1 and all(
-            self._alike(row) for row in zip(*listed, strict=True)
+            len({*map(self._sign, row)}) == 1 for row in zip(*listed, strict=True)
         ):
             rows = listed
         else:
@@ -126,7 +126,9 @@ class _Matching:
         if lost:
             self._tell(ranks, present, listed, rows, lost)
         for row in zip(*rows, strict=True):
-            self._call(ranks, row)
+            metas = [self._metas[place] for place in row]
+            told = next((meta.ranks for meta in metas if meta.ranks), None)
+            self._add(metas[0].kind, told or tuple(sorted(ranks)), row)
 
     def pair(self, pair: tuple[int, int], sent: list[Place], received: list[Place]) -> None:
         """Match sends and receives of two ranks, the k-th with the k-th."""
@@ -151,9 +153,6 @@ class _Matching:
     def _sign(self, place: Place) -> tuple[object, ...]:
         meta = self._metas[place]
         return meta.kind, None if meta.kind in ("all_to_all", UNKNOWN) else meta.size_bytes
-
-    def _alike(self, row: Sequence[Place]) -> bool:
-        return len({self._sign(place) for place in row}) == 1
 
     def _common(self, listed: list[list[Place]]) -> list[list[Place]]:
         """Return what of all ranks is one sequence of (kind, size): the longest, rank after rank."""
@@ -185,22 +184,11 @@ class _Matching:
         )
         told: list[str] = []
         for rank, of in zip(present, listed, strict=True):
-            words = self._words(of[at]) if at < len(of) else "nothing"
+            words = _words(self._metas[of[at]]) if at < len(of) else "nothing"
             if all(not one.endswith(f" {words}") for one in told) and len(told) < 2:
                 told.append(f"rank {rank} has {words}")
         line = f"group {_shown(sorted(ranks))}, call {at + 1}: {', '.join(told)}"
         self.unmatched += [line] * lost
-
-    def _words(self, place: Place) -> str:
-        meta = self._metas[place]
-        size = "" if meta.size_bytes is None else f" of {meta.size_bytes:,.0f} bytes"
-        return f"{meta.kind}{size}"
-
-    def _call(self, ranks: frozenset[int], row: Sequence[Place]) -> None:
-        metas = [self._metas[place] for place in row]
-        told = next((m.ranks for m in metas if m.ranks), None)
-        order = tuple(sorted(ranks)) if told is None else told
-        self._add(metas[0].kind, order, tuple(row))
 
     def _add(self, kind: str, ranks: tuple[int, ...], places: tuple[Place, ...]) -> None:
         metas = [self._metas[place] for place in places]
@@ -222,6 +210,10 @@ class _Matching:
                 splits or None,
             )
         )
+
+
+def _words(meta: Meta) -> str:
+    return meta.kind if meta.size_bytes is None else f"{meta.kind} of {meta.size_bytes:,.0f} bytes"
 
 
 def _longest_common(

@@ -8,6 +8,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.perfetto import FORMAT
+from topox_core.io.ranges import is_number, is_whole
 from topox_core.rails.iteration import Window
 from topox_core.rails.windows import Transfers, windows_of_transfers
 from topox_core.traces.event_stream import Event, EventStream
@@ -17,8 +18,8 @@ MAX_SERVERS = 100_000
 MAX_TRANSFERS = 2_000_000
 
 
-def read_transfers(source: Source) -> tuple[Transfers, float]:
-    """Return the transfers of one of our traces, and how long its iteration takes (ms).
+def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
+    """Return the windows of one of our traces, and how long its iteration takes (ms).
 
     Raises
     ------
@@ -45,33 +46,19 @@ def read_transfers(source: Source) -> tuple[Transfers, float]:
     columns = list(zip(*rows.values(), strict=True))
     ends = np.array(columns[5], np.float64)
     makespan = other.get("makespan_ms")
-    sound = isinstance(makespan, int | float) and 0 <= makespan < 1e15
-    return (
-        Transfers(
-            np.array(columns[0], np.int64),
-            np.array(columns[1], np.int64),
-            np.array(columns[2], np.int32),
-            np.array(columns[3], np.int32),
-            np.array(columns[4], np.float64),
-            ends,
-            np.array(columns[6], np.float64),
-            columns[7],
-            columns[8],
-        ),
-        float(makespan) if sound and makespan is not None else float(ends.max()),
+    transfers = Transfers(
+        np.array(columns[0], np.int64),
+        np.array(columns[1], np.int64),
+        np.array(columns[2], np.int32),
+        np.array(columns[3], np.int32),
+        np.array(columns[4], np.float64),
+        ends,
+        np.array(columns[6], np.float64),
+        columns[7],
+        columns[8],
     )
-
-
-def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
-    """Return the windows of one of our traces, and how long its iteration takes (ms).
-
-    Raises
-    ------
-    InputError
-        As :func:`read_transfers`.
-    """
-    transfers, makespan_ms = read_transfers(source)
-    return windows_of_transfers(transfers), makespan_ms
+    lasts_ms = makespan if is_number(makespan, 0.0, 1e15) else ends.max()
+    return windows_of_transfers(transfers), float(lasts_ms)
 
 
 def _row(event: Event, file: str) -> tuple[Any, ...] | None:
@@ -92,7 +79,7 @@ def _row(event: Event, file: str) -> tuple[Any, ...] | None:
         ("destination", MAX_SERVERS),
     ):
         value = args.get(key, 0 if key == "switch" else None)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
+        if not is_whole(value, 0, most - 1):
             raise InputError("must be a whole number from 0", file=file, item=item, field=key)
         numbers.append(value)
     times = []
@@ -100,7 +87,7 @@ def _row(event: Event, file: str) -> tuple[Any, ...] | None:
         value = args.get(key)
         if value is None and key == "size_bytes":
             value = 0.0
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
+        if not is_number(value, 0.0, 1e18):
             raise InputError("must be a number from 0", file=file, item=item, field=key)
         times.append(float(value))
     kind = str(args.get("kind") or "transfer")[:80]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON
+from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import Assembled, assemble
 from topox_core.traces.communication import Meta, meta_of
@@ -17,7 +16,15 @@ from topox_core.traces.entries import entries_of, waits_by_order
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Clocks, Matched, align, match
 from topox_core.traces.recording import Recording
-from topox_core.traces.source import Content, ImportSettings, Refused, Source
+from topox_core.traces.source import (
+    ImportSettings,
+    Progress,
+    Refused,
+    Source,
+    rank_in_name,
+    read_json,
+    with_ranks,
+)
 from topox_core.traces.steps import WHOLE_FILE, RankSteps, StepOfRank, chosen_step
 from topox_core.traces.waits import Waits, find_waits
 
@@ -59,11 +66,7 @@ def read_host_trace(source: Source) -> HostTrace:
     InputError
         If it is no such file.
     """
-    data = b"".join(Content(source, WHOLE_JSON))
-    try:
-        record = json.loads(data)
-    except (ValueError, RecursionError):
-        raise InputError("is not JSON", file=source.name) from None
+    record = read_json(source)
     nodes = record.get("nodes") if isinstance(record, dict) else None
     if not isinstance(nodes, list):
         raise InputError("holds no nodes (an execution trace has them)", file=source.name)
@@ -90,13 +93,6 @@ def _number(node: Mapping[str, Any]) -> int | None:
     inputs = node.get("inputs")
     whole = (one for one in inputs if isinstance(one, int)) if isinstance(inputs, list) else ()
     return next(iter(whole), None)
-
-
-def rank_of_host_trace(name: str) -> int | None:
-    """Return the rank that the name of a host trace tells: the last number in it."""
-    bare = name.replace("\\", "/").rpartition("/")[2]
-    found = re.findall(r"\d+", re.sub(r"\.(json|gz|et)", "", bare))
-    return int(found[-1]) if found and len(found[-1]) < 10 else None
 
 
 def _order(node: Mapping[str, Any]) -> int:
@@ -155,8 +151,6 @@ def _tensor(value: object, levels: int = MAX_LEVELS) -> tuple[int | None, int]:
     return None, 1
 
 
-# Told what is being read: a sentence, and how far it is (0 to 1).
-Progress = Callable[[str, float], None]
 # Ends of one call that lie so far apart are not of one recording, as a share of the step.
 FAR_APART_SHARE = 0.1
 
@@ -198,6 +192,10 @@ class RunStep:
         """From the first begin to the last end over ranks."""
         return self.assembled.graph.recorded_ms
 
+    def evidence(self) -> Counter[str]:
+        """Return how many communications of all ranks have which evidence of what waits for them."""
+        return Counter(word for one in self.waits.values() for word in one.evidence)
+
 
 def read_run(
     sources: Sequence[Source],
@@ -213,18 +211,11 @@ def read_run(
         If a file cannot be used, tells no rank, or one that was read already.
     """
     told = _host_traces(hosts)
-    return run_of(_recordings(sources, settings, progress), settings, told)
-
-
-def _recordings(
-    sources: Sequence[Source], settings: ImportSettings, progress: Progress | None
-) -> Iterator[Recording]:
-    given = settings.ranks
-    for number, source in enumerate(sources):
-        if progress is not None:
-            progress(source.name, number / len(sources))
-        fallback = given[number] if given is not None and len(given) == len(sources) else None
-        yield read_kineto(source, settings.communication, fallback)
+    recordings = (
+        read_kineto(source, settings.communication, rank)
+        for source, rank in with_ranks(sources, settings, progress)
+    )
+    return run_of(recordings, settings, told)
 
 
 def run_of(
@@ -306,7 +297,7 @@ def spans(numbers: Sequence[int], most: int = 6) -> str:
 def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
     told: dict[int, HostTrace] = {}
     for source in hosts:
-        rank = rank_of_host_trace(source.name)
+        rank = rank_in_name(source.name, r"(\d+)\D*$", most=10**9)
         if rank is None:
             raise InputError(
                 "names no rank: its name must end in the rank's number", file=source.name
@@ -330,27 +321,26 @@ def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
 
 
 def _warnings_of(one: RankSteps) -> list[str]:
-    recording, words = one.recording, []
-    if recording.cut:
-        left = (
-            f"step {spans(one.left_out)} is incomplete and left out"
-            if one.left_out
-            else "no step lost"
-        )
-        words.append(f"{recording.file}: ends early; {recording.events:,} events were read, {left}")
-    if recording.repairs:
-        words.append(
-            f"{recording.file}: values were left out in {recording.repairs} places and read as null"
-        )
-    if recording.unlaunched:
-        words.append(
-            f"{recording.file}: {recording.unlaunched:,} activities were asked for before recording began: left out"
-        )
-    if one.numbers == (WHOLE_FILE,):
-        words.append(
-            f"{recording.file}: names no steps: the whole file is one, though it may hold several"
-        )
-    return words
+    recording = one.recording
+    left = (
+        f"step {spans(one.left_out)} is incomplete and left out" if one.left_out else "no step lost"
+    )
+    found = (
+        (recording.cut, f"ends early; {recording.events:,} events were read, {left}"),
+        (
+            recording.repairs,
+            f"values were left out in {recording.repairs} places and read as null",
+        ),
+        (
+            recording.unlaunched,
+            f"{recording.unlaunched:,} activities were asked for before recording began: left out",
+        ),
+        (
+            one.numbers == (WHOLE_FILE,),
+            "names no steps: the whole file is one, though it may hold several",
+        ),
+    )
+    return [f"{recording.file}: {words}" for holds, words in found if holds]
 
 
 def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = None) -> RunStep:

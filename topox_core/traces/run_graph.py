@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
 from topox_core.model.durations import transfer_ms
+from topox_core.model.waiting_order import order_of
 
 
 @dataclass
@@ -89,6 +90,50 @@ class RunGraph:
         return sum(not node.is_call for node in self.nodes)
 
 
+class LinkedNodes:
+    """A graph's nodes, copied, with what each waits for and what waits for it: nodes may be taken out.
+
+    Attributes
+    ----------
+    waits, waiters
+        Positions, by position; those of nodes that are out mean nothing.
+    out
+        Positions of the nodes that were taken out.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = [replace(node) for node in nodes]
+        self.waits = [set(node.waits) for node in nodes]
+        self.waiters: list[set[int]] = [set() for _ in nodes]
+        self.out: set[int] = set()
+        for at, befores in enumerate(self.waits):
+            for before in befores:
+                self.waiters[before].add(at)
+
+    def cut(self, before: int, after: int) -> None:
+        """Let a node no longer wait for another."""
+        self.waits[after].discard(before)
+        self.waiters[before].discard(after)
+
+    def take_out(self, at: int) -> None:
+        """Let what waits for a node wait for what it waited for."""
+        for before in self.waits[at]:
+            self.waiters[before].discard(at)
+            self.waiters[before] |= self.waiters[at]
+        for later in self.waiters[at]:
+            self.waits[later].discard(at)
+            self.waits[later] |= self.waits[at]
+        self.out.add(at)
+
+    def left(self) -> list[Node]:
+        """Return the nodes that were not taken out, in order."""
+        left = [at for at in range(len(self.nodes)) if at not in self.out]
+        number = {at: k for k, at in enumerate(left)}
+        for at in left:
+            self.nodes[at].waits = sorted(number[before] for before in self.waits[at])
+        return [self.nodes[at] for at in left]
+
+
 def replay_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> float:
     """Return how long the iteration lasts if every node begins as early as it may.
 
@@ -102,55 +147,23 @@ def replay_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> float:
     InputError
         If the graph has a cycle.
     """
-    return max(ends_ms(graph, call_ms), default=0.0)
-
-
-def ends_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> list[float]:
-    """Return when each node ends if it begins as early as it may.
-
-    Raises
-    ------
-    InputError
-        If the graph has a cycle.
-    """
     nodes = graph.nodes
+    order = order_of([node.waits for node in nodes])
+    if len(order) < len(nodes):
+        held_up = min({*range(len(nodes))}.difference(order))
+        raise InputError(
+            "the waits that were found go round in a circle: not one recording, or not one step",
+            item=nodes[held_up].id,
+        )
     end = [0.0] * len(nodes)
-    for at in topological(nodes):
+    for at in order:
         node = nodes[at]
         begin = 0.0
         for before in node.waits:
             if end[before] > begin:
                 begin = end[before]
         end[at] = begin + (call_ms(node) if node.is_call else node.duration_ms)
-    return end
-
-
-def topological(nodes: Sequence[Node]) -> list[int]:
-    """Return positions so that each comes after what it waits for.
-
-    Raises
-    ------
-    InputError
-        If there is a cycle.
-    """
-    waiting = [len(node.waits) for node in nodes]
-    after: list[list[int]] = [[] for _ in nodes]
-    for at, node in enumerate(nodes):
-        for before in node.waits:
-            after[before].append(at)
-    order = [at for at, count in enumerate(waiting) if not count]
-    for at in order:
-        for later in after[at]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                order.append(later)
-    if len(order) < len(nodes):
-        first = next(nodes[at].id for at, count in enumerate(waiting) if count)
-        raise InputError(
-            "the waits that were found go round in a circle: not one recording, or not one step",
-            item=first,
-        )
-    return order
+    return max(end, default=0.0)
 
 
 def recorded_time(node: Node) -> float:

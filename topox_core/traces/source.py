@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
-from topox_core.errors import InputError, wrong_setting
-from topox_core.io.content import why
-from topox_core.io.limits import MAX_GZIP_MEMBERS, MAX_RANKS, MB, RECORDING, Limits
+from topox_core.errors import InputError
+from topox_core.io.content import GZIP, bare_name, unpacked, why
+from topox_core.io.limits import MAX_RANKS, MB, RECORDING, WHOLE_JSON, Limits
+from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
+
+# Told what is being read: a sentence, and how far it is (0 to 1).
+Progress = Callable[[str, float], None]
+MAX_GBPS = 1e9
 
 
 @dataclass(frozen=True)
@@ -48,37 +56,23 @@ class ImportSettings:
         ``pairs``: an exchange of uneven parts becomes a transfer a pair; ``one``: it stays one call.
     """
 
-    step: int | str = "median"
+    step: Annotated[int | Literal["median", "last"], setting("Step")] = "median"
     ranks: tuple[int, ...] | None = None
-    gpus_per_server: int = 1
+    gpus_per_server: Annotated[int, setting("GPUs per server", ge=1, le=MAX_PORTS // 2)] = 1
     host_gaps: str = "keep"
     symmetry: bool = False
-    world: int = 0
-    assume_gbps: float | None = None
+    world: Annotated[int, setting("Ranks of the job", ge=0, le=MAX_RANKS)] = 0
+    assume_gbps: Annotated[float, setting("Speed", "Gbit/s", gt=0, le=MAX_GBPS)] | None = None
     parallelism: Mapping[str, str] = field(default_factory=dict)
-    max_tasks: int = 20_000
+    max_tasks: Annotated[int, setting("Tasks", ge=1)] = 20_000
     communication: str = ""
-    nic_gbps: float = 400.0
+    nic_gbps: Annotated[float, setting("Speed of a server", "Gbit/s", gt=0, le=MAX_GBPS)] = 400.0
     uneven: str = "pairs"
 
     def __post_init__(self) -> None:
-        if isinstance(self.step, str) and self.step not in ("median", "last"):
-            raise wrong_setting("step", f"must be a number, median or last (got {self.step!r})")
-        if not 1 <= self.gpus_per_server <= MAX_PORTS // 2:
-            raise wrong_setting("gpus_per_server", f"must be from 1 to {MAX_PORTS // 2:,}")
-        if not 0 <= self.world <= MAX_RANKS:
-            raise wrong_setting("world", f"must be from 0 to {MAX_RANKS:,} (got {self.world})")
-        for name in ("assume_gbps", "nic_gbps"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < 1e9:
-                raise wrong_setting(name, f"must be above 0 and below 1e9 (got {value:g})")
-        if self.max_tasks < 1:
-            raise wrong_setting("max_tasks", f"must be at least 1 (got {self.max_tasks})")
+        check_fields(self, "settings")
         for label in self.parallelism.values():
-            if label not in PARALLELISMS:
-                raise wrong_setting(
-                    "parallelism", f"must be one of {', '.join(PARALLELISMS)} (got {label!r})"
-                )
+            check_one_of(label, PARALLELISMS, file="settings", field="parallelism")
 
 
 class Refused(InputError):
@@ -86,7 +80,6 @@ class Refused(InputError):
 
 
 PIECE = 1 << 20
-_GZIP = b"\x1f\x8b"
 # What is read of a folder.
 ENDINGS = (".json", ".json.gz", ".et", ".et.gz")
 
@@ -132,24 +125,63 @@ def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
     for name in paths:
         path = Path(name)
         try:
-            folder = path.is_dir()
-            if folder:
-                inside = sorted(p for p in path.iterdir() if _is_trace(p))
-                found += [Source.of_path(p) for p in inside]
-                if not inside:
-                    raise InputError(f"holds no {', '.join(ENDINGS)} file", file=name)
-            else:
-                path.stat()
-                found.append(Source.of_path(path))
+            path.stat()
+            inside = sorted(filter(_is_trace, path.iterdir())) if path.is_dir() else [path]
         except (OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"cannot be read: {why(error)}", file=name) from None
+        if not inside:
+            raise InputError(f"holds no {', '.join(ENDINGS)} file", file=name)
+        found += map(Source.of_path, inside)
     return tuple(found)
 
 
 def _is_trace(path: Path) -> bool:
     return path.is_file() and path.name.lower().endswith(ENDINGS)
+
+
+def with_ranks(
+    sources: Sequence[Source], settings: ImportSettings, progress: Progress | None
+) -> Iterator[tuple[Source, int | None]]:
+    """Yield each file with the rank that the settings give it, once its progress is told."""
+    given = settings.ranks
+    for number, source in enumerate(sources):
+        if progress is not None:
+            progress(source.name, number / len(sources))
+        yield source, given[number] if given is not None and len(given) == len(sources) else None
+
+
+def rank_in_name(file: str, *patterns: str, most: int = MAX_RANKS) -> int | None:
+    """Return the rank below ``most`` that the name of a file tells by the first of some patterns; None if by none."""
+    for pattern in patterns:
+        found = re.search(pattern, bare_name(file), re.IGNORECASE)
+        if found and len(found[1]) < 10 and int(found[1]) < most:
+            return int(found[1])
+    return None
+
+
+def read_json(source: Source) -> Any:
+    """Return what a JSON file that is read as a whole holds.
+
+    Raises
+    ------
+    InputError
+        If it is too large or is no JSON.
+    """
+    return json_of(b"".join(Content(source, WHOLE_JSON)), source.name)
+
+
+def json_of(data: bytes, file: str) -> Any:
+    """Return what JSON says.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON", file=file) from None
 
 
 class Content:
@@ -159,22 +191,20 @@ class Content:
     ----------
     cut
         Once read: whether packed data ended before its own end.
-    size_bytes
-        How much was unpacked so far.
     """
 
     def __init__(self, source: Source, limits: Limits | None = None) -> None:
         self._source, self._limits = source, limits or source.limits
         self.cut = False
-        self.size_bytes = 0
 
     def __iter__(self) -> Iterator[bytes]:
+        size = 0
         try:
             with self._source.open() as stream:
                 held = bytearray()  # gzip of many parts comes in crumbs
                 for piece in self._unpacked(stream):
-                    self.size_bytes += len(piece)
-                    if self.size_bytes > self._limits.file_bytes:
+                    size += len(piece)
+                    if size > self._limits.file_bytes:
                         most = f"{self._limits.file_bytes / MB:,.0f} MB"
                         raise InputError(
                             f"is more than the {most} unpacked that a trace may have",
@@ -190,30 +220,15 @@ class Content:
 
     def _unpacked(self, stream: BinaryIO) -> Iterator[bytes]:
         piece = stream.read(PIECE)
-        if not piece.startswith(_GZIP):
-            while piece:
-                yield piece
-                piece = stream.read(PIECE)
+        if piece.startswith(GZIP):
+            try:
+                yield from unpacked(piece, stream, self._source.name, PIECE)
+            except zlib.error:
+                self.cut = True
             return
-        members, member = 1, zlib.decompressobj(wbits=31)
-        try:
-            while piece:
-                yield member.decompress(piece, PIECE)
-                while member.unconsumed_tail:
-                    yield member.decompress(member.unconsumed_tail, PIECE)
-                rest = member.unused_data
-                if not member.eof:
-                    piece = stream.read(PIECE)
-                    continue
-                piece = rest.lstrip(b"\0") or stream.read(PIECE).lstrip(b"\0")
-                if piece:
-                    members, member = members + 1, zlib.decompressobj(wbits=31)
-                    if members > MAX_GZIP_MEMBERS:
-                        problem = f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts"
-                        raise InputError(problem, file=self._source.name)
-            self.cut = not member.eof
-        except zlib.error:
-            self.cut = True
+        while piece:
+            yield piece
+            piece = stream.read(PIECE)
 
 
 KINETO, CHAKRA, TEXT, PERFETTO = "kineto", "chakra", "text", "perfetto"

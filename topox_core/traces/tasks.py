@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
-from topox_core.traces.run_graph import Node, RunGraph
+from topox_core.traces.run_graph import Node, RunGraph, label_of
 
 # An exchange is uneven if its largest pair exceeds the mean by this factor.
 UNEVEN = 1.05
@@ -74,17 +75,7 @@ def task_graph(
         if node.is_call:
             maker.call(node)
         else:
-            (rank,) = node.ranks
-            maker.add(
-                Task(
-                    node.id,
-                    node.kind,
-                    maker.waits(node),
-                    server=placement.server(rank),
-                    device=placement.device(rank) + node.lane * placement.gpus_per_server,
-                    duration_ms=node.duration_ms,
-                )
-            )
+            maker.segment(node)
     return validated(name, maker.tasks, name), list(maker.notes)
 
 
@@ -94,13 +85,19 @@ class _Maker:
         self.tasks: list[Task] = []
         self.notes: dict[str, None] = {}
 
-    def add(self, task: Task) -> None:
-        """Take a task."""
-        self.tasks.append(task)
-
-    def waits(self, node: Node) -> tuple[str, ...]:
-        """Return the ids that a node waits for."""
-        return tuple(dict.fromkeys(self._nodes[at].id for at in node.waits))
+    def segment(self, node: Node) -> None:
+        """Take a segment: one task on the device of its rank."""
+        (rank,) = node.ranks
+        self.tasks.append(
+            Task(
+                node.id,
+                node.kind,
+                self._waits(node),
+                server=self._placement.server(rank),
+                device=self._placement.device(rank) + node.lane * self._placement.gpus_per_server,
+                duration_ms=node.duration_ms,
+            )
+        )
 
     def call(self, node: Node) -> None:
         """Take a call: one task, or several and a barrier that has its id."""
@@ -109,9 +106,9 @@ class _Maker:
         if len(servers) == 1:
             self._inside(node)
         elif node.kind == "barrier" or not size:
-            self.add(Task(node.id, "barrier", self.waits(node)))
+            self._together(node)
         elif node.kind == "send":
-            self._transfer(node, node.id, (servers[0], servers[1]), size, self.waits(node))
+            self._transfer(node, node.id, (servers[0], servers[1]), size)
         elif node.kind in ("gather", "scatter"):
             self._pairs(node, self._with_root(node, size))
         elif node.splits_bytes is not None and uneven(node.splits_bytes):
@@ -119,28 +116,33 @@ class _Maker:
         else:
             self._collective(node, servers, size)
 
+    def _waits(self, node: Node) -> tuple[str, ...]:
+        """Return the ids that a node waits for."""
+        return tuple(dict.fromkeys(self._nodes[at].id for at in node.waits))
+
+    def _together(self, node: Node, parts: Sequence[str] = ()) -> None:
+        """End a call of several parts, if there are any, with a barrier."""
+        self.tasks.append(Task(node.id, "barrier", tuple(parts) or self._waits(node)))
+
     def _notes_of(self, node: Node) -> dict[str, Any]:
-        label = self._labels.get(node.group) or self._labels.get(node.description)
-        return {"parallelism": label or node.parallelism, "group": node.group or None}
+        return {"parallelism": label_of(node, self._labels) or None, "group": node.group or None}
 
     def _collective(self, node: Node, servers: tuple[int, ...], size: float) -> None:
-        kind, root = node.kind, None
+        kind = node.kind
         if kind not in COLLECTIVE_KINDS:
             kind = "broadcast" if kind == "reduce" else "all_to_all"
         if node.kind == "reduce":
             self.notes[
                 "reduces are written as broadcasts from their root: the same bytes, the other way round"
             ] = None
-        if kind == "broadcast":
-            root = self._root(node)
-        self.add(
+        self.tasks.append(
             Task(
                 node.id,
                 kind,
-                self.waits(node),
+                self._waits(node),
                 members=servers,
                 size_bytes=size,
-                root=root,
+                root=self._root(node) if kind == "broadcast" else None,
                 **self._notes_of(node),
             )
         )
@@ -153,14 +155,12 @@ class _Maker:
             return self._placement.server(node.ranks[0])
         return self._placement.server(node.root)
 
-    def _transfer(
-        self, node: Node, name: str, pair: tuple[int, int], size: float, waits: tuple[str, ...]
-    ) -> None:
-        self.add(
+    def _transfer(self, node: Node, name: str, pair: tuple[int, int], size: float) -> None:
+        self.tasks.append(
             Task(
                 name,
                 "communication",
-                waits,
+                self._waits(node),
                 source=pair[0],
                 destination=pair[1],
                 size_bytes=size,
@@ -169,47 +169,44 @@ class _Maker:
         )
 
     def _pairs(self, node: Node, sizes: Mapping[tuple[int, int], float]) -> None:
-        waits = self.waits(node)
         names = []
         for (source, destination), size in sorted(sizes.items()):
             if source != destination and size > 0:
                 names.append(f"{node.id}.{source}-{destination}")
-                self._transfer(node, names[-1], (source, destination), size, waits)
-        self.add(Task(node.id, "barrier", tuple(names) or waits))
+                self._transfer(node, names[-1], (source, destination), size)
+        self._together(node, names)
 
     def _with_root(self, node: Node, size: float) -> dict[tuple[int, int], float]:
         root = self._root(node)
-        sizes: dict[tuple[int, int], float] = {}
-        for rank in node.ranks:
-            server = self._placement.server(rank)
-            pair = (server, root) if node.kind == "gather" else (root, server)
-            sizes[pair] = sizes.get(pair, 0.0) + size
+        sizes: dict[tuple[int, int], float] = defaultdict(float)
+        for server in map(self._placement.server, node.ranks):
+            sizes[(server, root) if node.kind == "gather" else (root, server)] += size
         return sizes
 
     def _exchanged(self, node: Node) -> dict[tuple[int, int], float]:
-        sizes: dict[tuple[int, int], float] = {}
-        for rank, row in zip(node.ranks, node.splits_bytes or (), strict=True):
-            for other, size in zip(node.ranks, row, strict=True):
-                pair = (self._placement.server(rank), self._placement.server(other))
-                sizes[pair] = sizes.get(pair, 0.0) + size
+        servers = [self._placement.server(rank) for rank in node.ranks]
+        sizes: dict[tuple[int, int], float] = defaultdict(float)
+        for server, row in zip(servers, node.splits_bytes or (), strict=True):
+            for other, size in zip(servers, row, strict=True):
+                sizes[server, other] += size
         return sizes
 
     def _inside(self, node: Node) -> None:
         """Write a call inside one server: the links between its GPUs are devices of their own."""
-        waits, names = self.waits(node), []
+        names = []
         for rank in node.ranks if node.server_ms else ():
             names.append(f"{node.id}.r{rank}")
-            self.add(
+            self.tasks.append(
                 Task(
                     names[-1],
                     "forward",
-                    waits,
+                    self._waits(node),
                     server=self._placement.server(rank),
                     device=self._placement.device(rank) + self._placement.gpus_per_server,
                     duration_ms=node.server_ms,
                 )
             )
-        self.add(Task(node.id, "barrier", tuple(names) or waits))
+        self._together(node, names)
 
 
 def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cluster:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from topox_core.errors import InputError, shown, wrong_setting
@@ -14,11 +13,9 @@ from topox_core.model.cluster import MAX_SERVERS
 from topox_core.text.numbers import size as size_words
 from topox_core.text.numbers import time
 from topox_core.traces.checks import PASSED, Check
-from topox_core.traces.coarsening import coarsened
-from topox_core.traces.importing import Imported, groups_of
-from topox_core.traces.run_graph import Node, RunGraph, at_speed, free, replay_ms
+from topox_core.traces.importing import Imported, made_import
+from topox_core.traces.run_graph import Node, RunGraph, at_speed, replay_ms
 from topox_core.traces.source import Content, ImportSettings, Refused, Source
-from topox_core.traces.tasks import Placement, fitting_cluster, task_graph
 
 COLUMNS = 12
 _KINDS = {
@@ -44,9 +41,8 @@ class Layer:
         A collective's word and bytes for each of the first three.
     """
 
-    name: str
-    ticks: tuple[float, float, float, float]
-    calls: tuple[tuple[str, float], tuple[str, float], tuple[str, float]]
+    ticks: tuple[float, ...]
+    calls: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -130,12 +126,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
         number(at, field)
         for at, field in ((2, "fwd_time"), (5, "ig_time"), (8, "wg_time"), (11, "update_time"))
     )
-    name = cells[0][:60]
-    return Layer(
-        name,
-        (ticks[0], ticks[1], ticks[2], ticks[3]),
-        (call(3, "fwd"), call(6, "ig"), call(9, "wg")),
-    )
+    return Layer(ticks, (call(3, "fwd"), call(6, "ig"), call(9, "wg")))
 
 
 def import_text(
@@ -172,14 +163,8 @@ def import_text(
         )
     maker = _Expansion(workload, servers, tick_ns)
     maker.expand()
-    graph = RunGraph(maker.nodes, servers, tuple(range(servers)), 0.0)
-    speed = at_speed(settings.nic_gbps)
-    graph.recorded_ms = replay_ms(graph, speed)
-    # The limit of tasks is for recordings, whose number nobody chose; here --servers chooses it.
-    fewer = coarsened(graph, max(settings.max_tasks, len(graph.nodes)))
-    tasks, notes = task_graph(fewer.graph, name, Placement(), settings.parallelism)
-    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
-    calls = graph.calls
+    graph = RunGraph(maker.nodes, servers, tuple(range(servers)), 0.0, list(maker.notes()))
+    graph.recorded_ms = replay_ms(graph, at_speed(settings.nic_gbps))
     compute_ms = sum(sum(layer.ticks) for layer in workload.layers) * tick_ns / 1e6
     checks = (
         Check("rows", PASSED, f"all {len(workload.layers):,} rows are expanded"),
@@ -190,31 +175,18 @@ def import_text(
             f"the iteration takes {time(graph.recorded_ms)} at {settings.nic_gbps:g} Gbit/s",
         ),
     )
-    report = {
-        "format": "topox-import",
-        "version": 1,
+    facts = {
         "files": [source.name],
         "ranks": list(range(servers)),
         "world": servers,
         "nodes": len(workload.layers),
         "header": {"word": workload.word, **workload.header},
-        "segments": graph.segments,
-        "calls": len(calls),
-        "calls_by_kind": dict(Counter(node.kind for node in calls)),
-        "size_bytes": sum(node.size_bytes or 0.0 for node in calls),
         "compute_ms": compute_ms,
         "inside_servers": {"calls": maker.inside, "size_bytes": maker.inside_bytes},
-        "groups": groups_of(calls),
-        "tasks": len(tasks.tasks),
-        "digest": tasks.digest,
-        "replay_ms": {
-            "free_network": replay_ms(graph, free),
-            f"{settings.nic_gbps:g}_gbps": graph.recorded_ms,
-        },
-        "checks": [asdict(check) for check in checks],
-        "warnings": [*maker.notes(), *notes],
     }
-    return Imported(tasks, cluster, report, checks, graph)
+    # The limit of tasks is for recordings, whose number nobody chose; here --servers chooses it.
+    of_file = replace(settings, gpus_per_server=1, max_tasks=len(graph.nodes))
+    return made_import(graph, graph, of_file, name, checks, facts)
 
 
 class _Expansion:

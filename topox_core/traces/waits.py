@@ -8,9 +8,9 @@ that blocks, and a lane that stands still until a call ends.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -49,60 +49,30 @@ class Waits:
     asked_us: list[float]
     evidence: list[str]
 
-    def counts(self) -> Counter[str]:
-        """Return how many waits rest on which evidence."""
-        return Counter(self.evidence)
-
-
-@dataclass
-class _Lane:
-    """The lane with what the rules ask of it."""
-
-    start: Floats
-    end: Floats  # running maximum
-    launch: Floats
-    by_stream: list[tuple[Floats, list[int]]] = field(default_factory=list)
-    of_stream: dict[int, tuple[Floats, list[int]]] = field(default_factory=dict)
-
-    def first_after(self, at_us: float, launches: Floats, order: list[int]) -> int | None:
-        k = int(np.searchsorted(launches, at_us, side="right"))
-        return order[k] if k < len(order) else None
-
-    def previous_end(self, k: int) -> float:
-        return float(self.end[k - 1]) if k else -np.inf
-
 
 def find_waits(step: StepOfRank) -> Waits:
     """Return what waits for each communication of a rank's step."""
     entries = step.entries
     waits = Waits([None] * len(entries), [np.nan] * len(entries), [NONE] * len(entries))
-    lane = _lane(step)
-    if not len(lane.start):
-        return waits
-    finder = _Finder(step, lane, waits)
-    finder.find()
+    if len(step.lane):
+        _Finder(step, waits).find()
     return waits
 
 
-def _lane(step: StepOfRank) -> _Lane:
-    work = step.lane
-    launch = np.where(np.isnan(work.launch_us), work.start_us, work.launch_us)
-    lane = _Lane(work.start_us, np.maximum.accumulate(work.end_us), launch)
-    streams, counts = np.unique(work.stream, return_counts=True)
-    for at in np.argsort(-counts, kind="stable").tolist():
-        on = np.flatnonzero(work.stream == streams[at])
-        order = on[np.lexsort((work.start_us[on], launch[on]))]
-        both = (launch[order], order.tolist())
-        lane.of_stream[int(streams[at])] = both
-        if len(lane.by_stream) < MAX_STREAMS:
-            lane.by_stream.append(both)
-    return lane
-
-
 class _Finder:
-    def __init__(self, step: StepOfRank, lane: _Lane, waits: Waits) -> None:
-        self._step, self._lane, self._waits = step, lane, waits
+    def __init__(self, step: StepOfRank, waits: Waits) -> None:
+        self._step, self._waits, work = step, waits, step.lane
         self._entries = step.entries
+        self._start, self._reached = work.start_us, np.maximum.accumulate(work.end_us)
+        self._asked = launch = np.where(np.isnan(work.launch_us), work.start_us, work.launch_us)
+        # Of each stream, the busiest first, its launches in order and the activities that they started.
+        self._streams: dict[int, tuple[Floats, list[int]]] = {}
+        streams, counts = np.unique(work.stream, return_counts=True)
+        for at in np.argsort(-counts, kind="stable").tolist():
+            on = np.flatnonzero(work.stream == streams[at])
+            order = on[np.lexsort((work.start_us[on], launch[on]))]
+            self._streams[int(streams[at])] = (launch[order], order.tolist())
+        self._busiest = list(self._streams.values())[:MAX_STREAMS]
         self._launch = [launch_us(one.kernel) for one in self._entries]
         self._end = [one.kernel.end_us for one in self._entries]
         self._sends = [all(p.kind in (SEND, RECEIVE) for p in one.parts) for one in self._entries]
@@ -110,7 +80,7 @@ class _Finder:
         self._on_stream: dict[int, list[int]] = defaultdict(list)
         for c, one in enumerate(self._entries):
             self._on_stream[one.kernel.stream].append(c)
-        every = [*lane.launch.tolist(), *self._launch]
+        every = [*launch.tolist(), *self._launch]
         self._from, self._until = min(every), max(every)
 
     def find(self) -> None:
@@ -140,9 +110,9 @@ class _Finder:
             self._seen(c)
 
     def _give(self, c: int, k: int | None, at: float, evidence: str) -> None:
-        if k is not None and self._lane.start[k] + SAME < self._end[c]:
+        if k is not None and self._start[k] + SAME < self._end[c]:
             return  # it began before the call had ended: whatever waited, this did not
-        self._waits.resume[c] = len(self._lane.start) if k is None else k
+        self._waits.resume[c] = len(self._start) if k is None else k
         self._waits.asked_us[c], self._waits.evidence[c] = at, evidence
         del self._unwaited[bisect_left(self._unwaited, c)]
 
@@ -155,13 +125,13 @@ class _Finder:
 
     def _exact(self, wait: ExactWait) -> None:
         """Rule 1: the last call on the stream before the event was recorded."""
-        if wait.stream not in self._lane.of_stream:
+        if wait.stream not in self._streams:
             return
         before = wait.recorded_us if wait.recorded_us == wait.recorded_us else wait.at_us
         calls = self._on_stream.get(wait.waits_for, [])
         at = bisect_left(calls, before, key=lambda c: self._launch[c]) - 1
         if at >= 0 and self._waits.resume[calls[at]] is None:
-            k = self._lane.first_after(wait.at_us, *self._lane.of_stream[wait.stream])
+            k = _first_after(wait.at_us, *self._streams[wait.stream])
             self._give(calls[at], k, wait.at_us, EXACT)
 
     def _numbered(self, scope: Scope) -> None:
@@ -187,24 +157,28 @@ class _Finder:
             self._give(c, self._first(at), at, EXACT)
 
     def _first(self, at: float) -> int | None:
-        return self._lane.first_after(at, *self._lane.by_stream[0])
+        """Return the first activity that the busiest stream was asked for after a moment."""
+        return _first_after(at, *self._busiest[0])
+
+    def _idle_since(self, k: int) -> float:
+        """Return when the lane was last busy before one of its activities."""
+        return float(self._reached[k - 1]) if k else -np.inf
 
     def _stream_wait(self, at: float, among: Sequence[int] = ()) -> None:
         """Rule 3: of the calls that had ended when the stream went on, the one that held it up, else the oldest."""
-        lane = self._lane
-        for number, (launches, order) in enumerate(lane.by_stream):
-            k = lane.first_after(at, launches, order)
-            if k is None or (number and lane.launch[k] > at + SOON):
+        for number, (launches, order) in enumerate(self._busiest):
+            k = _first_after(at, launches, order)
+            if k is None or (number and self._asked[k] > at + SOON):
                 continue
-            found = [c for c in among or self._open(at) if self._end[c] <= lane.start[k] + SAME]
+            found = [c for c in among or self._open(at) if self._end[c] <= self._start[k] + SAME]
             if not found:
                 continue
             found = [c for c in found if not self._sends[c]] or found
             stalled = [
                 c
                 for c in found
-                if self._end[c] > lane.previous_end(k) + SAME
-                and lane.start[k] - self._end[c] <= STALLED
+                if self._end[c] > self._idle_since(k) + SAME
+                and self._start[k] - self._end[c] <= STALLED
             ]
             chosen = max(stalled, key=lambda c: self._end[c]) if stalled else found[0]
             self._give(chosen, k, at, FOUND)
@@ -218,11 +192,17 @@ class _Finder:
 
     def _seen(self, c: int) -> None:
         """Rule 5: an activity that begins after an idle gap, as soon as the call has ended."""
-        lane, end = self._lane, self._end[c]
-        first = int(np.searchsorted(lane.start, end - SAME))
-        for k in range(first, min(first + NEXT_ACTIVITIES, len(lane.start))):
-            idle = max(lane.previous_end(k), self._step.begin_us)
+        end = self._end[c]
+        first = int(np.searchsorted(self._start, end - SAME))
+        for k in range(first, min(first + NEXT_ACTIVITIES, len(self._start))):
+            idle, start = max(self._idle_since(k), self._step.begin_us), self._start[k]
             # It stood still when the call ended: the gap is no launch that came late.
-            if lane.start[k] - idle > GAP and idle <= end and lane.start[k] - end <= STALLED:
-                self._give(c, k, float(lane.launch[k]), SEEN)
+            if start - idle > GAP and idle <= end and start - end <= STALLED:
+                self._give(c, k, float(self._asked[k]), SEEN)
                 return
+
+
+def _first_after(at_us: float, launches: Floats, order: list[int]) -> int | None:
+    """Return the first activity of a stream that was asked for after a moment."""
+    k = int(np.searchsorted(launches, at_us, side="right"))
+    return order[k] if k < len(order) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from topox_core.rails.iteration import Window
 from topox_core.rails.windows import RecordedCall, windows_of_calls
 from topox_core.traces.recorded_run import RunStep
-from topox_core.traces.run_graph import Node
+from topox_core.traces.run_graph import label_of
 
 # Windows of several ranks whose begins and ends differ by less are one.
 SAME_MS = 1e-6
@@ -55,7 +55,7 @@ def windows_of_step(step: RunStep, labels: Mapping[str, str]) -> RecordedWindows
             continue
         call = RecordedCall(
             tuple(rank for rank in node.ranks if rank in present),
-            _word(node, labels),
+            label_of(node, labels) or ("all_to_all" if node.kind == "unknown" else node.kind),
             node.kind,
             node.at_ms,
             node.end_ms,
@@ -74,11 +74,6 @@ def windows_of_step(step: RunStep, labels: Mapping[str, str]) -> RecordedWindows
         len(everyone),
         windows_of_calls(naive),
     )
-
-
-def _word(node: Node, labels: Mapping[str, str]) -> str:
-    label = labels.get(node.group) or labels.get(node.description) or node.parallelism
-    return label or ("all_to_all" if node.kind == "unknown" else node.kind)
 
 
 def _once(windows: tuple[Window, ...]) -> tuple[Window, ...]:
