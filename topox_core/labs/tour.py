@@ -15,8 +15,7 @@ import numpy as np
 
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
-from topox_core.labs.generators.fan_out import fan_out
-from topox_core.labs.generators.turns import turns
+from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.lesson import CLASS_SEED, LESSON_SETTINGS
 from topox_core.labs.texts_in import texts_in
 from topox_core.model.execution import Execution
@@ -122,15 +121,15 @@ def slots_run(slot_ms: float) -> Result:
 @lru_cache(maxsize=32)
 def times_at(delay_ms: float) -> dict[str, float]:
     """Return the iteration of instance *turns* on each of :data:`FABRICS`, in ms."""
-    one = turns(CLASS_SEED)
-    runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
+    one = generator("turns").make(CLASS_SEED)
+    runs = compare(one.graph(), one.cluster(delay_ms=delay_ms), LESSON_SETTINGS, FABRICS)
     return {name: run.iteration_ms for name, run in runs.items()}
 
 
 @lru_cache(maxsize=4)
 def ports_run(ports: int) -> Result:
     """Return the planned iteration of instance *fan-out* with some ports a server."""
-    one = fan_out(CLASS_SEED)
+    one = generator("fan_out").make(CLASS_SEED)
     return schedule(one.graph(), one.cluster(ports), LESSON_SETTINGS)
 
 
@@ -166,7 +165,7 @@ def round_of(value: float) -> Round:
 
 @lru_cache(maxsize=1)
 def _planned_turns() -> Result:
-    one = turns(CLASS_SEED)
+    one = generator("turns").make(CLASS_SEED)
     return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
 
 
@@ -232,7 +231,7 @@ _LIVE: dict[str, Callable[[float], Line]] = {
 
 
 def _crossovers() -> dict[str, str]:
-    one = turns(CLASS_SEED)
+    one = generator("turns").make(CLASS_SEED)
     return {
         "crossover_reactive": time(round(one.crossover_reactive_ms, 1)),
         "crossover_provisioned": time(round(one.crossover_provisioned_ms, 1)),
