@@ -30,7 +30,9 @@ FIGURES = (
 SLIDERS = ("time", "slot_ms", "delay_ms", "ports", "port_gbps", "size_mb", "degree")
 CALLS = ("schedule", "compare", "topology", "tdm", "rails_count", "rails_delay", "cost")
 RELATIONS = ("value", "difference", "ratio", "saving")
-TYPES = ("number", "choice", "multi", "order", "matrix", "schedule", "grouping", "text")
+# Types of question whose answer is one or several of its options.
+CHOSEN = ("choice", "multi", "order")
+TYPES = ("number", *CHOSEN, "matrix", "schedule", "grouping", "text")
 MAX_STEPS = 1_000
 
 

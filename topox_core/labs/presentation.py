@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from topox_core.errors import InputError, shown, unknown
-from topox_core.labs.keys import filled, written
+from topox_core.labs.keys import option_texts, written
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.marking import read_answer
@@ -156,8 +156,7 @@ def _ends(lab: Lab) -> list[tuple[str, float]]:
 
 def key_words(lab: Lab, question: Question, key: object, seed: int, words: Texts) -> str:
     """Return a true answer as a projector says it: options in their words, numbers with their unit."""
-    screen = lab.screens[lab.screen_of(question.id)]
-    texts = {one.id: filled(lab, screen, one.text, seed, words) for one in question.options}
+    texts = option_texts(lab, question, seed, words)
     if isinstance(key, str):
         return texts.get(key, key)
     if isinstance(key, int | float):

@@ -12,8 +12,8 @@ import streamlit as st
 
 from topox_core.labs.generators.four_jobs import NAMES
 from topox_core.labs.generators.generator import Matrix
-from topox_core.labs.lab import Lab
-from topox_core.labs.student import AskedQuestion
+from topox_core.labs.keys import matrix_of
+from topox_core.labs.lab import Lab, Question
 from topox_core.model.task_graph import TaskGraph
 from topox_ui.labs.kept import Draft, draft
 from topox_ui.labs.words import as_label, say
@@ -138,7 +138,7 @@ class Field:
 
     lab: Lab
     seed: int
-    asked: AskedQuestion
+    asked: Question
     name: str
     locked: bool
     value: Any = None
@@ -272,8 +272,7 @@ def _moved(field: Field, ids: Sequence[str], place: int, step: int) -> None:
 
 
 def _matrix(field: Field) -> None:
-    matrix = field.asked.matrix
-    assert matrix is not None  # of every question of this type
+    matrix = matrix_of(field.lab, field.lab.question(field.asked.id), field.seed)
     matrix_grid(
         field.key(),
         matrix,

@@ -20,7 +20,6 @@ from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.keys import instance_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.student import (
-    AskedQuestion,
     ShownScreen,
     closed,
     last_answer,
@@ -190,9 +189,9 @@ def _waits(lab: Lab, shown: ShownScreen, at: int) -> None:
         button(label, "lab_to_open", "arrow_forward", go, place, primary=True)
 
 
-def _field(lab: Lab, answers: Answers, asked: AskedQuestion) -> Field:
+def _field(lab: Lab, answers: Answers, asked: Question) -> Field:
     """Return the field of a question: locked with its answer where nothing can be changed any more."""
-    locked = asked.locked
+    locked = closed(answers, asked)
     value = last_answer(answers, asked.id) if locked else None
     field = Field(lab, answers.seed, asked, asked.id, locked, value, _graph(lab, answers, asked))
     now = field.draft
@@ -201,7 +200,7 @@ def _field(lab: Lab, answers: Answers, asked: AskedQuestion) -> Field:
     return field
 
 
-def _graph(lab: Lab, answers: Answers, asked: AskedQuestion) -> TaskGraph | None:
+def _graph(lab: Lab, answers: Answers, asked: Question) -> TaskGraph | None:
     if asked.type != "schedule":
         return None
     graph: TaskGraph = instance_of(lab, lab.screens[lab.screen_of(asked.id)], answers.seed).graph()
@@ -303,7 +302,7 @@ def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
 
 
 def _sheet_field(lab: Lab, answers: Answers, screen: str) -> Field:
-    asked = AskedQuestion(SHEET, "schedule", 0, "", "ms", 0, (), None, False, False, 0, 0, 0)
+    asked = Question(SHEET, "schedule", 0, "")
     return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False)
 
 
