@@ -26,7 +26,6 @@ from topox_core.labs.answers import (
     Locked,
     Prediction,
     Worked,
-    read_clock,
 )
 from topox_core.labs.keys import check_seed
 from topox_core.labs.lab import Lab, Question, canonical
@@ -162,9 +161,6 @@ def load_answers(data: bytes, file: str) -> AnswersFile:
     if not all(is_whole(one) for one in answers.versions.values()):
         problem = f"must be an object of whole numbers (got {shown(answers.versions)})"
         raise InputError(problem, file=file, field="generator_versions")
-    for key in ("started", "finished"):
-        if head.get(key):
-            read_clock(head[key], file=file, field=key)
     checksum = checksum_of(record)
     signature = record.get("signature", "")
     return AnswersFile(

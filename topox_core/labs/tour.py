@@ -98,9 +98,11 @@ def notice(name: str) -> str:
     return str(_texts()[name]["notice"]).format(**_NOTICED.get(name, dict)())
 
 
+@lru_cache(maxsize=1)
 def circuits_run() -> Result:
     """Return the planned iteration of screen ``circuits``: instance *turns* without a delay."""
-    return _planned_turns()
+    one = generator("turns").make(CLASS_SEED)
+    return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
 
 
 def partner(execution: Execution, server: int, at_ms: float) -> int | None:
@@ -161,12 +163,6 @@ def round_of(value: float) -> Round:
     """Return the round of the sample *overlap*: together, or in turns."""
     algorithm = "non-tdm" if value == TOGETHER else "hill-climbing"
     return solve(load_job_sample("overlap"), TdmSettings(algorithm))
-
-
-@lru_cache(maxsize=1)
-def _planned_turns() -> Result:
-    one = generator("turns").make(CLASS_SEED)
-    return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
 
 
 def _texts() -> dict[str, Any]:

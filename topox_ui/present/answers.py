@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,8 +38,8 @@ def handed() -> Handed:
     return _HANDED.get_or(Handed)
 
 
-def take_files(files: Sequence[tuple[str, bytes]]) -> None:
-    """Take files in place of those that were given before; beyond ``MAX_FILES`` none is read."""
+def take_files(files: Sequence[tuple[str, Callable[[], bytes]]]) -> None:
+    """Take files, by name and what reads them, in place of those before; beyond ``MAX_FILES`` none is read."""
     found, refused = answers_from(files[:MAX_FILES])
     for name, _ in files[MAX_FILES:]:
         refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))

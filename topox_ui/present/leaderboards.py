@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.labs.folder import load_each
 from topox_core.labs.leaderboard import (
     BOARDS,
     MAX_ALIAS,
@@ -69,15 +69,10 @@ def leaderboards() -> None:
 
 
 def _uploaded() -> None:
-    entries: list[Entry] = []
-    refused: list[str] = []
-    for file in (st.session_state.get("up_entries") or [])[:MAX_FILES]:
-        try:
-            entries.append(load_entry(file.getvalue(), file.name))
-        except InputError as error:
-            refused.append(str(error))
-    _ENTRIES.set(tuple(entries))
-    _REFUSED.set(tuple(refused))
+    files = (st.session_state.get("up_entries") or [])[:MAX_FILES]
+    found, refused = load_each(((file.name, file.getvalue) for file in files), load_entry)
+    _ENTRIES.set(tuple(entry for _, entry in found))
+    _REFUSED.set(tuple(str(error) for _, error in refused))
 
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:

@@ -24,8 +24,8 @@ from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.answers import MAX_FILES, answers_to, handed
 from topox_ui.present.state import PresentState, see_switch, source, words
-from topox_ui.present.tally import figure_of, upload_box
-from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.present.tally import draw_spread, upload_box
+from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.store import state_of
@@ -121,10 +121,4 @@ def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
     question, one = lab.question(name), drawn[name]
     key = key_of(lab, question, CLASS_SEED)
     text = key_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
-    made = figure_of(lab, question, one, theme, key, text)
-    if made is not None:
-        figure, table = made
-        names, counts, *_ = table.values()
-        content = "; ".join(f"{a}: {b}" for a, b in zip(names, counts, strict=True))
-        alt = words().say("present.chart.alt", question=question.id, content=content)
-        chart(figure, "class_spread", alt, lambda: table)
+    draw_spread(lab, question, one, theme, key, text, "class_spread")
