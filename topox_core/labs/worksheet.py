@@ -9,7 +9,6 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -36,10 +35,6 @@ from topox_core.labs.paper import on_paper
 from topox_core.labs.texts_in import Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
 
-# Sizes in tenths of a mm.
-WIDE, LANE, NAME = 860, 62, 105
-THIN, THICK = 1.5, 3.0
-TYPE = 27
 # Axes to draw on reach so far for every seed, so that they tell nothing.
 DELAYS_MS, ITERATION_MS = 20, 140
 
@@ -81,121 +76,23 @@ def _serial_ms(graph: TaskGraph) -> int:
     return math.ceil(computed + sum((task.size_bytes or 0) / 1e6 for task in graph.tasks))
 
 
-def _svg(height: float, title: str, parts: Sequence[str], width: float = WIDE) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="width:{width / 10:g}mm;height:{height / 10:g}mm" '
-        f'font-family="sans-serif" font-size="{TYPE}" fill="#000">{"".join(parts)}</svg>'
-    )
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, width: float = THIN, dash: str = "") -> str:
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#000" '
-        f'stroke-width="{width:g}"{dashes}/>'
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
 def _grid(lanes: Sequence[str], until_ms: int) -> str:
-    """Return empty lanes with a line a millisecond, numbered every five."""
-    step = (WIDE - NAME - 10) / until_ms
-    bottom = LANE * len(lanes)
-    parts = [_text(NAME - 8, LANE * (at + 0.65), name, "end") for at, name in enumerate(lanes)]
-    parts += [_line(NAME, LANE * at, WIDE - 10, LANE * at) for at in range(len(lanes) + 1)]
-    for ms in range(until_ms + 1):
-        x = NAME + ms * step
-        parts.append(
-            _line(x, 0, x, bottom, THICK if ms % 5 == 0 else THIN, "" if ms % 5 == 0 else "2 6")
-        )
-        if ms % 5 == 0:
-            parts.append(_text(x, bottom + TYPE + 4, str(ms)))
-    parts.append(_text(NAME - 8, bottom + TYPE + 4, "ms", "end"))
-    return _svg(bottom + TYPE + 14, "empty lanes over time", parts)
-
-
-def _axes(across: str, up: str, x_most: int, y_most: int, x_step: int, y_step: int) -> str:
-    """Return empty axes with a grid to draw straight lines on."""
-    left, top, right, bottom = 90, 12, WIDE - 40, 380
-    parts = []
-    for x_value in range(0, x_most + 1, x_step):
-        x = left + (right - left) * x_value / x_most
-        parts += [_line(x, top, x, bottom, THIN, "2 6"), _text(x, bottom + TYPE + 2, f"{x_value}")]
-    for y_value in range(0, y_most + 1, y_step):
-        y = bottom - (bottom - top) * y_value / y_most
-        parts += [
-            _line(left, y, right, y, THIN, "2 6"),
-            _text(left - 8, y + 9, f"{y_value}", "end"),
-        ]
-    parts += [_line(left, bottom, right, bottom, THICK), _line(left, top, left, bottom, THICK)]
-    parts += [
-        _text((left + right) / 2, bottom + 2 * TYPE + 8, across),
-        _text(left + 12, top + 24, up, "start"),
-    ]
-    return _svg(bottom + 2 * TYPE + 20, f"empty axes: {across}, {up}", parts)
+    return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
 
 
 def _circle(n: int, pairs: Mapping[tuple[int, int], str]) -> str:
     """Return servers in a circle, with lines between pairs that have a name."""
-    centre, radius, width = 230.0, 180.0, 460.0
-    places = [
-        (
-            centre + radius * math.sin(2 * math.pi * k / n),
-            centre - radius * math.cos(2 * math.pi * k / n),
-        )
-        for k in range(n)
-    ]
-    parts = []
-    for (a, b), name in pairs.items():
-        (x1, y1), (x2, y2) = places[a], places[b]
-        parts.append(_line(x1, y1, x2, y2, THIN, "8 6"))
-        # Off the middle, where lines cross.
-        x, y = x1 + 0.36 * (x2 - x1), y1 + 0.36 * (y2 - y1)
-        parts.append(
-            f'<rect x="{x - 44:.1f}" y="{y - 18:.1f}" width="88" height="32" fill="#fff"/>'
-        )
-        parts.append(_text(x, y + 9, name))
-    for k, (x, y) in enumerate(places):
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="26" fill="#fff" stroke="#000" stroke-width="{THICK}"/>'
-        )
-        parts.append(_text(x, y + 10, str(k)))
-    named = "; ".join(f"{a} and {b}: {name}" for (a, b), name in pairs.items())
-    return _svg(width, f"{n} servers in a circle" + (f"; {named}" if named else ""), parts, width)
-
-
-def _bars(
-    rows: Sequence[tuple[str, float, str]], title: str, mark: tuple[float, str] | None
-) -> str:
-    """Return horizontal bars from 0 with what they say; ``mark`` is a place across all, with its name."""
-    left, most = 150.0, max(value for _, value, _ in rows)
-    scale = (WIDE - left - 140) / most
-    parts = []
-    for at, (name, value, words) in enumerate(rows):
-        y = 44 * at + 6
-        parts.append(_text(left - 8, y + 26, name, "end"))
-        parts.append(
-            f'<rect x="{left}" y="{y}" width="{value * scale:.1f}" height="32" fill="#fff" stroke="#000" '
-            f'stroke-width="{THIN}"/>'
-        )
-        parts.append(_text(left + value * scale + 10, y + 26, words, "start"))
-    bottom = 44.0 * len(rows) + 6
-    if mark is not None:
-        x = left + mark[0] * scale
-        parts += [_line(x, 0, x, bottom, THICK, "10 6"), _text(x, bottom + TYPE, mark[1])]
-        bottom += TYPE + 6
-    content = "; ".join(f"{name} {words}" for name, _, words in rows)
-    return _svg(bottom + 4, f"{title}: {content}", parts)
+    centre, radius = 230.0, 180.0
+    angles = [2 * math.pi * k / n for k in range(n)]
+    places = [(centre + radius * math.sin(at), centre - radius * math.cos(at)) for at in angles]
+    return on_paper("circle.svg", places=places, pairs=pairs, width=2 * centre)
 
 
 def _of_windows(one: Windows) -> str:
     """Return the windows by length on a logarithmic scale, so that short ones are seen beside long ones."""
     rows = [(f"{k}", math.log10(1 + ms), f"{ms} ms") for k, ms in enumerate(one.lengths_ms, 1)]
-    return _bars(rows, "windows, logarithmic", (math.log10(26), "25 ms"))
+    mark = (math.log10(26), "25 ms")
+    return on_paper("bars.svg", rows=rows, title="windows, logarithmic", mark=mark)
 
 
 def _of_jobs(one: FourJobs) -> str:
@@ -207,7 +104,7 @@ def _of_jobs(one: FourJobs) -> str:
             ("", float(one.training_s[k]), f"trains {one.training_s[k]} s"),
         )
     ]
-    return _bars(rows, "jobs", None)
+    return on_paper("bars.svg", rows=rows, title="jobs", mark=None)
 
 
 def _of_pairs(one: Pairs) -> str:
@@ -216,7 +113,15 @@ def _of_pairs(one: Pairs) -> str:
 
 
 def _of_turns(_: Turns) -> str:
-    return _axes("reconfiguration delay (ms)", "iteration (ms)", DELAYS_MS, ITERATION_MS, 2, 20)
+    return on_paper(
+        "axes.svg",
+        across="reconfiguration delay (ms)",
+        up="iteration (ms)",
+        x_most=DELAYS_MS,
+        y_most=ITERATION_MS,
+        x_step=2,
+        y_step=20,
+    )
 
 
 def _of_mix(one: Mix) -> str:
