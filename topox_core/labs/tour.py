@@ -6,10 +6,10 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -165,8 +165,8 @@ def round_of(value: float) -> Round:
     return solve(load_job_sample("overlap"), TdmSettings(algorithm))
 
 
-def _texts() -> dict[str, Any]:
-    return texts_in("en").section("tour")
+def _texts() -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", texts_in("en").sections["tour"])
 
 
 # -- what the lines say: which of a screen's lines, and what is filled in ------------------------

@@ -18,7 +18,7 @@ from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.grading import score
 from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.keys import instance_of
-from topox_core.labs.lab import Lab, Question
+from topox_core.labs.lab import Lab, Question, Slider
 from topox_core.labs.student import (
     ShownScreen,
     closed,
@@ -256,6 +256,7 @@ def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
 def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Theme) -> None:
     screen = lab.screens[at]
     instance = drawn_or_read(lab, screen, answers.seed)
+    slider = _slider_at(lab, answers, at)
     asking = Asking(
         lab,
         screen,
@@ -264,7 +265,7 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
         theme,
         still_asked(lab, answers, screen.instance),
         may_compute(lab, answers, at),
-        _slider_value(lab, answers, at),
+        None if slider is None else slider[1],
         _starts(lab, answers, shown),
         _tried(lab, answers, at),
     )
@@ -281,8 +282,15 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
             picture.alt,
             lambda table=table: _columns(table),  # type: ignore[misc]
         )
-    if instance is not None:
-        _slider(lab, answers, at)
+    if instance is not None and slider is not None and screen.stage == "reveal":
+        slide(
+            say(f"slider.{slider[0].key}"),
+            LabsState,
+            "at",
+            [float(one) for one in slider[0].values],
+            value=slider[1],
+            words=lambda one: f"{one:g}",
+        )
     if "hand_gantt" in screen.show and not any(q.type == "schedule" for q in shown.questions):
         _sheet(lab, answers, asking)
     if screen.stage == "reveal":
@@ -324,30 +332,15 @@ def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:
     ]
 
 
-def _slider_value(lab: Lab, answers: Answers, at: int) -> float | None:
+def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | None:
+    """Return the slider of a screen and where it stands; None where it has none."""
     screen = lab.screens[at]
     slider = slider_of(screen, instance_of(lab, screen, answers.seed))
     if slider is None or not slider.values:
         return None
     chosen = state_of(LabsState).at
     wanted = slider.values[0] if chosen is None else chosen
-    return float(min(slider.values, key=lambda value: abs(value - wanted)))
-
-
-def _slider(lab: Lab, answers: Answers, at: int) -> None:
-    screen = lab.screens[at]
-    slider = slider_of(screen, instance_of(lab, screen, answers.seed))
-    value = _slider_value(lab, answers, at)
-    if slider is None or value is None or screen.stage != "reveal":
-        return
-    slide(
-        say(f"slider.{slider.key}"),
-        LabsState,
-        "at",
-        [float(one) for one in slider.values],
-        value=value,
-        words=lambda one: f"{one:g}",
-    )
+    return slider, float(min(slider.values, key=lambda value: abs(value - wanted)))
 
 
 def given_table(given: GivenTable) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from topox_core.economics.comparison import HOURS_PER_YEAR, Question, Running, tornado
-from topox_core.economics.networks import Counting
+from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.labs.draws import Draws
 from topox_core.labs.generators.generator import Generator, GivenTable, Instance
@@ -43,17 +43,18 @@ class Price(Instance):
         counting = Counting(GPUS_PER_SERVER, method, joined_rails=joined_rails)
         return Question(self.gpus, catalogue, counting)
 
+    def bill(self, network: str) -> Bill:
+        """Return the bill of a network of whole switches; rail-optimised ones have a spine."""
+        return self.question(joined_rails=network == PUBLISHED_OTHER).bill(network)
+
     def purchase_usd(self, network: str) -> float:
-        """Return what a network of whole switches costs; rail-optimised ones have a spine."""
-        joined = network == PUBLISHED_OTHER
-        return self.question(joined_rails=joined).bill(network).cost_usd
+        """Return what a network costs."""
+        return self.bill(network).cost_usd
 
     def electricity_usd(self, network: str) -> float:
         """Return its electricity over the years."""
-        joined = network == PUBLISHED_OTHER
-        watts = self.question(joined_rails=joined).bill(network).power_w
         per_watt = HOURS_PER_YEAR * RUNNING.pue * RUNNING.usd_per_kwh / 1_000
-        return watts * per_watt * self.years
+        return self.bill(network).power_w * per_watt * self.years
 
     def total_usd(self, network: str) -> float:
         """Return purchase and electricity."""
