@@ -123,6 +123,8 @@ FORMAT, VERSION = "topox-answers", 1
 _HEAD = {one.key: name for name, one in fields_of(Answers).items() if name != "given"}
 _KEYS = ("program", *_HEAD, "answers", "score", "checksum", "signature")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, ANSWERS)
+# By a key that no other answer has.
+_KIND_BY_KEY: Mapping[str, type[Given]] = {"locked": Prediction, "attempts": Worked}
 MAX_ANSWERS = 120
 
 
@@ -227,7 +229,5 @@ def _given(entries: Any, file: str) -> dict[str, Given]:
 def _one(name: str, entry: Any, file: str) -> Given:
     item = f"question {printable(name)}"
     keys = entry if isinstance(entry, dict) else ()
-    kind: type[Prediction] | type[Worked] | type[Explained] = Explained
-    if "locked" in keys or "attempts" in keys:
-        kind = Prediction if "locked" in keys else Worked
+    kind = next((of for key, of in _KIND_BY_KEY.items() if key in keys), Explained)
     return from_values(kind, entry, file, item)

@@ -118,8 +118,7 @@ class Tolerance:
 
     def width(self, truth: float) -> float:
         """Return the distance that still counts as right."""
-        wide = [0.0] if self.absolute is None else [self.absolute]
-        return max(*wide, 0.0 if self.percent is None else abs(truth) * self.percent / 100)
+        return max(self.absolute or 0.0, abs(truth) * (self.percent or 0.0) / 100)
 
 
 @dataclass(frozen=True)

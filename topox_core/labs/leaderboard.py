@@ -18,14 +18,13 @@ from typing import Any
 from msgspec import structs
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.fabrics.scheduled import schedule
 from topox_core.io.content import read
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
 from topox_core.labs.folder import files_in, load_each
 from topox_core.labs.hand_schedule import check_by_hand
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.instance_plans import planned
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.mixes.samples import load_job_sample
@@ -149,10 +148,7 @@ def _round_s(groups: Mapping[str, Any]) -> float:
 
 @cache
 def _best_hand_ms() -> float:
-    graph, cluster = hand_instance()
-    result = schedule(graph, cluster, LESSON_SETTINGS)
-    assert result.execution is not None  # a list schedule always is
-    return float(result.execution.makespan_ms)
+    return float(planned(*hand_instance()).makespan_ms)
 
 
 @cache

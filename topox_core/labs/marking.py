@@ -97,8 +97,7 @@ def _share(
     elif kind == "matrix":
         share = _of_matrix(matrix_of(lab, question, seed), given, truth)
     else:
-        instance = _instance(lab, question, seed)
-        share = _of_grouping(instance, given)
+        share = _of_grouping(_instance(lab, question, seed), given)
     return share >= 1, share, None
 
 

@@ -20,6 +20,7 @@ from topox_core.labs.generators.pairs import Pairs
 from topox_core.labs.generators.patience import Patience
 from topox_core.labs.generators.turns import Turns
 from topox_core.labs.generators.windows import Windows
+from topox_core.labs.hand_schedule import lane_names
 from topox_core.labs.keys import (
     filled,
     given_table,
@@ -55,19 +56,13 @@ def answer_grid(lab: Lab, screen: Screen, seed: int) -> str:
         lanes = ["port 1", "port 2", *(f"server {k}" for k in range(1, 5))]
         return _grid(lanes, instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms))
     if isinstance(instance, Board | Patience):
-        return _grid(_lanes_of(instance.graph()), _serial_ms(instance.graph()))
+        graph = instance.graph()
+        names = [
+            f"server {server}" if port < 0 else f"port of {server}"
+            for server, port, _ in lane_names(graph, instance.cluster())
+        ]
+        return _grid(names, _serial_ms(graph))
     return ""
-
-
-def _lanes_of(graph: TaskGraph) -> list[str]:
-    """Return a lane for each server that computes and each port that sends."""
-    lanes: list[str] = []
-    for server in range(graph.servers):
-        if any(task.server == server for task in graph.tasks):
-            lanes.append(f"server {server}")
-        if any(task.source == server for task in graph.tasks):
-            lanes.append(f"port of {server}")
-    return lanes
 
 
 def _serial_ms(graph: TaskGraph) -> int:
