@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -142,17 +141,12 @@ class FourJobs(Instance):
 
 def _moved(grouping: str, job: int) -> str:
     other = "B" if grouping[job] == "A" else "A"
-    return _named_from_a(grouping[:job] + other + grouping[job + 1 :])
+    return grouping_of(grouping[:job] + other + grouping[job + 1 :])
 
 
-def _named_from_a(grouping: str) -> str:
-    """Return a grouping or its mirror, whichever has the first job in A."""
+def grouping_of(grouping: str) -> str:
+    """Return letters of four jobs as one of :data:`GROUPINGS`: theirs or the mirror, whichever has the first job in A."""
     return grouping if grouping[0] == "A" else grouping.translate(str.maketrans("AB", "BA"))
-
-
-def grouping_of(groups: Sequence[str]) -> str:
-    """Return letters of four jobs as one of :data:`GROUPINGS`."""
-    return _named_from_a("".join(groups))
 
 
 def _drawn(draws: Draws) -> FourJobs:
