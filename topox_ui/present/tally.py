@@ -32,12 +32,11 @@ from topox_ui.present.answers import (
     called_out,
     count_hands,
     hands,
-    keep_called_out,
     second_votes,
     statistics_of,
     take_files,
 )
-from topox_ui.present.state import SOURCES, PresentState, source, words
+from topox_ui.present.state import SOURCES, PresentState, say, source
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
 from topox_ui.state.notices import notify
@@ -52,7 +51,6 @@ _ASKED_FOR = Lasting[set[tuple[str, str]]]("present_spread")
 
 def count_words(count: int) -> str:
     """Return how many answers there are, in words."""
-    say = words().say
     if count == 0:
         return say("present.count.none")
     return say("present.count.one") if count == 1 else say("present.count.many", count=count)
@@ -71,7 +69,7 @@ def tally(lab: Lab, question: Question, theme: Theme) -> None:
 
 
 def _tally(lab: Lab, question: Question, theme: Theme) -> None:
-    say, one = words().say, statistics_of(lab, question)
+    one = statistics_of(lab, question)
     if not one.count:
         what = "no_answers" if question.type in COUNTED else "not_counted"
         st.html(
@@ -101,8 +99,8 @@ def _ask(lab: Lab, question: Question) -> None:
 def _advice(question: Question, one: QuestionStatistics) -> str:
     """Return the share that is right, what may be done now where it was a vote, and how many answered."""
     right = "–" if one.right is None else share_words(one.right)
-    line = one.advice() if question.vote else words().say("present.alone_right", share=right)
-    count = count_words(one.count) + (words().say("present.own_numbers") if one.relative else "")
+    line = one.advice() if question.vote else say("present.alone_right", share=right)
+    count = count_words(one.count) + (say("present.own_numbers") if one.relative else "")
     return f'<p class="advice" role="status">{line} <span>· {count}</span></p>'
 
 
@@ -131,7 +129,7 @@ def draw_spread(
         figure, table = made
         names, counts, *_ = table.values()
         content = "; ".join(f"{a}: {n}" for a, n in zip(names, counts, strict=True))
-        alt = words().say("present.chart.alt", question=question.id, content=content)
+        alt = say("present.chart.alt", question=question.id, content=content)
         chart(figure, name, alt, lambda: table)
 
 
@@ -145,7 +143,6 @@ def _figure_of(
     key, key_text
         The truth and its words; None and empty before the reveal.
     """
-    say = words().say
     if one.options and one.count:
         texts = option_texts(lab, question, CLASS_SEED)
         named = [(texts[name], count) for name, count in one.options]
@@ -186,7 +183,6 @@ def _figure_of(
 
 def answers_menu(lab: Lab, question: Question) -> None:
     """Offer where answers are counted from: the class folder, files, hands."""
-    say = words().say
     with st.popover(say("present.answers")):
         sources = {name: say(f"present.source.{name}") for name in SOURCES}
         if class_profile() is None:
@@ -233,9 +229,9 @@ def _count_options(lab: Lab, question: Question) -> None:
         counted = hands(lab, question, vote)
         with column:
             if vote == 2:
-                st.caption(words().say("present.again"))
+                st.caption(say("present.again"))
             elif question.vote:
-                st.caption(words().say("present.first"))
+                st.caption(say("present.first"))
             for option in question.options:
                 key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
                 st.number_input(
@@ -264,7 +260,7 @@ def _counted(lab: Lab, question: Question, vote: int) -> None:
 def _call_out(lab: Lab, question: Question) -> None:
     for vote in (1, 2) if question.vote else (1,):
         st.text_input(
-            words().say("present.called" if vote == 1 else "present.called_again"),
+            say("present.called" if vote == 1 else "present.called_again"),
             value=called_out(lab, question, vote),
             key=f"called_{lab.id}_{question.id}_{vote}",
             max_chars=400,
@@ -279,5 +275,4 @@ def _called(lab: Lab, question: Question, vote: int) -> None:
     except InputError as error:
         notify("error", str(error))
         return
-    keep_called_out(lab, question, vote, text)
-    count_hands(lab, question, vote, votes)
+    count_hands(lab, question, vote, votes, text)
