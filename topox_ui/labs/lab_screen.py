@@ -275,13 +275,7 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
     for picture in pictures:
         note = as_html(picture.note)
         chart_title(as_html(picture.title), note)
-        table = picture.table
-        chart(
-            picture.figure,
-            f"lab_{picture.id}",
-            picture.alt,
-            lambda table=table: _columns(table),  # type: ignore[misc]
-        )
+        chart(picture.figure, f"lab_{picture.id}", picture.alt, picture.table.by_column)
     if instance is not None and slider is not None and screen.stage == "reveal":
         slide(
             say(f"slider.{slider[0].key}"),
@@ -295,10 +289,6 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
         _sheet(lab, answers, asking)
     if screen.stage == "reveal":
         see_instance(lab, instance, answers.seed)
-
-
-def _columns(table: GivenTable) -> dict[str, list[str]]:
-    return {name: [row[k] for row in table.rows] for k, name in enumerate(table.columns)}
 
 
 def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:

@@ -26,6 +26,10 @@ class GivenTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    def by_column(self) -> dict[str, list[str]]:
+        """Return the cells by column."""
+        return {name: [row[k] for row in self.rows] for k, name in enumerate(self.columns)}
+
 
 @dataclass(frozen=True)
 class Matrix:

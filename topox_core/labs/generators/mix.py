@@ -30,7 +30,7 @@ from topox_core.topology.routing import coin_sequences
 PORT_GBPS = 100.0
 MS_PER_MB = 8.0 / PORT_GBPS
 STRIDES = (1, 3)
-KEPT = 10_000
+KEPT = 10_000  # speeds and times, of all instances together
 
 
 @dataclass(frozen=True)

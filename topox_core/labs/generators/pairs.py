@@ -28,7 +28,7 @@ from topox_core.topology.permutations import totient_strides
 
 PAIRS = 5
 PORTS = 3
-KEPT = 1_000
+KEPT = 1_000  # layouts, of all instances together
 Pair = tuple[int, int]
 
 
