@@ -82,8 +82,8 @@ class InputError(ValueError):
 
     def in_file(self, file: str, item: str = "") -> InputError:
         """Return the same error with file and item named, keeping names that it already has."""
-        item = self.item or item
-        return _rebuild(type(self), self.problem, self.file or file, item, self.field)
+        file, item = self.file or file, self.item or item
+        return _rebuild(type(self), self.problem, file, item, self.field)
 
 
 def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: str) -> InputError:
