@@ -80,9 +80,10 @@ class InputError(ValueError):
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.problem, self.file, self.item, self.field)
 
-    def in_file(self, file: str) -> InputError:
-        """Return the same error with the file named, keeping a name it already has."""
-        return _rebuild(type(self), self.problem, self.file or file, self.item, self.field)
+    def in_file(self, file: str, item: str = "") -> InputError:
+        """Return the same error with file and item named, keeping names that it already has."""
+        file, item = self.file or file, self.item or item
+        return _rebuild(type(self), self.problem, file, item, self.field)
 
 
 def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: str) -> InputError:
@@ -95,12 +96,12 @@ def wrong_setting(field: str, problem: str) -> InputError:
 
 
 @contextmanager
-def errors_in_file(file: str) -> Iterator[None]:
-    """Name a file in the bad input that names none."""
+def errors_in_file(file: str, item: str = "") -> Iterator[None]:
+    """Name a file, and an item of it, in the bad input that names none."""
     try:
         yield
     except InputError as error:
-        raise error.in_file(file) from None
+        raise error.in_file(file, item) from None
 
 
 def shown(value: object, most: int = 60) -> str:

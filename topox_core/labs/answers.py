@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from topox_core.errors import InputError, shown
 from topox_core.labs.draws import SEEDS, seed_of
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import fields_of, setting
 
 UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)
 _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
@@ -17,17 +17,25 @@ _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
 
 _Clock = Annotated[str, setting(max_length=40)]
 _Name = Annotated[str, setting(max_length=200)]
+_MOMENTS = ("locked", "at", "given_up", "started", "finished")
+
+
+class _Timed:
+    """A record with moments; one that has a default may be empty."""
+
+    def __post_init__(self) -> None:
+        fields = fields_of(cast("type", type(self)))
+        for name in _MOMENTS:
+            if name in fields and (fields[name].required or getattr(self, name)):
+                read_clock(getattr(self, name), field=name)
 
 
 @dataclass(frozen=True)
-class Locked:
+class Locked(_Timed):
     """An answer, and when it was locked."""
 
     locked: _Clock
     value: Any
-
-    def __post_init__(self) -> None:
-        read_clock(self.locked, field="locked")
 
 
 @dataclass(frozen=True)
@@ -38,45 +46,35 @@ class Prediction(Locked):
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Attempt(_Timed):
     """One attempt at a worked answer; ``points`` are what was shown then."""
 
     at: _Clock
     value: Any
     points: Annotated[float, setting(ge=0, le=1_000)] = 0.0
 
-    def __post_init__(self) -> None:
-        read_clock(self.at, field="at")
-
 
 @dataclass(frozen=True)
-class Worked:
+class Worked(_Timed):
     """All attempts at a worked answer; ``given_up`` is when the student asked for the key instead."""
 
     attempts: Annotated[tuple[Attempt, ...], setting(max_length=100)] = ()
     given_up: _Clock = ""
 
-    def __post_init__(self) -> None:
-        if self.given_up:
-            read_clock(self.given_up, field="given_up")
-
 
 @dataclass(frozen=True)
-class Explained:
+class Explained(_Timed):
     """An explanation, as last saved."""
 
     at: _Clock
     value: Annotated[str, setting(max_length=4_000)]
-
-    def __post_init__(self) -> None:
-        read_clock(self.at, field="at")
 
 
 Given = Prediction | Worked | Explained
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(_Timed):
     """Everything that one student has answered in one lab.
 
     Attributes

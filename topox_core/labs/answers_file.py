@@ -26,7 +26,6 @@ from topox_core.labs.answers import (
     Locked,
     Prediction,
     Worked,
-    read_clock,
 )
 from topox_core.labs.keys import check_seed
 from topox_core.labs.lab import Lab, Question, canonical
@@ -124,6 +123,8 @@ FORMAT, VERSION = "topox-answers", 1
 _HEAD = {one.key: name for name, one in fields_of(Answers).items() if name != "given"}
 _KEYS = ("program", *_HEAD, "answers", "score", "checksum", "signature")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, ANSWERS)
+# By a key that no other answer has.
+_KIND_BY_KEY: Mapping[str, type[Given]] = {"locked": Prediction, "attempts": Worked}
 MAX_ANSWERS = 120
 
 
@@ -162,9 +163,6 @@ def load_answers(data: bytes, file: str) -> AnswersFile:
     if not all(is_whole(one) for one in answers.versions.values()):
         problem = f"must be an object of whole numbers (got {shown(answers.versions)})"
         raise InputError(problem, file=file, field="generator_versions")
-    for key in ("started", "finished"):
-        if head.get(key):
-            read_clock(head[key], file=file, field=key)
     checksum = checksum_of(record)
     signature = record.get("signature", "")
     return AnswersFile(
@@ -231,7 +229,5 @@ def _given(entries: Any, file: str) -> dict[str, Given]:
 def _one(name: str, entry: Any, file: str) -> Given:
     item = f"question {printable(name)}"
     keys = entry if isinstance(entry, dict) else ()
-    kind: type[Prediction] | type[Worked] | type[Explained] = Explained
-    if "locked" in keys or "attempts" in keys:
-        kind = Prediction if "locked" in keys else Worked
+    kind = next((of for key, of in _KIND_BY_KEY.items() if key in keys), Explained)
     return from_values(kind, entry, file, item)

@@ -39,22 +39,13 @@ EXACT_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class InstanceFiles:
-    """What a call runs on; None where an instance has none."""
+    """What a call runs on, of windows their lengths in ms; None where an instance has none."""
 
     graph: TaskGraph | None = None
     cluster: Cluster | None = None
     jobs: Jobs | None = None
-    windows_ms: tuple[float, ...] | None = None
+    windows: tuple[float, ...] | None = None
     parts: Catalogue | None = None
-
-
-@dataclass(frozen=True)
-class _Run:
-    """One run: its files, its options, and the fabric where several are compared."""
-
-    files: InstanceFiles
-    options: Mapping[str, Any]
-    fabric: str | None
 
 
 # What each option may be, the cluster's as the cluster says.
@@ -91,23 +82,23 @@ _TIMES = _CLUSTER.keys() | _NETWORK
 _Times = Annotated[float, setting(gt=0, le=1e6)]
 
 
-def check_options(call: str, options: Mapping[str, Any]) -> None:
+def check_options(call: str, options: Mapping[str, Any], before: str) -> None:
     """Refuse what is no option of a call, or out of its range.
 
     Raises
     ------
     InputError
-        For the first one; the field is its name.
+        For the first one; the field is its name, behind the name of what holds the options.
     """
     known = _OPTIONS[call]
     for name, value in options.items():
         if name not in known:
-            raise InputError(unknown(name, known, "option"), field=str(name)[:60])
+            raise InputError(unknown(name, known, "option"), field=f"{before}.{str(name)[:60]}")
         hint = known[name]
         if isinstance(value, dict) and name in _TIMES and [*value] == ["times"]:
             hint, value, name = _Times, value["times"], f"{name}.times"
         for _, problem in problems(hint, value):
-            raise InputError(problem, field=name)
+            raise InputError(problem, field=f"{before}.{name}")
 
 
 def call_value(call: Call, files: InstanceFiles) -> float | str:
@@ -142,7 +133,7 @@ def _related(value: float, other: float, relation: str) -> float:
 
 
 def _field(call: Call, files: InstanceFiles, options: Mapping[str, Any]) -> float | str:
-    at: Any = _RUNS[call.call](_Run(files, options, call.fabric))
+    at: Any = _RUNS[call.call](files, {**options, "fabric": call.fabric})
     for part in call.field.split("."):
         if isinstance(at, list) and part.lstrip("-").isdigit() and -len(at) <= int(part) < len(at):
             at = at[int(part)]
@@ -162,10 +153,10 @@ def _needed(thing: Any, kind: str) -> Any:
     return thing
 
 
-def _asked_for(run: _Run, option: str) -> Any:
-    if option not in run.options:
+def _asked_for(options: Mapping[str, Any], option: str) -> Any:
+    if option not in options:
         raise InputError("is missing", field=f"key.with.{option}")
-    return run.options[option]
+    return options[option]
 
 
 def _changes(record: Any, names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,39 +170,40 @@ def _changes(record: Any, names: Iterable[str], options: Mapping[str, Any]) -> d
     return changes
 
 
-def _cluster(run: _Run) -> Cluster:
-    cluster: Cluster = _needed(run.files.cluster, "cluster")
-    return cluster.changed(**_changes(cluster, _CLUSTER, run.options))
+def _cluster(files: InstanceFiles, options: Mapping[str, Any]) -> Cluster:
+    cluster: Cluster = _needed(files.cluster, "cluster")
+    return cluster.changed(**_changes(cluster, _CLUSTER, options))
 
 
-def _schedule(run: _Run) -> dict[str, Any]:
-    cluster = _cluster(run)
-    engine = run.options.get("engine", "list")
+def _schedule(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    cluster = _cluster(files, options)
+    engine = options.get("engine", "list")
     settings = replace(LESSON_SETTINGS, engine=engine, time_limit_s=EXACT_LIMIT_S)
-    result = schedule(_needed(run.files.graph, "graph"), cluster, settings)
+    result = schedule(_needed(files.graph, "graph"), cluster, settings)
     if engine != "list" and result.status != "optimal":
         problem = f"has no key: the plan ended {result.status}, and only a proved one counts"
         raise InputError(problem, field="key")
     return record_of(result, "status makespan_ms bound_ms gap bound_by unrounded_bound_ms")
 
 
-def _compare(run: _Run) -> dict[str, Any]:
-    if run.fabric not in FABRICS:
-        raise InputError(unknown(run.fabric, FABRICS, "fabric"), field="key.fabric")
-    cluster = _cluster(run)
-    runs = compare(_needed(run.files.graph, "graph"), cluster, LESSON_SETTINGS, (str(run.fabric),))
-    done = runs[str(run.fabric)]
+def _compare(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    fabric = options["fabric"]
+    if fabric not in FABRICS:
+        raise InputError(unknown(fabric, FABRICS, "fabric"), field="key.fabric")
+    cluster = _cluster(files, options)
+    graph = _needed(files.graph, "graph")
+    done = compare(graph, cluster, LESSON_SETTINGS, (fabric,))[fabric]
     return {
         **record_of(done, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),
         **record_of(done.traffic, "bandwidth_tax mean_hops longest_hops"),
     }
 
 
-def _topology(run: _Run) -> dict[str, Any]:
-    cluster: Cluster = _needed(run.files.cluster, "cluster")
-    demand = traffic_of(_needed(run.files.graph, "graph"), cluster.servers)
-    degree = run.options.get("degree", cluster.ports_per_server)
-    result = find_layout(demand, degree, run.options.get("variant", "published"))
+def _topology(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    cluster: Cluster = _needed(files.cluster, "cluster")
+    demand = traffic_of(_needed(files.graph, "graph"), cluster.servers)
+    degree = options.get("degree", cluster.ports_per_server)
+    result = find_layout(demand, degree, options.get("variant", "published"))
     hops = result.hops
     return {
         **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
@@ -221,11 +213,11 @@ def _topology(run: _Run) -> dict[str, Any]:
     }
 
 
-def _tdm(run: _Run) -> dict[str, Any]:
-    jobs: Jobs = _needed(run.files.jobs, "jobs")
-    if changes := _changes(jobs.network, _NETWORK, run.options):
+def _tdm(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    jobs: Jobs = _needed(files.jobs, "jobs")
+    if changes := _changes(jobs.network, _NETWORK, options):
         jobs = replace(jobs, network=replace(jobs.network, **changes))
-    algorithm = run.options.get("algorithm", "hill-climbing")
+    algorithm = options.get("algorithm", "hill-climbing")
     assert algorithm in ALGORITHMS
     answer = solve(jobs, TdmSettings(algorithm, time_limit_s=EXACT_LIMIT_S))
     if answer.stopped_by == "time_limit":
@@ -233,18 +225,18 @@ def _tdm(run: _Run) -> dict[str, Any]:
     return {"round_s": answer.round_s, "mean_round_s": answer.mean_round_s}
 
 
-def _rails_count(run: _Run) -> dict[str, Any]:
-    stages, microbatches = _asked_for(run, "stages"), _asked_for(run, "microbatches")
-    order = run.options.get("schedule", "1f1b")
+def _rails_count(_: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    stages, microbatches = _asked_for(options, "stages"), _asked_for(options, "microbatches")
+    order = options.get("schedule", "1f1b")
     return {"by_stage": windows_by_stage(stages, microbatches, order)}
 
 
-def _rails_delay(run: _Run) -> dict[str, Any]:
-    lengths = _needed(run.files.windows_ms, "list of windows")
-    base_ms = _asked_for(run, "base_ms")
+def _rails_delay(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    lengths = _needed(files.windows, "list of windows")
+    base_ms = _asked_for(options, "base_ms")
     source = windows_source(base_ms, lengths)
-    row = study(source, (run.options.get("delay_ms", 25.0),)).rows[0]
-    limit = run.options.get("limit_percent", 1.0)
+    row = study(source, (options.get("delay_ms", 25.0),)).rows[0]
+    limit = options.get("limit_percent", 1.0)
     return {
         "base_ms": base_ms,
         **record_of(row, "on_demand_ms provisioned_ms"),
@@ -255,16 +247,16 @@ def _rails_delay(run: _Run) -> dict[str, Any]:
     }
 
 
-def _cost(run: _Run) -> dict[str, Any]:
-    gpus = _asked_for(run, "gpus")
-    catalogue = run.files.parts or PRICE_SETS[run.options.get("prices", DEFAULT_SET)]
-    counting = Counting(method=run.options.get("counting", "paper"))
+def _cost(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = _asked_for(options, "gpus")
+    catalogue = files.parts or PRICE_SETS[options.get("prices", DEFAULT_SET)]
+    counting = Counting(method=options.get("counting", "paper"))
     priced = bills(gpus, catalogue, counting)
     fabrics = {name: record_of(one, "cost_usd power_w") for name, one in priced.items()}
     return {"fabrics": fabrics, "savings": savings(priced)}
 
 
-_RUNS: Mapping[str, Callable[[_Run], dict[str, Any]]] = {
+_RUNS: Mapping[str, Callable[[InstanceFiles, Mapping[str, Any]], dict[str, Any]]] = {
     "schedule": _schedule,
     "compare": _compare,
     "topology": _topology,

@@ -6,7 +6,7 @@ Any language can repeat them: SHA-256 over plain text, numbers in decimal.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeVar
@@ -46,8 +46,8 @@ class Draws:
         return order
 
 
-def attempts(generator: str, seed: int) -> Iterator[Draws]:
-    """Yield the draws of attempt 0, 1, 2 and so on.
+def first_that(generator: str, seed: int, make: Callable[[Draws], T | None]) -> T:
+    """Return what ``make`` makes of the draws of the first attempt that it does not refuse with None.
 
     Raises
     ------
@@ -57,21 +57,10 @@ def attempts(generator: str, seed: int) -> Iterator[Draws]:
     if seed < 0:
         raise wrong_setting("seed", f"must be at least 0 (got {seed})")
     for attempt in range(MAX_ATTEMPTS):
-        yield Draws(generator, seed, attempt)
-    raise wrong_setting(
-        "seed", f"{seed} makes no instance of generator {generator} in {MAX_ATTEMPTS:,} attempts"
-    )
-
-
-def first_that(generator: str, seed: int, make: Callable[[Draws], T | None]) -> T:
-    """Return what ``make`` makes of the first attempt that it does not refuse with None.
-
-    Raises
-    ------
-    InputError
-        As :func:`attempts`.
-    """
-    return next(one for draws in attempts(generator, seed) if (one := make(draws)) is not None)
+        if (one := make(Draws(generator, seed, attempt))) is not None:
+            return one
+    problem = f"{seed} makes no instance of generator {generator} in {MAX_ATTEMPTS:,} attempts"
+    raise wrong_setting("seed", problem)
 
 
 def seed_of(course: str, student: str) -> int:

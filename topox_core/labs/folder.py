@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from topox_core.errors import InputError, unknown
 from topox_core.io.content import read, why
@@ -24,6 +26,7 @@ MAX_FILES = 2_000
 # Two explanations of at least so many characters that are the same.
 LONG_TEXT = 60
 _POINTS = Limits(4 << 20, 20_000)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,38 +66,51 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     InputError
         If there is no such folder, no answers in it, or more than ``MAX_FILES``.
     """
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted((e for e in entries if e.name.endswith(ENDING)), key=lambda e: e.name)
-    except OSError as error:
-        raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
+    found = files_in(folder, ENDING, MAX_FILES, "answers")
     if not found:
         problem = f"holds no file whose name ends in {ENDING}"
         raise InputError(problem, file=str(folder))
-    if len(found) > MAX_FILES:
-        problem = f"holds {len(found):,} answers, more than the {MAX_FILES:,} that are read"
-        raise InputError(problem, file=str(folder))
-    files: list[tuple[str, AnswersFile]] = []
-    refused: list[Unreadable] = []
-    for entry in found:
-        try:
-            files.append((entry.name, _read(entry)))
-        except InputError as error:
-            refused.append(Unreadable(entry.name, _problem(error)))
-    return files, refused
+    return answers_from((entry.name, partial(_read, entry)) for entry in found)
 
 
 def answers_from(
-    files: Iterable[tuple[str, bytes]],
+    files: Iterable[tuple[str, Callable[[], bytes]]],
 ) -> tuple[list[tuple[str, AnswersFile]], list[Unreadable]]:
-    """Return the answers among files that were given by name and content, and those that are none."""
-    found: list[tuple[str, AnswersFile]] = []
-    refused: list[Unreadable] = []
-    for name, data in files:
+    """Return the answers among files that are given by name and what reads them, and those that are none."""
+    found, refused = load_each(files, load_answers)
+    return found, [Unreadable(name, _problem(error)) for name, error in refused]
+
+
+def files_in(folder: Path, ending: str, most: int, what: str) -> list[os.DirEntry[str]]:
+    """Return the files of a folder, not below it, whose names have an ending, by name.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or more than ``most`` of these files are in it.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted((e for e in entries if e.name.endswith(ending)), key=lambda e: e.name)
+    except OSError as error:
+        raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
+    if len(found) > most:
+        problem = f"holds {len(found):,} {what}, more than the {most:,} that are read"
+        raise InputError(problem, file=str(folder))
+    return found
+
+
+def load_each(
+    files: Iterable[tuple[str, Callable[[], bytes]]], load: Callable[[bytes, str], T]
+) -> tuple[list[tuple[str, T]], list[tuple[str, InputError]]]:
+    """Return what files hold, by name, and those that cannot be used: what is wrong with one never touches another."""
+    found: list[tuple[str, T]] = []
+    refused: list[tuple[str, InputError]] = []
+    for name, content in files:
         try:
-            found.append((name, load_answers(data, name)))
+            found.append((name, load(content(), name)))
         except InputError as error:
-            refused.append(Unreadable(name, _problem(error)))
+            refused.append((name, error))
     return found, refused
 
 
@@ -102,7 +118,7 @@ def latest_of_each(every: Iterable[Answers]) -> tuple[Answers, ...]:
     """Return of each student and lab the answers that were finished last: nobody is counted twice."""
     latest: dict[tuple[str, str, str], Answers] = {}
     for one in every:
-        student = one.lab, _folded(one.course), _folded(one.student)
+        student = one.lab, folded(one.course), folded(one.student)
         if student not in latest or one.finished >= latest[student].finished:
             latest[student] = one
     return tuple(latest.values())
@@ -144,7 +160,7 @@ def grade_folder(
             continue
         for given in file.answers.given.values():
             if isinstance(given, Explained) and len(given.value.strip()) >= LONG_TEXT:
-                texts[lab.id, _folded(given.value)].append(len(grades))
+                texts[lab.id, folded(given.value)].append(len(grades))
         grades.append(graded)
     grades = _with_equal_texts(grades, texts)
     refused.sort(key=lambda one: one.file)
@@ -178,7 +194,7 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
     return points
 
 
-def _read(entry: os.DirEntry[str]) -> AnswersFile:
+def _read(entry: os.DirEntry[str]) -> bytes:
     if entry.is_symlink():
         raise InputError("is a link, which is not followed", file=entry.name)
     if not entry.is_file(follow_symlinks=False):
@@ -186,14 +202,15 @@ def _read(entry: os.DirEntry[str]) -> AnswersFile:
     if entry.stat(follow_symlinks=False).st_size > ANSWERS.file_bytes:
         most = ANSWERS.file_bytes // 1024
         raise InputError(f"is larger than the {most} kB that answers may have", file=entry.name)
-    return load_answers(read(entry.path), entry.name)
+    return read(entry.path)
 
 
 def _problem(error: InputError) -> str:
     return InputError(error.problem, item=error.item, field=error.field).located(error.problem)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """Return text as it is compared: capitals, forms of a letter and spaces make no difference."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -203,7 +220,7 @@ def _with_equal_texts(
     """Return grades with a remark where two students wrote the same long text."""
     marked = list(grades)
     for places in texts.values():
-        writers = {_folded(grades[at].student) for at in places}
+        writers = {folded(grades[at].student) for at in places}
         if len(writers) < 2:
             continue
         for at in places:
@@ -211,7 +228,7 @@ def _with_equal_texts(
                 {
                     grades[o].student
                     for o in places
-                    if _folded(grades[o].student) != _folded(grades[at].student)
+                    if folded(grades[o].student) != folded(grades[at].student)
                 }
             )
             remark = f"same text as {', '.join(others)}"
@@ -223,11 +240,11 @@ def _one_a_student(grades: list[Grade]) -> list[Grade]:
     """Return one grade a student and lab: of several files the one that was finished last."""
     by_student: defaultdict[tuple[str, str, str], list[Grade]] = defaultdict(list)
     for one in grades:
-        by_student[one.lab, _folded(one.course), _folded(one.student)].append(one)
+        by_student[one.lab, folded(one.course), folded(one.student)].append(one)
     kept = []
     for several in by_student.values():
         several.sort(key=lambda one: (one.finished, one.file))
         *earlier, last = several
         notes = tuple(f"{one.file} is earlier and does not count" for one in earlier)
         kept.append(replace(last, remarks=last.remarks + notes))
-    return sorted(kept, key=lambda one: (one.lab, _folded(one.course), _folded(one.student)))
+    return sorted(kept, key=lambda one: (one.lab, folded(one.course), folded(one.student)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from topox_core.errors import InputError, shown
 from topox_core.io.content import whole
 from topox_core.io.limits import Limits
 from topox_core.io.tables import harmless
-from topox_core.labs.folder import GradedFolder
+from topox_core.labs.folder import GradedFolder, folded
 from topox_core.labs.grading import Grade
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import Texts, texts_in
@@ -133,7 +132,7 @@ def moodle_table(graded: GradedFolder, lab: Lab, roster: Roster | None = None) -
     name = f"topox: {title}"
     rows = [[_ID, _EMAIL, f"{name} (max {_number(lab.points)})", f"{name} feedback"]]
     for one in _of_lab(graded, lab):
-        key = _folded(one.student)
+        key = folded(one.student)
         if roster is not None and key not in emails:
             notes.append(f"{one.student} is not in the roster")
         student, email = emails.get(key, (one.student, ""))
@@ -158,15 +157,15 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
     there = [name for name in roster.columns if name.startswith((own, title))]
     column = there[0] if there else own
     notes = [] if there else [f"column {column!r} is new: Canvas makes a new assignment of it"]
-    grades = {_folded(one.student): one for one in _of_lab(graded, lab)}
+    grades = {folded(one.student): one for one in _of_lab(graded, lab)}
     kept = [name for name in roster.columns if name in _CANVAS]
     columns = [*kept, column]
     rows, found = [], set()
     for row in roster.rows:
         cells = dict(zip(roster.columns, row, strict=True))
-        logins = [_folded(cells[name]) for name in _LOGINS if cells[name].strip()]
+        logins = [folded(cells[name]) for name in _LOGINS if cells[name].strip()]
         login = next((one for one in logins if one in grades), None)
-        possible = any(_POINTS_ROW in _folded(cell) for cell in row[:1])
+        possible = any(_POINTS_ROW in folded(cell) for cell in row[:1])
         value = cells.get(column, "")
         if login is not None:
             found.add(login)
@@ -209,16 +208,12 @@ def _emails(roster: Roster | None) -> dict[str, tuple[str, str]]:
         student, email = cells.get(_ID, "").strip(), cells.get(_EMAIL, "").strip()
         for key in (student, email):
             if key:
-                found[_folded(key)] = (student, email)
+                found[folded(key)] = (student, email)
     return found
 
 
 def _of_lab(graded: GradedFolder, lab: Lab) -> list[Grade]:
     return [one for one in graded.grades if one.lab == lab.id]
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
 def _number(value: float | None) -> str:

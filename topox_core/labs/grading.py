@@ -181,10 +181,8 @@ def _graded(
     explanations: Explanations,
     remarks: list[str],
 ) -> QuestionGrade:
-    if question.stage == "predict":
-        return _predicted(lab, answers, question, remarks)
-    if question.stage == "work":
-        return _worked(lab, answers, question, remarks)
+    if question.stage != "explain":
+        return _tried(lab, answers, question, remarks)
     text = answers.explained(question.id)
     points: float | None = explanations.get((answers.student, question.id))
     if points is not None and not 0 <= points <= question.points:
@@ -193,32 +191,24 @@ def _graded(
     return QuestionGrade(question.id, points if text or points else 0.0, None, text or None)
 
 
-def _predicted(lab: Lab, answers: Answers, question: Question, remarks: list[str]) -> QuestionGrade:
-    found = answers.prediction(question.id)
-    if found is None:
-        return QuestionGrade(question.id, 0.0, None, None)
-    try:
-        value = read_answer(lab, question, found.value, answers.seed)
-    except InputError as error:
-        remarks.append(f"{question.id}: {error.problem}")
-        return QuestionGrade(question.id, 0.0, None, None)
-    marked = mark(lab, question, value, answers.seed)
-    return QuestionGrade(question.id, question.points, marked.right, value, marked.say)
-
-
-def _worked(lab: Lab, answers: Answers, question: Question, remarks: list[str]) -> QuestionGrade:
-    given = answers.worked(question.id)
-    attempts = _that_count(given, question, remarks)
+def _tried(lab: Lab, answers: Answers, question: Question, remarks: list[str]) -> QuestionGrade:
+    """Grade a prediction, which is worth its points once it can be read, or the best of the attempts that count."""
+    predicted = answers.prediction(question.id)
+    if question.stage == "predict":
+        values = [] if predicted is None else [predicted.value]
+    else:
+        values = [one.value for one in _that_count(answers.worked(question.id), question, remarks)]
     best, right, say, last = 0.0, None, "", None
-    for number, one in enumerate(attempts):
+    for number, given in enumerate(values):
         try:
-            last = read_answer(lab, question, one.value, answers.seed)
+            last = read_answer(lab, question, given, answers.seed)
         except InputError as error:
             remarks.append(f"{question.id}: {error.problem}")
             continue
         marked = mark(lab, question, last, answers.seed)
         right, say = marked.right or bool(right), say or marked.say
-        best = max(best, points_of(question, marked.share, number))
+        points = points_of(question, marked.share, number)
+        best = max(best, question.points if question.stage == "predict" else points)
     return QuestionGrade(question.id, best, right, last, say)
 
 

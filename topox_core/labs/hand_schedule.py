@@ -115,8 +115,7 @@ def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) ->
             )
         tasks.append({"id": task.id, "start_ms": start, "end_ms": end})
     _set_up(circuits, cluster.reconfiguration_ms)
-    last = max((row["end_ms"] for row in tasks), default=0.0)
-    last = max(last, 0.0)
+    last = max([0.0, *(row["end_ms"] for row in tasks)])
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -22,6 +23,20 @@ from topox_core.model.task_graph import TaskGraph
 GBPS = 8.0
 # Of a figure: more bars than that are no picture for a lab.
 MAX_TASKS = 400
+_RECEIVERS = range(1, RECEIVERS + 1)
+# The orders that are told of, by name; of instance *fan-out* the best of all.
+_ORDERS: Mapping[type, Sequence[tuple[str, Sequence[str]]]] = {
+    Board: (("x_first", "axybcz"), ("y_first", "ayxcbz")),
+    Patience: (
+        ("first", ("weights", "f0", "act0", "f1", "act1", "f2", "u2")),
+        ("between", ("f0", "act0", "weights", "f1", "act1", "f2", "u2")),
+        ("last", ("f0", "act0", "f1", "act1", "f2", "weights", "u2")),
+    ),
+    FanOut: [
+        ("best", ("f", *(f"w{k}" for k in order), *(f"c{k}" for k in _RECEIVERS)))
+        for order in permutations(_RECEIVERS)
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -89,13 +104,17 @@ def hand_plans(instance: Any, ports: int = 1, port_gbps: float = GBPS) -> tuple[
     ports, port_gbps
         Of a server, and the speed of each; only instance *fan-out* has others than one of 8 Gbit/s.
     """
-    if isinstance(instance, Board):
-        return _of_board(instance)
-    if isinstance(instance, Patience):
-        return _of_patience(instance)
+    if not isinstance(instance, Board | Patience | FanOut):
+        return ()
+    graph, cluster, orders = instance.graph(), instance.cluster(), _ORDERS[type(instance)]
     if isinstance(instance, FanOut):
-        return (_of_fan_out(instance, ports, port_gbps),)
-    return ()
+        cluster = instance.cluster(ports, port_gbps)
+    told = [
+        HandPlan(name, graph, cluster, _starts_ms(graph, cluster, order)) for name, order in orders
+    ]
+    if isinstance(instance, FanOut):
+        return (min(told, key=lambda plan: plan.makespan_ms),)
+    return tuple(told)
 
 
 def bound_of(graph: TaskGraph, cluster: Cluster) -> tuple[float, str]:
@@ -111,64 +130,23 @@ def planned(graph: TaskGraph, cluster: Cluster) -> Execution:
     return execution
 
 
-def _of_board(one: Board) -> tuple[HandPlan, ...]:
-    graph, cluster = one.graph(), one.cluster()
-    plans = []
-    for name, x, y in (
-        ("x_first", one.a, one.a + one.x),
-        ("y_first", one.a + one.y, one.a),
-    ):
-        starts = {"a": 0, "x": x, "y": y, "b": x + one.x, "c": y + one.y, "z": x + one.x + one.b}
-        plans.append(HandPlan(name, graph, cluster, {k: float(v) for k, v in starts.items()}))
-    return tuple(plans)
+def _starts_ms(graph: TaskGraph, cluster: Cluster, order: Iterable[str]) -> dict[str, float]:
+    """Return the start of each task, in ms, where ports take their transfers in an order, each the first port that is free.
 
-
-def _of_patience(one: Patience) -> tuple[HandPlan, ...]:
-    graph, cluster = one.graph(), one.cluster()
-    plans = []
-    for name in ("first", "between", "last"):
-        # The port of server 0 sends act0 and the weights, that of server 2 receives act1 and the weights.
-        weights = 0 if name == "first" else None
-        act0 = max(one.f0, one.weights) if name == "first" else one.f0
-        f1 = act0 + one.act0
-        if name == "between":
-            weights = f1
-        received = 0 if weights is None else weights + one.weights
-        act1 = max(f1 + one.f1, received)
-        f2 = act1 + one.act1
-        if weights is None:
-            weights = f2
-        u2 = max(f2 + one.f2, weights + one.weights)
-        starts = {
-            "f0": 0,
-            "act0": act0,
-            "f1": f1,
-            "act1": act1,
-            "f2": f2,
-            "weights": weights,
-            "u2": u2,
-        }
-        plans.append(HandPlan(name, graph, cluster, {k: float(v) for k, v in starts.items()}))
-    return tuple(plans)
-
-
-def _of_fan_out(one: FanOut, ports: int, port_gbps: float) -> HandPlan:
-    graph, cluster = one.graph(), one.cluster(ports, port_gbps)
-    lengths = {task.id: length_ms(task, cluster) for task in graph.tasks}
-    orders = (_ordered(order, lengths, ports) for order in permutations(range(1, RECEIVERS + 1)))
-    ends = ((max(starts[name] + lengths[name] for name in starts), starts) for starts in orders)
-    return HandPlan("best", graph, cluster, min(ends, key=lambda one: one[0])[1])
-
-
-def _ordered(
-    order: tuple[int, ...], lengths_ms: Mapping[str, float], ports: int
-) -> dict[str, float]:
-    """Return start times where the next free port takes the next transfer."""
-    free = [lengths_ms["f"]] * ports
-    starts = {"f": 0.0}
-    for k in order:
-        port = free.index(min(free))
-        starts[f"w{k}"] = free[port]
-        free[port] += lengths_ms[f"w{k}"]
-        starts[f"c{k}"] = free[port]
-    return starts
+    What one device computes is in the order of its dependencies already.
+    """
+    tasks = {task.id: task for task in graph.tasks}
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    free: defaultdict[tuple[str, int | None], list[float]]
+    free = defaultdict(lambda: [0.0] * cluster.ports_per_server)
+    for name in order:
+        task = tasks[name]
+        sends = task.duration_ms is None
+        ports = [free["out", task.source], free["in", task.destination]] if sends else []
+        ready = max((ends[one] for one in task.dependencies), default=0.0)
+        starts[name] = max([ready, *map(min, ports)])
+        ends[name] = starts[name] + length_ms(task, cluster)
+        for port in ports:
+            port[port.index(min(port))] = ends[name]
+    return {name: starts[name] for name in tasks}

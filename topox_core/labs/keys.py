@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -87,25 +87,21 @@ def key_of(lab: Lab, question: Question, seed: int) -> Value:
     InputError
         If it has none: a text, or a plan that was not proved best; the question is named.
     """
-    screen = lab.screens[lab.screen_of(question.id)]
+    screen, key = lab.screens[lab.screen_of(question.id)], question.key
     try:
-        return _value_of(lab, screen, question.key, seed)
+        if key is None:
+            raise InputError("has no key: a person reads it")
+        if isinstance(key, Call):
+            return _called(key, lab, screen, seed)
+        return _value(lab.instances[screen.instance], key, seed)
     except InputError as error:
         item = f"lab {lab.id}, question {question.id}"
         raise InputError(error.problem, item=item, field=error.field) from None
 
 
-def _value_of(lab: Lab, screen: Screen, key: str | Call | None, seed: int) -> Value:
-    if key is None:
-        raise InputError("has no key: a person reads it")
-    if isinstance(key, Call):
-        return _called(key, lab, screen, seed)
-    return _named(lab.instances[screen.instance].generator, key, instance_of(lab, screen, seed))
-
-
-def _named(name: str, value: str, instance: Any) -> Value:
-    """Return a value of an instance, kept while the instance is."""
-    return _kept_value(name, value, instance.seed)
+def _value(source: Source, name: str, seed: int) -> Value:
+    """Return a value of an instance for a student who has ``seed``."""
+    return _kept_value(source.generator, name, seed_for(source, seed))
 
 
 @lru_cache(maxsize=40 * KEPT_KEYS)
@@ -121,7 +117,7 @@ def mistakes_of(lab: Lab, question: Question, seed: int) -> Iterator[Mistake]:
     screen = lab.screens[lab.screen_of(question.id)]
     for one in question.feedback:
         if one.value is not None:
-            value = _value_of(lab, screen, one.value, seed)
+            value = _value(lab.instances[screen.instance], one.value, seed)
             if value is not None and _apart(question, value, truth):
                 yield Mistake(one, value)
 
@@ -139,6 +135,16 @@ def options_of(lab: Lab, question: Question, seed: int) -> tuple[str, ...]:
     screen = lab.screens[lab.screen_of(question.id)]
     made = generator(lab.instances[screen.instance].generator).options.get(question.key)
     return made(instance_of(lab, screen, seed)) if made else ()
+
+
+def option_texts(
+    lab: Lab, question: Question, seed: int, words: Texts | None = None
+) -> dict[str, str]:
+    """Return the options of a question by id, each in its words; those of an instance are named by their ids."""
+    screen = lab.screens[lab.screen_of(question.id)]
+    if question.options:
+        return {one.id: filled(lab, screen, one.text, seed, words) for one in question.options}
+    return {one: one for one in options_of(lab, question, seed)}
 
 
 def matrix_of(lab: Lab, question: Question, seed: int) -> Matrix:
@@ -176,7 +182,7 @@ def filled(lab: Lab, screen: Screen, text: str, seed: int, words: Texts | None =
 
     def place(found: Any) -> str:
         assert source is not None  # the file was read: a place has an instance with that value
-        value = _named(source.generator, found[1], instance_of(lab, screen, seed))
+        value = _value(source, found[1], seed)
         return _in_words(lab, screen.instance, found[1], value, words)
 
     return PLACE.sub(place, words.resolved(text))
@@ -223,7 +229,7 @@ def _called(call: Call, lab: Lab, screen: Screen, seed: int) -> Value:
         if hasattr(instance, kind)
     }
     lengths = getattr(instance, "lengths_ms", None)
-    return call_value(call, InstanceFiles(**parts, windows_ms=lengths))
+    return call_value(call, InstanceFiles(**parts, windows=lengths))
 
 
 class _Asked:
@@ -254,24 +260,27 @@ def files_of(lab: Lab, source: Source) -> InstanceFiles:
     InputError
         If one is missing or cannot be used, or a lab that has no folder names one that is no sample.
     """
-    named = dict(source.files or {})
     found: dict[str, Any] = {}
-    for kind in ("graph", "cluster"):
-        if named.get(kind, "").startswith(SAMPLE):
-            graph, cluster = load_sample(named.pop(kind).removeprefix(SAMPLE))
-            found[kind] = graph if kind == "graph" else cluster
-    if named.get("jobs", "").startswith(SAMPLE):
-        found["jobs"] = load_job_sample(named.pop("jobs").removeprefix(SAMPLE))
-    readers: dict[str, Any] = {"graph": load_graph, "cluster": load_cluster, "jobs": load_jobs}
-    readers |= {"parts": load_parts, "windows": load_windows}
-    for kind, name in named.items():
-        data = _in_folder(lab.folder, name)
-        content = readers[kind](data, name)
-        if kind == "windows":
-            found["windows_ms"] = tuple(window.length_ms for window in content.windows)
+    for kind, name in (source.files or {}).items():
+        if name.startswith(SAMPLE) and kind in _SAMPLES:
+            found[kind] = _SAMPLES[kind](name.removeprefix(SAMPLE))
         else:
-            found[kind] = content
+            found[kind] = _READERS[kind](_in_folder(lab.folder, name), name)
     return InstanceFiles(**found)
+
+
+_SAMPLES: Mapping[str, Callable[[str], Any]] = {
+    "graph": lambda name: load_sample(name)[0],
+    "cluster": lambda name: load_sample(name)[1],
+    "jobs": load_job_sample,
+}
+_READERS: Mapping[str, Callable[[bytes, str], Any]] = {
+    "graph": load_graph,
+    "cluster": load_cluster,
+    "jobs": load_jobs,
+    "parts": load_parts,
+    "windows": lambda *file: tuple(one.length_ms for one in load_windows(*file).windows),
+}
 
 
 def _in_folder(folder: Path | None, name: str) -> bytes:

@@ -30,7 +30,9 @@ FIGURES = (
 SLIDERS = ("time", "slot_ms", "delay_ms", "ports", "port_gbps", "size_mb", "degree")
 CALLS = ("schedule", "compare", "topology", "tdm", "rails_count", "rails_delay", "cost")
 RELATIONS = ("value", "difference", "ratio", "saving")
-TYPES = ("number", "choice", "multi", "order", "matrix", "schedule", "grouping", "text")
+# Types of question whose answer is one or several of its options.
+CHOSEN = ("choice", "multi", "order")
+TYPES = ("number", *CHOSEN, "matrix", "schedule", "grouping", "text")
 MAX_STEPS = 1_000
 
 
@@ -116,8 +118,7 @@ class Tolerance:
 
     def width(self, truth: float) -> float:
         """Return the distance that still counts as right."""
-        wide = [0.0] if self.absolute is None else [self.absolute]
-        return max(*wide, 0.0 if self.percent is None else abs(truth) * self.percent / 100)
+        return max(self.absolute or 0.0, abs(truth) * (self.percent or 0.0) / 100)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,13 +18,13 @@ from typing import Any
 from msgspec import structs
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.fabrics.scheduled import schedule
-from topox_core.io.content import read, why
+from topox_core.io.content import read
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
+from topox_core.labs.folder import files_in, load_each
 from topox_core.labs.hand_schedule import check_by_hand
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.instance_plans import planned
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.mixes.samples import load_job_sample
@@ -148,10 +148,7 @@ def _round_s(groups: Mapping[str, Any]) -> float:
 
 @cache
 def _best_hand_ms() -> float:
-    graph, cluster = hand_instance()
-    result = schedule(graph, cluster, LESSON_SETTINGS)
-    assert result.execution is not None  # a list schedule always is
-    return float(result.execution.makespan_ms)
+    return float(planned(*hand_instance()).makespan_ms)
 
 
 @cache
@@ -206,26 +203,15 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
     InputError
         If there is no such folder, or too many files are in it.
     """
-    try:
-        with os.scandir(folder) as found:
-            files = sorted(
-                (one for one in found if one.name.endswith(ENDING)), key=lambda e: e.name
-            )
-    except OSError as error:
-        raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
-    if len(files) > MAX_ENTRIES:
-        problem = f"holds {len(files):,} entries, more than the {MAX_ENTRIES:,} that are read"
-        raise InputError(problem, file=str(folder))
-    entries: list[Entry] = []
-    refused: list[tuple[str, str]] = []
-    for one in files:
-        try:
-            if not one.is_file(follow_symlinks=False):
-                raise InputError("is a link or no file", file=one.name)
-            entries.append(load_entry(read(one.path), one.name))
-        except InputError as error:
-            refused.append((one.name, error.problem))
-    return entries, refused
+    files = files_in(folder, ENDING, MAX_ENTRIES, "entries")
+    found, refused = load_each(((one.name, partial(_read, one)) for one in files), load_entry)
+    return [entry for _, entry in found], [(name, error.problem) for name, error in refused]
+
+
+def _read(entry: os.DirEntry[str]) -> bytes:
+    if not entry.is_file(follow_symlinks=False):
+        raise InputError("is a link or no file", file=entry.name)
+    return read(entry.path)
 
 
 def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:

@@ -70,36 +70,32 @@ def mark(lab: Lab, question: Question, given: Any, seed: int) -> Marked:
     InputError
         If the question has no key.
     """
-    truth = key_of(lab, question, seed)
-    right, share, verdict = _share(lab, question, given, truth, seed)
-    if right:
-        return Marked(True, 1.0, verdict=verdict)
-    return Marked(False, share, _said(lab, question, given, seed, verdict), verdict)
-
-
-def _share(
-    lab: Lab, question: Question, given: Any, truth: Value, seed: int
-) -> tuple[bool, float, HandVerdict | None]:
-    kind = question.type
-    if kind == "schedule":
+    truth: Any = key_of(lab, question, seed)
+    verdict: HandVerdict | None = None
+    if question.type == "schedule":
         instance = _instance(lab, question, seed)
         verdict = check_by_hand(instance.graph(), instance.cluster(), given)
-        share = _of_schedule(question, verdict, float(truth)) if verdict.feasible else 0.0  # type: ignore[arg-type]
-        return share >= 1, share, verdict
-    if kind == "number":
-        share = float(_is_near(question, given, float(truth)))  # type: ignore[arg-type]
-    elif kind == "choice":
-        share = float(given in truth if isinstance(truth, tuple) else given == truth)
-    elif kind == "multi":
-        share = _of_several(question, set(given), set(truth))  # type: ignore[arg-type]
-    elif kind == "order":
-        share = float(tuple(given) == truth)
-    elif kind == "matrix":
-        share = _of_matrix(matrix_of(lab, question, seed), given, truth)
+        share = _of_schedule(question, verdict, truth) if verdict.feasible else 0.0
     else:
-        instance = _instance(lab, question, seed)
-        share = _of_grouping(instance, given)
-    return share >= 1, share, None
+        share = _share(lab, question, given, truth, seed)
+    say = "" if share >= 1 else _said(lab, question, given, seed, verdict)
+    return Marked(share >= 1, share, say, verdict)
+
+
+def _share(lab: Lab, question: Question, given: Any, truth: Any, seed: int) -> float:
+    """Return the share of points of an answer that is no schedule."""
+    match question.type:
+        case "number":
+            return float(_is_near(question, given, truth))
+        case "choice":
+            return float(given in truth if isinstance(truth, tuple) else given == truth)
+        case "multi":
+            return _of_several(question, set(given), set(truth))
+        case "order":
+            return float(tuple(given) == truth)
+        case "matrix":
+            return _of_matrix(matrix_of(lab, question, seed), given, truth)
+    return _of_grouping(_instance(lab, question, seed), given)
 
 
 def _is_near(question: Question, given: float, truth: float) -> bool:
@@ -149,7 +145,7 @@ def _of_matrix(matrix: Matrix, given: Any, truth: Any) -> float:
 
 
 def _of_grouping(instance: FourJobs, given: Mapping[str, str]) -> float:
-    round_s = instance.round_s(grouping_of([given[name] for name in NAMES]))
+    round_s = instance.round_s(grouping_of("".join(given[name] for name in NAMES)))
     if round_s <= instance.best_s:
         return 1.0
     return BETTER_SHARE if round_s < instance.climb[1] else LEGAL_SHARE
@@ -169,16 +165,17 @@ def _said(lab: Lab, question: Question, given: Any, seed: int, verdict: HandVerd
 
 
 def _equals(question: Question, given: Any, value: Value, verdict: HandVerdict | None) -> bool:
-    if question.type == "number":
-        return isinstance(value, int | float) and _is_near(question, given, float(value))
-    if question.type == "schedule":
-        return verdict is not None and verdict.feasible and verdict.makespan_ms == value
-    if question.type == "grouping":
-        return "".join(given[name] for name in NAMES) == value
-    if question.type == "multi":
-        return isinstance(value, tuple) and set(given) == set(value)
-    if question.type == "matrix":
-        return tuple(map(tuple, given)) == value
+    match question.type:
+        case "number":
+            return isinstance(value, int | float) and _is_near(question, given, float(value))
+        case "schedule":
+            return verdict is not None and verdict.feasible and verdict.makespan_ms == value
+        case "grouping":
+            return "".join(given[name] for name in NAMES) == value
+        case "multi":
+            return isinstance(value, tuple) and set(given) == set(value)
+        case "matrix":
+            return tuple(map(tuple, given)) == value
     return bool(given == value)
 
 

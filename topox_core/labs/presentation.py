@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from topox_core.errors import InputError, shown, unknown
-from topox_core.labs.keys import filled, written
+from topox_core.labs.keys import option_texts, written
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.marking import read_answer
@@ -70,9 +71,7 @@ def counted_statistics(
 
 
 def _each(votes: Votes) -> Iterable[tuple[Any, int]]:
-    for value, count in votes.items():
-        for _ in range(count):
-            yield value, CLASS_SEED
+    return ((value, CLASS_SEED) for value in Counter(votes).elements())
 
 
 Show = Literal["ask", "tally", "reveal"]
@@ -156,18 +155,14 @@ def _ends(lab: Lab) -> list[tuple[str, float]]:
 
 def key_words(lab: Lab, question: Question, key: object, seed: int, words: Texts) -> str:
     """Return a true answer as a projector says it: options in their words, numbers with their unit."""
-    screen = lab.screens[lab.screen_of(question.id)]
-    texts = {one.id: filled(lab, screen, one.text, seed, words) for one in question.options}
+    texts = option_texts(lab, question, seed, words)
     if isinstance(key, str):
         return texts.get(key, key)
     if isinstance(key, int | float):
         digits = question.digits if question.type == "number" else None
-        return f"{written(key, digits)} {question.unit or _unit(question)}".strip()
+        # The file need not name the unit of a schedule or a grouping.
+        unit = question.unit or {"schedule": "ms", "grouping": "s"}.get(question.type, "")
+        return f"{written(key, digits)} {unit}".strip()
     if isinstance(key, tuple) and all(isinstance(one, str) for one in key):
         return ", ".join(texts.get(str(one), str(one)) for one in key)
     return ""
-
-
-def _unit(question: Question) -> str:
-    """Return the unit of a key that the question does not name: schedules end after so many ms."""
-    return {"schedule": "ms", "grouping": "s"}.get(question.type, "")

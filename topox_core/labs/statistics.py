@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,11 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.io.tables import table_bytes
 from topox_core.labs.answers import Answers
-from topox_core.labs.keys import depends_on_student, filled, key_of
+from topox_core.labs.keys import depends_on_student, filled, key_of, option_texts
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.marking import Marked, mark, read_answer
+from topox_core.labs.paper import on_paper
 from topox_core.labs.texts_in import Texts, texts_in
 from topox_core.text.numbers import NBSP, short
 
@@ -231,12 +231,6 @@ def _share(marked: Sequence[Marked]) -> float | None:
 
 COLUMNS = ("question", "answers", "right", "right_again", "mistake", "times")
 _WIDEST = 320  # px, of the longest bar
-_STYLE = """
-body { font: 11pt/1.45 system-ui, sans-serif; color: #000; background: #fff; max-width: 180mm; margin: 10mm auto; }
-h1 { font-size: 16pt; } h2 { font-size: 12pt; margin: 6mm 0 1mm; } section { break-inside: avoid; }
-table { border-collapse: collapse; } th, td { text-align: left; font-weight: 400; padding: .6mm 2mm; vertical-align: middle; }
-.bar { display: inline-block; height: 4mm; background: #0072B2; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-"""
 
 
 def statistics_rows(
@@ -261,33 +255,20 @@ def statistics_csv(lab: Lab, every: Sequence[QuestionStatistics], language: str 
 def statistics_html(lab: Lab, every: Sequence[QuestionStatistics], language: str = "") -> str:
     """Return the statistics as one HTML document for any printer."""
     words = texts_in(language or lab.language)
-    title = escape(f"{words.resolved(lab.title)} · {words.say('stats.title')}")
-    parts = [_section(lab, lab.question(one.question), one, words) for one in every]
-    return (
-        f'<!DOCTYPE html>\n<html lang="{escape(words.language)}"><head><meta charset="utf-8">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body><h1>{title}</h1>\n"
-        + "\n".join(parts)
-        + "\n</body></html>\n"
+    sections = []
+    for one in every:
+        question = lab.question(one.question)
+        screen = lab.screens[lab.screen_of(question.id)]
+        text = filled(lab, screen, question.text, CLASS_SEED, words)
+        sections.append((one, text, _spread(lab, question, one, words)))
+    return on_paper(
+        "statistics.html",
+        title=f"{words.resolved(lab.title)} · {words.say('stats.title')}",
+        words=words,
+        sections=sections,
+        share_words=share_words,
+        widest=_WIDEST,
     )
-
-
-def _section(lab: Lab, question: Question, one: QuestionStatistics, words: Texts) -> str:
-    screen = lab.screens[lab.screen_of(question.id)]
-    text = escape(filled(lab, screen, question.text, CLASS_SEED, words))
-    parts = [f"<section><h2>{question.id}. {text}</h2>"]
-    line = words.say("stats.answered", count=one.count)
-    if one.right is not None:
-        line += f" · {words.say('stats.right', share=share_words(one.right))}"
-    if one.right is not None and one.right_again is not None:
-        before, after = share_words(one.right), share_words(one.right_again)
-        line += f" · {words.say('stats.again', before=before, after=after)}"
-    parts.append(f"<p>{escape(line)}</p>")
-    parts.append(_bars(_spread(lab, question, one, words)))
-    said = "".join(
-        f"<li>{escape(words.resolved(mistake))} ({count})</li>" for mistake, count in one.mistakes
-    )
-    parts.append(f"<ul>{said}</ul>" if said else "")
-    return "".join(parts) + "</section>"
 
 
 def _spread(
@@ -295,21 +276,8 @@ def _spread(
 ) -> list[tuple[str, int]]:
     """Return what was answered and how often: options, intervals, or the numbers themselves where they are few."""
     if one.options:
-        screen = lab.screens[lab.screen_of(question.id)]
-        texts = {o.id: filled(lab, screen, o.text, CLASS_SEED, words) for o in question.options}
+        texts = option_texts(lab, question, CLASS_SEED, words)
         return [(texts[name], count) for name, count in one.options]
     if one.bins:
         return [(bin_words(one.bins, at, words.language), b.count) for at, b in enumerate(one.bins)]
     return [(short(value), 1) for value in one.values]
-
-
-def _bars(rows: Sequence[tuple[str, int]]) -> str:
-    most = max((count for _, count in rows), default=0)
-    if not most:
-        return ""
-    lines = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td><span class="bar" '
-        f'style="width:{round(_WIDEST * count / most)}px"></span> {count}</td></tr>'
-        for name, count in rows
-    )
-    return f"<table>{lines}</table>"

@@ -12,17 +12,16 @@ from typing import Any
 from topox_core.errors import InputError, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
 from topox_core.labs.draws import seed_of
-from topox_core.labs.generators.generator import GivenTable, Matrix, Value
+from topox_core.labs.generators.generator import GivenTable, Value
 from topox_core.labs.hand_schedule import HandVerdict
 from topox_core.labs.keys import (
     check_seed,
     filled,
     given_table,
     key_of,
-    matrix_of,
-    options_of,
+    option_texts,
 )
-from topox_core.labs.lab import Lab, Option, Question
+from topox_core.labs.lab import Lab, Option, Question, Screen
 from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.texts_in import Texts, texts_in
 
@@ -31,56 +30,24 @@ _LETTERS = frozenset("._@- ")
 
 
 @dataclass(frozen=True)
-class AskedQuestion:
-    """A question as a student sees it: its words and its form, never its key.
+class ShownScreen(Screen):
+    """A screen as a student sees it: in words, its questions without their keys.
 
     Attributes
     ----------
-    options
-        Of a choice; ``matrix`` of a matrix.
-    locked
-        Whether nothing can be changed any more.
-    attempts_left
-        Of a worked answer.
-    """
-
-    id: str
-    type: str
-    points: float
-    text: str
-    unit: str
-    digits: int
-    options: tuple[Option, ...]
-    matrix: Matrix | None
-    vote: bool
-    locked: bool
-    attempts_left: int
-    least: int
-    most: int
-
-
-@dataclass(frozen=True)
-class ShownScreen:
-    """A screen as a student sees it.
-
-    Attributes
-    ----------
-    open
-        False where an answer before it is still missing: then text and table are empty.
     given
         What the instance is, as a table.
     waits_for
-        Questions that must be locked or closed first.
+        Questions that must be locked or closed first; text and table are then empty.
     """
 
-    id: str
-    stage: str
-    open: bool
-    text: str
-    show: tuple[str, ...]
-    given: GivenTable | None
-    questions: tuple[AskedQuestion, ...]
-    waits_for: tuple[str, ...]
+    given: GivenTable | None = None
+    waits_for: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether no answer before it is missing."""
+        return not self.waits_for
 
 
 @dataclass(frozen=True)
@@ -304,19 +271,17 @@ def shown_screen(lab: Lab, answers: Answers, at: int, language: str = "") -> Sho
     screen = lab.screens[at]
     waits = waiting_for(lab, answers, at)
     if waits:
-        return ShownScreen(screen.id, screen.stage, False, "", (), None, (), waits)
-    words = _words(lab, language)
-    seed = answers.seed
-
-    def said(text: str) -> str:
-        return filled(lab, screen, text, seed, words)
-
-    asked = tuple(
-        _asked(lab, answers, question, said(question.text), said) for question in screen.questions
-    )
-    table = given_table(lab, screen, seed)
+        return ShownScreen(screen.id, screen.stage, waits_for=waits)
+    words, seed = _words(lab, language), answers.seed
     return ShownScreen(
-        screen.id, screen.stage, True, said(screen.text), screen.show, table, asked, ()
+        screen.id,
+        screen.stage,
+        screen.instance,
+        filled(lab, screen, screen.text, seed, words),
+        screen.show,
+        screen.slider,
+        tuple(_asked(lab, screen, question, seed, words) for question in screen.questions),
+        given_table(lab, screen, seed),
     )
 
 
@@ -388,25 +353,17 @@ def last_answer(answers: Answers, name: str) -> Any:
     return answers.explained(name) or None
 
 
-def _asked(lab: Lab, answers: Answers, question: Question, text: str, said: Any) -> AskedQuestion:
-    ids = options_of(lab, question, answers.seed)
-    words = {option.id: said(option.text) for option in question.options}
-    is_matrix = question.type == "matrix"
-    left = question.attempts - len(answers.worked(question.id).attempts)
-    return AskedQuestion(
-        question.id,
-        question.type,
-        question.points,
-        text,
-        question.unit,
-        question.digits,
-        tuple(Option(one, words.get(one, one)) for one in ids),
-        matrix_of(lab, question, answers.seed) if is_matrix else None,
-        question.vote,
-        closed(answers, question),
-        max(0, left) if question.stage == "work" else 0,
-        question.least,
-        question.most,
+def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> Question:
+    """Return a question as a student sees it: its words and its form, never its key or what would tell it."""
+    options = option_texts(lab, question, seed, words)
+    return replace(
+        question,
+        text=filled(lab, screen, question.text, seed, words),
+        key=None,
+        options=tuple(Option(name, text) for name, text in options.items()),
+        feedback=(),
+        otherwise="",
+        rubric=(),
     )
 
 

@@ -37,11 +37,6 @@ class Texts:
     sections: Mapping[str, Any]
     flat: Mapping[str, str]
 
-    def section(self, name: str) -> dict[str, Any]:
-        """Return one section as the file has it."""
-        found: dict[str, Any] = self.sections[name]
-        return found
-
     def say(self, key: str, /, **facts: object) -> str:
         """Return a sentence with its places filled in.
 

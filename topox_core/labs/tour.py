@@ -6,17 +6,16 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
-from topox_core.labs.generators.fan_out import fan_out
-from topox_core.labs.generators.turns import turns
+from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.lesson import CLASS_SEED, LESSON_SETTINGS
 from topox_core.labs.texts_in import texts_in
 from topox_core.model.execution import Execution
@@ -99,9 +98,11 @@ def notice(name: str) -> str:
     return str(_texts()[name]["notice"]).format(**_NOTICED.get(name, dict)())
 
 
+@lru_cache(maxsize=1)
 def circuits_run() -> Result:
     """Return the planned iteration of screen ``circuits``: instance *turns* without a delay."""
-    return _planned_turns()
+    one = generator("turns").make(CLASS_SEED)
+    return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
 
 
 def partner(execution: Execution, server: int, at_ms: float) -> int | None:
@@ -122,15 +123,15 @@ def slots_run(slot_ms: float) -> Result:
 @lru_cache(maxsize=32)
 def times_at(delay_ms: float) -> dict[str, float]:
     """Return the iteration of instance *turns* on each of :data:`FABRICS`, in ms."""
-    one = turns(CLASS_SEED)
-    runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
+    one = generator("turns").make(CLASS_SEED)
+    runs = compare(one.graph(), one.cluster(delay_ms=delay_ms), LESSON_SETTINGS, FABRICS)
     return {name: run.iteration_ms for name, run in runs.items()}
 
 
 @lru_cache(maxsize=4)
 def ports_run(ports: int) -> Result:
     """Return the planned iteration of instance *fan-out* with some ports a server."""
-    one = fan_out(CLASS_SEED)
+    one = generator("fan_out").make(CLASS_SEED)
     return schedule(one.graph(), one.cluster(ports), LESSON_SETTINGS)
 
 
@@ -164,14 +165,8 @@ def round_of(value: float) -> Round:
     return solve(load_job_sample("overlap"), TdmSettings(algorithm))
 
 
-@lru_cache(maxsize=1)
-def _planned_turns() -> Result:
-    one = turns(CLASS_SEED)
-    return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
-
-
-def _texts() -> dict[str, Any]:
-    return texts_in("en").section("tour")
+def _texts() -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", texts_in("en").sections["tour"])
 
 
 # -- what the lines say: which of a screen's lines, and what is filled in ------------------------
@@ -232,7 +227,7 @@ _LIVE: dict[str, Callable[[float], Line]] = {
 
 
 def _crossovers() -> dict[str, str]:
-    one = turns(CLASS_SEED)
+    one = generator("turns").make(CLASS_SEED)
     return {
         "crossover_reactive": time(round(one.crossover_reactive_ms, 1)),
         "crossover_provisioned": time(round(one.crossover_provisioned_ms, 1)),

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from topox_core.labs.generators.board import Board
 from topox_core.labs.generators.fan_out import FanOut
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs
-from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import Pairs
 from topox_core.labs.generators.patience import Patience
 from topox_core.labs.generators.turns import Turns
 from topox_core.labs.generators.windows import Windows
+from topox_core.labs.hand_schedule import lane_names
 from topox_core.labs.keys import (
     filled,
     given_table,
@@ -28,17 +28,14 @@ from topox_core.labs.keys import (
     key_of,
     matrix_of,
     names_a_value,
-    options_of,
+    option_texts,
     written,
 )
 from topox_core.labs.lab import Lab, Question, Screen
+from topox_core.labs.paper import on_paper
 from topox_core.labs.texts_in import Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
 
-# Sizes in tenths of a mm.
-WIDE, LANE, NAME = 860, 62, 105
-THIN, THICK = 1.5, 3.0
-TYPE = 27
 # Axes to draw on reach so far for every seed, so that they tell nothing.
 DELAYS_MS, ITERATION_MS = 20, 140
 
@@ -59,19 +56,13 @@ def answer_grid(lab: Lab, screen: Screen, seed: int) -> str:
         lanes = ["port 1", "port 2", *(f"server {k}" for k in range(1, 5))]
         return _grid(lanes, instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms))
     if isinstance(instance, Board | Patience):
-        return _grid(_lanes_of(instance.graph()), _serial_ms(instance.graph()))
+        graph = instance.graph()
+        names = [
+            f"server {server}" if port < 0 else f"port of {server}"
+            for server, port, _ in lane_names(graph, instance.cluster())
+        ]
+        return _grid(names, _serial_ms(graph))
     return ""
-
-
-def _lanes_of(graph: TaskGraph) -> list[str]:
-    """Return a lane for each server that computes and each port that sends."""
-    lanes: list[str] = []
-    for server in range(graph.servers):
-        if any(task.server == server for task in graph.tasks):
-            lanes.append(f"server {server}")
-        if any(task.source == server for task in graph.tasks):
-            lanes.append(f"port of {server}")
-    return lanes
 
 
 def _serial_ms(graph: TaskGraph) -> int:
@@ -80,121 +71,23 @@ def _serial_ms(graph: TaskGraph) -> int:
     return math.ceil(computed + sum((task.size_bytes or 0) / 1e6 for task in graph.tasks))
 
 
-def _svg(height: float, title: str, parts: Sequence[str], width: float = WIDE) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="width:{width / 10:g}mm;height:{height / 10:g}mm" '
-        f'font-family="sans-serif" font-size="{TYPE}" fill="#000">{"".join(parts)}</svg>'
-    )
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, width: float = THIN, dash: str = "") -> str:
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#000" '
-        f'stroke-width="{width:g}"{dashes}/>'
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
 def _grid(lanes: Sequence[str], until_ms: int) -> str:
-    """Return empty lanes with a line a millisecond, numbered every five."""
-    step = (WIDE - NAME - 10) / until_ms
-    bottom = LANE * len(lanes)
-    parts = [_text(NAME - 8, LANE * (at + 0.65), name, "end") for at, name in enumerate(lanes)]
-    parts += [_line(NAME, LANE * at, WIDE - 10, LANE * at) for at in range(len(lanes) + 1)]
-    for ms in range(until_ms + 1):
-        x = NAME + ms * step
-        parts.append(
-            _line(x, 0, x, bottom, THICK if ms % 5 == 0 else THIN, "" if ms % 5 == 0 else "2 6")
-        )
-        if ms % 5 == 0:
-            parts.append(_text(x, bottom + TYPE + 4, str(ms)))
-    parts.append(_text(NAME - 8, bottom + TYPE + 4, "ms", "end"))
-    return _svg(bottom + TYPE + 14, "empty lanes over time", parts)
-
-
-def _axes(across: str, up: str, x_most: int, y_most: int, x_step: int, y_step: int) -> str:
-    """Return empty axes with a grid to draw straight lines on."""
-    left, top, right, bottom = 90, 12, WIDE - 40, 380
-    parts = []
-    for x_value in range(0, x_most + 1, x_step):
-        x = left + (right - left) * x_value / x_most
-        parts += [_line(x, top, x, bottom, THIN, "2 6"), _text(x, bottom + TYPE + 2, f"{x_value}")]
-    for y_value in range(0, y_most + 1, y_step):
-        y = bottom - (bottom - top) * y_value / y_most
-        parts += [
-            _line(left, y, right, y, THIN, "2 6"),
-            _text(left - 8, y + 9, f"{y_value}", "end"),
-        ]
-    parts += [_line(left, bottom, right, bottom, THICK), _line(left, top, left, bottom, THICK)]
-    parts += [
-        _text((left + right) / 2, bottom + 2 * TYPE + 8, across),
-        _text(left + 12, top + 24, up, "start"),
-    ]
-    return _svg(bottom + 2 * TYPE + 20, f"empty axes: {across}, {up}", parts)
+    return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
 
 
 def _circle(n: int, pairs: Mapping[tuple[int, int], str]) -> str:
     """Return servers in a circle, with lines between pairs that have a name."""
-    centre, radius, width = 230.0, 180.0, 460.0
-    places = [
-        (
-            centre + radius * math.sin(2 * math.pi * k / n),
-            centre - radius * math.cos(2 * math.pi * k / n),
-        )
-        for k in range(n)
-    ]
-    parts = []
-    for (a, b), name in pairs.items():
-        (x1, y1), (x2, y2) = places[a], places[b]
-        parts.append(_line(x1, y1, x2, y2, THIN, "8 6"))
-        # Off the middle, where lines cross.
-        x, y = x1 + 0.36 * (x2 - x1), y1 + 0.36 * (y2 - y1)
-        parts.append(
-            f'<rect x="{x - 44:.1f}" y="{y - 18:.1f}" width="88" height="32" fill="#fff"/>'
-        )
-        parts.append(_text(x, y + 9, name))
-    for k, (x, y) in enumerate(places):
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="26" fill="#fff" stroke="#000" stroke-width="{THICK}"/>'
-        )
-        parts.append(_text(x, y + 10, str(k)))
-    named = "; ".join(f"{a} and {b}: {name}" for (a, b), name in pairs.items())
-    return _svg(width, f"{n} servers in a circle" + (f"; {named}" if named else ""), parts, width)
-
-
-def _bars(
-    rows: Sequence[tuple[str, float, str]], title: str, mark: tuple[float, str] | None
-) -> str:
-    """Return horizontal bars from 0 with what they say; ``mark`` is a place across all, with its name."""
-    left, most = 150.0, max(value for _, value, _ in rows)
-    scale = (WIDE - left - 140) / most
-    parts = []
-    for at, (name, value, words) in enumerate(rows):
-        y = 44 * at + 6
-        parts.append(_text(left - 8, y + 26, name, "end"))
-        parts.append(
-            f'<rect x="{left}" y="{y}" width="{value * scale:.1f}" height="32" fill="#fff" stroke="#000" '
-            f'stroke-width="{THIN}"/>'
-        )
-        parts.append(_text(left + value * scale + 10, y + 26, words, "start"))
-    bottom = 44.0 * len(rows) + 6
-    if mark is not None:
-        x = left + mark[0] * scale
-        parts += [_line(x, 0, x, bottom, THICK, "10 6"), _text(x, bottom + TYPE, mark[1])]
-        bottom += TYPE + 6
-    content = "; ".join(f"{name} {words}" for name, _, words in rows)
-    return _svg(bottom + 4, f"{title}: {content}", parts)
+    centre, radius = 230.0, 180.0
+    angles = [2 * math.pi * k / n for k in range(n)]
+    places = [(centre + radius * math.sin(at), centre - radius * math.cos(at)) for at in angles]
+    return on_paper("circle.svg", places=places, pairs=pairs, width=2 * centre)
 
 
 def _of_windows(one: Windows) -> str:
     """Return the windows by length on a logarithmic scale, so that short ones are seen beside long ones."""
     rows = [(f"{k}", math.log10(1 + ms), f"{ms} ms") for k, ms in enumerate(one.lengths_ms, 1)]
-    return _bars(rows, "windows, logarithmic", (math.log10(26), "25 ms"))
+    mark = (math.log10(26), "25 ms")
+    return on_paper("bars.svg", rows=rows, title="windows, logarithmic", mark=mark)
 
 
 def _of_jobs(one: FourJobs) -> str:
@@ -206,7 +99,7 @@ def _of_jobs(one: FourJobs) -> str:
             ("", float(one.training_s[k]), f"trains {one.training_s[k]} s"),
         )
     ]
-    return _bars(rows, "jobs", None)
+    return on_paper("bars.svg", rows=rows, title="jobs", mark=None)
 
 
 def _of_pairs(one: Pairs) -> str:
@@ -215,7 +108,15 @@ def _of_pairs(one: Pairs) -> str:
 
 
 def _of_turns(_: Turns) -> str:
-    return _axes("reconfiguration delay (ms)", "iteration (ms)", DELAYS_MS, ITERATION_MS, 2, 20)
+    return on_paper(
+        "axes.svg",
+        across="reconfiguration delay (ms)",
+        up="iteration (ms)",
+        x_most=DELAYS_MS,
+        y_most=ITERATION_MS,
+        x_step=2,
+        y_step=20,
+    )
 
 
 def _of_mix(one: Mix) -> str:
@@ -227,25 +128,6 @@ _GIVEN: Mapping[type, Callable[[Any], str]] = MappingProxyType(
 )
 
 
-_STYLE = """
-@page { size: auto; margin: 11mm 12mm; }
-* { box-sizing: border-box; }
-body { font: 11pt/1.28 Georgia, serif; color: #000; background: #fff; margin: 0 auto; max-width: 186mm; }
-h1 { font-size: 14pt; margin: 0; } h2 { font-size: 11.5pt; margin: 2mm 0 1mm; } h3 { font-size: 11pt; margin: 0; display: inline; }
-p { margin: .8mm 0; } ol { margin: 1mm 0; padding-left: 6mm; }
-header { display: flex; justify-content: space-between; align-items: baseline; border-bottom: 0.3mm solid #000; padding-bottom: 1mm; }
-section.page { break-after: page; break-inside: avoid; } section.page:last-child { break-after: auto; }
-.columns { columns: 2; column-gap: 8mm; } .columns > * { break-inside: avoid; }
-article { break-inside: avoid; margin: 0 0 2.4mm; } article h3 + p { display: inline; }
-svg { display: block; max-width: 100%; height: auto; margin: 1mm 0; }
-table { border-collapse: collapse; margin: 1mm 0; break-inside: avoid; font-size: 10pt; line-height: 1.15; }
-th, td { border: 0.3mm solid #000; padding: 0.4mm 1.4mm; text-align: left; min-width: 6.5mm; height: 5.4mm; }
-.box { display: inline-block; border: 0.3mm solid #000; height: 7.5mm; width: 34mm; margin: .6mm 1mm 0 0; vertical-align: middle; }
-.tall { display: block; height: 27mm; width: 100%; }
-ul { list-style: "\\2610  "; margin: .5mm 0; padding-left: 7mm; } ul.short li { display: inline-block; margin-right: 5mm; }
-ul.short li::before { content: "\\2610  "; } ul.short { list-style: none; padding: 0; }
-footer { border-top: 0.3mm solid #000; margin-top: 2mm; font-size: 9pt; }
-"""
 # Options of at most so many characters in all stand in one line.
 ONE_LINE = 34
 
@@ -269,39 +151,17 @@ def worksheets(
         Whether pages with the keys follow after all sheets.
     """
     words = texts_in(language or lab.language)
-    pages = [page for name, seed in seeds for page in _sheet(lab, name, seed, words)]
-    if with_key:
-        pages += [_key_page(lab, name, seed, words) for name, seed in seeds]
-    title = escape(words.resolved(lab.title))
-    return (
-        f'<!DOCTYPE html>\n<html lang="{escape(words.language)}"><head><meta charset="utf-8">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(pages)
-        + "\n</body></html>\n"
+    return on_paper(
+        "worksheet.html",
+        lab=lab,
+        words=words,
+        title=words.resolved(lab.title),
+        seeds=seeds,
+        with_key=with_key,
+        check_digits=check_digits,
+        screens_of=partial(_screens, lab, words),
+        key_words=partial(_key_words, lab),
     )
-
-
-def _sheet(lab: Lab, name: str, seed: int, words: Texts) -> list[str]:
-    head = _head(lab, name, words)
-    goals = "".join(f"<li>{escape(words.resolved(goal))}</li>" for goal in lab.goals)
-    first = f"{head}<p>{_say(words, 'sheet.goals')}</p><ol>{goals}</ol>"
-    first += f"<h2>{_say(words, 'sheet.predictions')}</h2>" + _screens(
-        lab, ("predict",), seed, words
-    )
-    worked = _screens(lab, ("work",), seed, words)
-    second = f"{head}<h2>{_say(words, 'sheet.page_two')}</h2>"
-    second += f'<div class="columns">{worked}</div>' + _screens(lab, ("explain",), seed, words)
-    return [_page(lab, seed, words, body) for body in (first, second)]
-
-
-def _key_page(lab: Lab, name: str, seed: int, words: Texts) -> str:
-    rows = "".join(
-        f"<tr><th scope='row'>{question.id}</th><td>{escape(_key_words(lab, question, seed))}</td></tr>"
-        for question in lab.questions
-        if question.key is not None
-    )
-    body = f"{_head(lab, name, words)}<h2>{_say(words, 'sheet.key')}</h2><table>{rows}</table>"
-    return _page(lab, seed, words, body)
 
 
 def _key_words(lab: Lab, question: Question, seed: int) -> str:
@@ -310,86 +170,39 @@ def _key_words(lab: Lab, question: Question, seed: int) -> str:
     return f"{written(truth, question.digits if number else None)} {question.unit}".strip()
 
 
-def _head(lab: Lab, name: str, words: Texts) -> str:
-    line = escape(name) or "_" * 40
-    title = escape(words.resolved(lab.title))
-    student = f"<span>{_say(words, 'sheet.student')}: {line}</span>"
-    return f"<header><h1>{title}</h1>{student}</header>"
-
-
-def _page(lab: Lab, seed: int, words: Texts, body: str) -> str:
-    foot = words.say("sheet.seed", seed=f"{seed:08d}", check=check_digits(lab, seed))
-    return (
-        f'<section class="page">{body}<footer>{escape(lab.id)} · {escape(foot)}</footer></section>'
-    )
-
-
-def _screens(lab: Lab, stages: tuple[str, ...], seed: int, words: Texts) -> str:
-    """Return the screens of some stages; an instance is tabulated where it is first asked about."""
-    parts, tabled = [], set()
+def _screens(lab: Lab, words: Texts, stage: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield what the template needs of the screens of a stage; an instance is tabulated where it is first asked about."""
+    tabled = set()
     for screen in lab.screens:
-        if screen.stage not in stages:
+        if screen.stage != stage:
             continue
-        # Paper shows everything at once: a text with a computed value is for after its reveal.
-        text = "" if names_a_value(lab, screen) else filled(lab, screen, screen.text, seed, words)
-        if text:
-            parts.append(f"<p>{escape(text)}</p>")
-        table = given_table(lab, screen, seed)
-        if table is not None and screen.instance not in tabled:
+        table = None
+        if screen.instance not in tabled:
+            table = given_table(lab, screen, seed)
             tabled.add(screen.instance)
-            parts += [_table(table), given_figure(lab, screen, seed)]
-        parts += [_asked(lab, screen, question, seed, words) for question in screen.questions]
-    return "".join(parts)
+        yield {
+            # Paper shows everything at once: a text with a computed value is for after its reveal.
+            "text": ""
+            if names_a_value(lab, screen)
+            else filled(lab, screen, screen.text, seed, words),
+            "table": table,
+            "figure": given_figure(lab, screen, seed),
+            "asked": [_asked(lab, screen, question, seed, words) for question in screen.questions],
+        }
 
 
-def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> str:
-    text = escape(filled(lab, screen, question.text, seed, words))
-    count = "point" if question.points == 1 else "points"
-    points = words.say(f"sheet.{count}", points=f"{question.points:g}")
-    grid = answer_grid(lab, screen, seed) if question is screen.questions[0] else ""
-    return (
-        f"<article><h3>{question.id} ({escape(points)})</h3> <p>{text}</p>"
-        f"{grid}{_field(lab, screen, question, seed, words)}</article>"
-    )
-
-
-def _field(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> str:
-    kind = question.type
-    if kind in ("choice", "multi", "order"):
-        texts = {one.id: filled(lab, screen, one.text, seed, words) for one in question.options}
-        ids = options_of(lab, question, seed)
-        said = [texts.get(one, one) for one in ids]
-        items = "".join(f"<li>{escape(one)}</li>" for one in said)
-        ask = "" if kind == "choice" else f"<p>{_say(words, 'sheet.several')}</p>"
-        short = ' class="short"' if sum(map(len, said)) <= ONE_LINE else ""
-        return f"{ask}<ul{short}>{items}</ul>"
-    if kind == "matrix":
-        matrix = matrix_of(lab, question, seed)
-        empty = tuple((row, *[""] * len(matrix.columns)) for row in matrix.rows)
-        return (
-            f"<p>{_say(words, 'sheet.rows')}</p>{_table(GivenTable(('', *matrix.columns), empty))}"
-        )
-    if kind in ("schedule", "grouping"):
-        table = given_table(lab, screen, seed)
-        names = [row[0] for row in table.rows] if table else []
-        ask = "sheet.starts" if kind == "schedule" else "sheet.groups"
-        blank = GivenTable(tuple(names), (("",) * len(names),))
-        return f"<p>{_say(words, ask)}</p>{_table(blank)}"
-    if kind == "text":
-        ask = words.say("sheet.text", least=question.least, most=question.most)
-        return f'<p>{escape(ask)}</p><div class="box tall"></div>'
-    unit = escape(question.unit)
-    return f'<div><span class="box" role="img" aria-label="{_say(words, "sheet.answer")}"></span>{unit}</div>'
-
-
-def _table(table: GivenTable) -> str:
-    head = "".join(f"<th scope='col'>{escape(column)}</th>" for column in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell) or '&nbsp;'}</td>" for cell in row) + "</tr>"
-        for row in table.rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _say(words: Texts, key: str) -> str:
-    return escape(words.say(key))
+def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> dict[str, Any]:
+    """Return a question in words with the form of its answer: options, an empty matrix, the names of a table."""
+    options = [*option_texts(lab, question, seed, words).values()]
+    matrix = matrix_of(lab, question, seed) if question.type == "matrix" else None
+    table = given_table(lab, screen, seed)
+    return {
+        "question": question,
+        "text": filled(lab, screen, question.text, seed, words),
+        "grid": answer_grid(lab, screen, seed) if question is screen.questions[0] else "",
+        "options": options,
+        "short": sum(map(len, options)) <= ONE_LINE,
+        "matrix": matrix,
+        "empty": [(row, *[""] * len(matrix.columns)) for row in matrix.rows] if matrix else [],
+        "names": [row[0] for row in table.rows] if table else [],
+    }

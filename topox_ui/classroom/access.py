@@ -39,21 +39,14 @@ def wrong_words() -> WrongWords:
     return WrongWords()
 
 
-class _Seat:
-    """The place of one session, given back when it ends."""
-
-    def __init__(self, session: str) -> None:
-        self.session = session
-
-    def leave(self) -> None:
-        places().leave(self.session)
-
-
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda seat: seat.leave())
-def _seat() -> _Seat:
+@st.cache_resource(
+    scope="session", show_spinner=False, on_release=lambda session: places().leave(session)
+)
+def _session() -> str:
+    """Return the name of this session; its place is given back when it ends."""
     context = get_script_run_ctx()
     assert context is not None
-    return _Seat(context.session_id)
+    return context.session_id
 
 
 def is_student() -> bool:
@@ -67,7 +60,7 @@ def entry(title: str) -> Entry:
         return Entry.OPEN
     if not _JOINED.get():
         return Entry.JOIN
-    if not places().enter(_seat().session):
+    if not places().enter(_session()):
         return Entry.FULL
     return Entry.OPEN if title in OPEN_TO_STUDENTS else Entry.CLOSED
 

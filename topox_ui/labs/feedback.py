@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.check.report import equation_words
 from topox_core.labs.answers import Answers
 from topox_core.labs.generators.generator import Value
-from topox_core.labs.keys import filled, matrix_of, written
+from topox_core.labs.keys import filled, matrix_of, option_texts, written
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.student import AttemptReply, closed, reply_to, revealed, revealed_on
 from topox_ui.labs.kept import LINES
@@ -120,8 +120,7 @@ def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
         return ", ".join(f"{name} {group}" for name, group in value.items())
     if question.type == "matrix":
         return say("cells")
-    screen = lab.screens[lab.screen_of(question.id)]
-    options = {one.id: filled(lab, screen, one.text, seed, texts()) for one in question.options}
+    options = option_texts(lab, question, seed, texts())
     if isinstance(value, list | tuple):
         return ", ".join(options.get(str(one), str(one)) for one in value)
     if isinstance(value, str):

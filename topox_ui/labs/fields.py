@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from topox_core.io.ranges import is_whole
 from topox_core.labs.generators.four_jobs import NAMES
 from topox_core.labs.generators.generator import Matrix
-from topox_core.labs.lab import Lab
-from topox_core.labs.student import AskedQuestion
+from topox_core.labs.keys import matrix_of
+from topox_core.labs.lab import Lab, Question
 from topox_core.model.task_graph import TaskGraph
 from topox_ui.labs.kept import Draft, draft
 from topox_ui.labs.words import as_label, say
@@ -34,49 +34,6 @@ _grid = st.components.v2.component(
     css=_CSS,
     js=Path(__file__).with_name("matrix_grid.js").read_text(encoding="utf-8"),
 )
-# An empty cell of a grid of numbers is None until it is filled in.
-Cells = list[list[int | None]]
-
-
-def blank(matrix: Matrix) -> Cells:
-    """Return a grid that nothing is written in: marks are 0, numbers are missing."""
-    return [[0 if matrix.marks else None for _ in matrix.columns] for _ in matrix.rows]
-
-
-def matrix_grid(
-    key: str,
-    matrix: Matrix,
-    cells: Cells,
-    turn: int,
-    locked: bool,
-    label: str,
-    take: Callable[[Cells], None],
-) -> None:
-    """Draw the grid; ``take`` gets what a reader made of it.
-
-    Parameters
-    ----------
-    turn
-        A grid with another one is drawn anew from ``cells``; with the same one it keeps what is in it.
-    """
-    data = {
-        "rows": list(matrix.rows),
-        "columns": list(matrix.columns),
-        "marks": matrix.marks,
-        "symmetric": matrix.symmetric,
-        "cells": cells,
-        "turn": turn,
-        "locked": locked,
-        "label": label,
-    }
-
-    def changed() -> None:
-        state: Any = st.session_state.get(key) or {}
-        given = state.get("cells")
-        if _is_grid(given, matrix):
-            take(given)
-
-    _grid(key=key, data=data, on_cells_change=changed)
 
 
 def _is_grid(given: Any, matrix: Matrix) -> bool:
@@ -92,32 +49,6 @@ LATEST_MS = 1_000
 _drag = st.components.v2.component(
     "topox_lab_drag", js=Path(__file__).with_name("dragging.js").read_text(encoding="utf-8")
 )
-
-
-def let_bars_be_dragged(key: str, tasks: Sequence[str], take: Callable[[str, int], None]) -> None:
-    """Let bars of the hand Gantt chart on this page be dragged.
-
-    Parameters
-    ----------
-    tasks
-        Whose bars may be.
-    take
-        Is given a task and its new start, in whole ms.
-    """
-
-    def moved() -> None:
-        state: Any = st.session_state.get(key) or {}
-        given = state.get("moved")
-        if not isinstance(given, dict):
-            return
-        task, start = given.get("task"), given.get("start")
-        whole = isinstance(start, int) and not isinstance(start, bool)
-        if task in tasks and whole and 0 <= start <= LATEST_MS:
-            take(task, start)
-
-    _drag(key=key, data={"tasks": list(tasks)}, on_moved_change=moved)
-
-
 MAX_TYPED = 40
 STEP_MS = 1.0
 
@@ -138,7 +69,7 @@ class Field:
 
     lab: Lab
     seed: int
-    asked: AskedQuestion
+    asked: Question
     name: str
     locked: bool
     value: Any = None
@@ -272,21 +203,31 @@ def _moved(field: Field, ids: Sequence[str], place: int, step: int) -> None:
 
 
 def _matrix(field: Field) -> None:
-    matrix = field.asked.matrix
-    assert matrix is not None  # of every question of this type
-    matrix_grid(
-        field.key(),
-        matrix,
-        field.shown or blank(matrix),
-        field.draft.turn,
-        field.locked,
-        say("field.matrix", id=field.asked.id),
-        partial(_filled_in, field),
-    )
+    """Draw a grid of cells; one with another turn is drawn anew, with the same one it keeps what is in it."""
+    matrix = matrix_of(field.lab, field.lab.question(field.asked.id), field.seed)
+    # An empty cell of numbers is None until it is filled in.
+    empty = [[0 if matrix.marks else None for _ in matrix.columns] for _ in matrix.rows]
+    data = {
+        **asdict(matrix),
+        "cells": field.shown or empty,
+        "turn": field.draft.turn,
+        "locked": field.locked,
+        "label": say("field.matrix", id=field.asked.id),
+    }
+    key = field.key()
+
+    def changed() -> None:
+        given = _sent(key, "cells")
+        if _is_grid(given, matrix):
+            field.draft.value = given
+
+    _grid(key=key, data=data, on_cells_change=changed)
 
 
-def _filled_in(field: Field, cells: list[list[int | None]]) -> None:
-    field.draft.value = cells
+def _sent(key: str, name: str) -> Any:
+    """Return what a component sent under a name."""
+    state: Any = st.session_state.get(key) or {}
+    return state.get(name)
 
 
 def _grouping(field: Field) -> None:
@@ -300,16 +241,22 @@ def _grouping(field: Field) -> None:
                 default=groups.get(job),
                 key=key,
                 disabled=field.locked,
-                on_change=_grouped,
+                on_change=_put_typed,
                 args=(field, job, key),
                 width="content",
             )
 
 
-def _grouped(field: Field, job: str, key: str) -> None:
-    others = {name: group for name, group in (field.draft.value or {}).items() if name != job}
-    chosen = st.session_state[key]
-    field.draft.value = {**others, job: chosen} if chosen else others
+def _put(field: Field, part: str, value: Any) -> None:
+    """Write a part of a field, a number without a needless point; None takes it out."""
+    others = {name: one for name, one in (field.draft.value or {}).items() if name != part}
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    field.draft.value = others if value is None else {**others, part: value}
+
+
+def _put_typed(field: Field, part: str, key: str) -> None:
+    _put(field, part, st.session_state[key])
 
 
 def _schedule(field: Field) -> None:
@@ -318,8 +265,22 @@ def _schedule(field: Field) -> None:
     for task in field.graph.tasks:
         _start(field, task.id, starts.get(task.id))
     if not field.locked:
-        tasks = [task.id for task in field.graph.tasks]
-        let_bars_be_dragged(f"lab_drag_{field.name}", tasks, partial(_dragged, field))
+        _let_bars_be_dragged(field, [task.id for task in field.graph.tasks])
+
+
+def _let_bars_be_dragged(field: Field, tasks: list[str]) -> None:
+    """Let bars of the hand Gantt chart on this page be dragged to whole ms."""
+    key = f"lab_drag_{field.name}"
+
+    def moved() -> None:
+        given = _sent(key, "moved")
+        if not isinstance(given, dict):
+            return
+        task, start = given.get("task"), given.get("start")
+        if task in tasks and is_whole(start, 0, LATEST_MS):
+            _place(field, task, start)
+
+    _drag(key=key, data={"tasks": tasks}, on_moved_change=moved)
 
 
 def _start(field: Field, task: str, start: float | None) -> None:
@@ -335,7 +296,7 @@ def _start(field: Field, task: str, start: float | None) -> None:
             format="%g",
             key=key,
             disabled=field.locked,
-            on_change=_started,
+            on_change=_put_typed,
             args=(field, task, key),
             width=92,
         )
@@ -349,26 +310,15 @@ def _start(field: Field, task: str, start: float | None) -> None:
             )
 
 
-def _started(field: Field, task: str, key: str) -> None:
-    _put_start(field, task, st.session_state[key])
-
-
 def _stepped(field: Field, task: str, by: float) -> None:
     before = (field.draft.value or {}).get(task)
-    _put_start(field, task, 0.0 if before is None else before + by)
+    _place(field, task, 0.0 if before is None else before + by)
+
+
+def _place(field: Field, task: str, start: float) -> None:
+    """Write the start of a task whose control is then drawn anew."""
+    _put(field, task, start)
     draft(field.lab, field.seed, f"{field.name}.{task}").turn += 1
-
-
-def _dragged(field: Field, task: str, start: int) -> None:
-    _put_start(field, task, float(start))
-    draft(field.lab, field.seed, f"{field.name}.{task}").turn += 1
-
-
-def _put_start(field: Field, task: str, start: float | None) -> None:
-    starts = {name: value for name, value in (field.draft.value or {}).items() if name != task}
-    if start is not None:
-        starts[task] = int(start) if float(start).is_integer() else float(start)
-    field.draft.value = starts
 
 
 def _text(field: Field) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
@@ -25,14 +26,8 @@ def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
         names = ", ".join(field.asked.id for field in missing)
         line(missing[0].name, "error", say("first", questions=names))
         return
-    values = {}
-    for field in fields:
-        question = lab.question(field.asked.id)
-        try:
-            values[field.asked.id] = read_answer(lab, question, handed_in(field), field.seed)
-        except InputError as error:
-            line(field.name, "error", f"{field.asked.id}: {error.problem}")
-    if len(values) < len(fields):
+    values = {field.asked.id: _read(lab, field) for field in fields}
+    if None in values.values():
         return
 
     def locked(answers: Answers) -> Answers:
@@ -62,11 +57,8 @@ def check_all(lab: Lab, fields: Sequence[Field]) -> None:
 
 def _check(lab: Lab, field: Field) -> bool:
     name = field.asked.id
-    question = lab.question(name)
-    try:
-        value = read_answer(lab, question, handed_in(field), field.seed)
-    except InputError as error:
-        line(field.name, "error", f"{name}: {error.problem}")
+    question, value = lab.question(name), _read(lab, field)
+    if value is None:
         return False
     tried: list[bool] = []
 
@@ -86,17 +78,24 @@ def save_all(lab: Lab, fields: Sequence[Field]) -> None:
     """Save the explanations of a screen."""
     LINES.pop()
     for field in fields:
-        name, text = field.asked.id, handed_in(field) or ""
-        try:
-            read_answer(lab, lab.question(name), text, field.seed)
-        except InputError as error:
-            line(field.name, "error", f"{name}: {error.problem}")
+        name, text = field.asked.id, _read(lab, field)
+        if text is None:
             continue
 
         def saved(answers: Answers, name: str = name, text: str = text) -> Answers:
             return explain(lab, answers, name, text, now())
 
         _changed(lab, saved, field.name)
+
+
+def _read(lab: Lab, field: Field) -> Any:
+    """Return what stands in a field as it is kept; None, and a line, where it cannot be read."""
+    question, given = lab.question(field.asked.id), handed_in(field)
+    try:
+        return read_answer(lab, question, "" if given is None else given, field.seed)
+    except InputError as error:
+        line(field.name, "error", f"{question.id}: {error.problem}")
+        return None
 
 
 def show_answers(lab: Lab, names: Sequence[str]) -> None:

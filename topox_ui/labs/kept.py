@@ -16,6 +16,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.labs.answers import UTC, Answers, clock
+from topox_core.labs.folder import folded
 from topox_core.labs.lab import Lab
 from topox_ui.classroom.answering import keep_answers
 from topox_ui.classroom.profile import class_profile, labs_offered
@@ -27,23 +28,14 @@ from topox_ui.state.store import state_of
 MAX_KEPT = 2_000
 
 
-@dataclass(frozen=True)
-class Whose:
-    """Whose answers they are: a lab in one version, course, student and seed."""
+# A lab in one version, course, student and seed.
+Whose = tuple[str, str, str, str, int]
 
-    lab: str
-    digest: str
-    course: str
-    student: str
-    seed: int
 
-    @classmethod
-    def of(cls, answers: Answers) -> Whose:
-        """Return whose answers these are; spelling in capitals or with spaces around makes no difference."""
-        course, student = (
-            " ".join(n.split()).casefold() for n in (answers.course, answers.student)
-        )
-        return cls(answers.lab, answers.digest, course, student, answers.seed)
+def whose(answers: Answers) -> Whose:
+    """Return whose answers these are; spelling in capitals or with spaces around makes no difference."""
+    course, student = folded(answers.course), folded(answers.student)
+    return answers.lab, answers.digest, course, student, answers.seed
 
 
 @dataclass
@@ -61,9 +53,9 @@ class _Kept:
         self.lock = threading.Lock()
         self.of: OrderedDict[Whose, Answers] = OrderedDict()
 
-    def put(self, whose: Whose, answers: Answers) -> None:
-        self.of[whose] = answers
-        self.of.move_to_end(whose)
+    def put(self, answers: Answers) -> None:
+        self.of[whose(answers)] = answers
+        self.of.move_to_end(whose(answers))
         while len(self.of) > MAX_KEPT:
             self.of.popitem(last=False)
 
@@ -102,7 +94,7 @@ def answers_to(lab: Lab) -> Answers | None:
     if not _shared():
         return mine
     with _kept().lock:
-        return _kept().of.get(Whose.of(mine), mine)
+        return _kept().of.get(whose(mine), mine)
 
 
 def begin_with(answers: Answers) -> None:
@@ -110,8 +102,8 @@ def begin_with(answers: Answers) -> None:
     _MINE.get_or(dict)[answers.lab] = answers
     if _shared():
         with _kept().lock:
-            if Whose.of(answers) not in _kept().of:
-                _kept().put(Whose.of(answers), answers)
+            if whose(answers) not in _kept().of:
+                _kept().put(answers)
 
 
 def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
@@ -125,10 +117,10 @@ def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
     mine = _MINE.get_or(dict)[lab.id]
     kept = _kept()
     with kept.lock:
-        before = kept.of.get(Whose.of(mine), mine) if _shared() else mine
+        before = kept.of.get(whose(mine), mine) if _shared() else mine
         after = by(before)
         if _shared():
-            kept.put(Whose.of(after), after)
+            kept.put(after)
     _MINE.get_or(dict)[lab.id] = after
     if after != before:
         KEPT_LINE.set(keep_answers(lab, after))
@@ -141,7 +133,7 @@ def forget(lab: Lab) -> None:
     if mine is None:
         return
     with _kept().lock:
-        _kept().of.pop(Whose.of(mine), None)
+        _kept().of.pop(whose(mine), None)
     drafts = _DRAFTS.get_or(dict)
     for place in [place for place in drafts if place[0] == lab.id]:
         drafts[place] = Draft(None, drafts[place].turn + 1)

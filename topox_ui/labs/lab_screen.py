@@ -18,9 +18,8 @@ from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.grading import score
 from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.keys import instance_of
-from topox_core.labs.lab import Lab, Question
+from topox_core.labs.lab import Lab, Question, Slider
 from topox_core.labs.student import (
-    AskedQuestion,
     ShownScreen,
     closed,
     last_answer,
@@ -190,9 +189,9 @@ def _waits(lab: Lab, shown: ShownScreen, at: int) -> None:
         button(label, "lab_to_open", "arrow_forward", go, place, primary=True)
 
 
-def _field(lab: Lab, answers: Answers, asked: AskedQuestion) -> Field:
+def _field(lab: Lab, answers: Answers, asked: Question) -> Field:
     """Return the field of a question: locked with its answer where nothing can be changed any more."""
-    locked = asked.locked
+    locked = closed(answers, asked)
     value = last_answer(answers, asked.id) if locked else None
     field = Field(lab, answers.seed, asked, asked.id, locked, value, _graph(lab, answers, asked))
     now = field.draft
@@ -201,7 +200,7 @@ def _field(lab: Lab, answers: Answers, asked: AskedQuestion) -> Field:
     return field
 
 
-def _graph(lab: Lab, answers: Answers, asked: AskedQuestion) -> TaskGraph | None:
+def _graph(lab: Lab, answers: Answers, asked: Question) -> TaskGraph | None:
     if asked.type != "schedule":
         return None
     graph: TaskGraph = instance_of(lab, lab.screens[lab.screen_of(asked.id)], answers.seed).graph()
@@ -257,6 +256,7 @@ def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
 def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Theme) -> None:
     screen = lab.screens[at]
     instance = drawn_or_read(lab, screen, answers.seed)
+    slider = _slider_at(lab, answers, at)
     asking = Asking(
         lab,
         screen,
@@ -265,7 +265,7 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
         theme,
         still_asked(lab, answers, screen.instance),
         may_compute(lab, answers, at),
-        _slider_value(lab, answers, at),
+        None if slider is None else slider[1],
         _starts(lab, answers, shown),
         _tried(lab, answers, at),
     )
@@ -275,23 +275,20 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
     for picture in pictures:
         note = as_html(picture.note)
         chart_title(as_html(picture.title), note)
-        table = picture.table
-        chart(
-            picture.figure,
-            f"lab_{picture.id}",
-            picture.alt,
-            lambda table=table: _columns(table),  # type: ignore[misc]
+        chart(picture.figure, f"lab_{picture.id}", picture.alt, picture.table.by_column)
+    if instance is not None and slider is not None and screen.stage == "reveal":
+        slide(
+            say(f"slider.{slider[0].key}"),
+            LabsState,
+            "at",
+            [float(one) for one in slider[0].values],
+            value=slider[1],
+            words=lambda one: f"{one:g}",
         )
-    if instance is not None:
-        _slider(lab, answers, at)
     if "hand_gantt" in screen.show and not any(q.type == "schedule" for q in shown.questions):
         _sheet(lab, answers, asking)
     if screen.stage == "reveal":
         see_instance(lab, instance, answers.seed)
-
-
-def _columns(table: GivenTable) -> dict[str, list[str]]:
-    return {name: [row[k] for row in table.rows] for k, name in enumerate(table.columns)}
 
 
 def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
@@ -303,7 +300,7 @@ def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
 
 
 def _sheet_field(lab: Lab, answers: Answers, screen: str) -> Field:
-    asked = AskedQuestion(SHEET, "schedule", 0, "", "ms", 0, (), None, False, False, 0, 0, 0)
+    asked = Question(SHEET, "schedule", 0, "")
     return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False)
 
 
@@ -325,30 +322,15 @@ def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:
     ]
 
 
-def _slider_value(lab: Lab, answers: Answers, at: int) -> float | None:
+def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | None:
+    """Return the slider of a screen and where it stands; None where it has none."""
     screen = lab.screens[at]
     slider = slider_of(screen, instance_of(lab, screen, answers.seed))
     if slider is None or not slider.values:
         return None
     chosen = state_of(LabsState).at
     wanted = slider.values[0] if chosen is None else chosen
-    return float(min(slider.values, key=lambda value: abs(value - wanted)))
-
-
-def _slider(lab: Lab, answers: Answers, at: int) -> None:
-    screen = lab.screens[at]
-    slider = slider_of(screen, instance_of(lab, screen, answers.seed))
-    value = _slider_value(lab, answers, at)
-    if slider is None or value is None or screen.stage != "reveal":
-        return
-    slide(
-        say(f"slider.{slider.key}"),
-        LabsState,
-        "at",
-        [float(one) for one in slider.values],
-        value=value,
-        words=lambda one: f"{one:g}",
-    )
+    return slider, float(min(slider.values, key=lambda value: abs(value - wanted)))
 
 
 def given_table(given: GivenTable) -> None:

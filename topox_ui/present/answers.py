@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,8 +38,8 @@ def handed() -> Handed:
     return _HANDED.get_or(Handed)
 
 
-def take_files(files: Sequence[tuple[str, bytes]]) -> None:
-    """Take files in place of those that were given before; beyond ``MAX_FILES`` none is read."""
+def take_files(files: Sequence[tuple[str, Callable[[], bytes]]]) -> None:
+    """Take files, by name and what reads them, in place of those before; beyond ``MAX_FILES`` none is read."""
     found, refused = answers_from(files[:MAX_FILES])
     for name, _ in files[MAX_FILES:]:
         refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))
@@ -59,19 +59,15 @@ def hands(lab: Lab, question: Question, vote: int) -> Votes:
     return _HANDS.get_or(dict).get((lab.id, question.id, vote), {})
 
 
-def count_hands(lab: Lab, question: Question, vote: int, votes: Votes) -> None:
-    """Take votes counted by hand in place of those before."""
+def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str = "") -> None:
+    """Take votes counted by hand in place of those before; of numbers called out also as they were typed."""
     _HANDS.get_or(dict)[lab.id, question.id, vote] = {k: n for k, n in votes.items() if n}
+    _CALLED.get_or(dict)[lab.id, question.id, vote] = text
 
 
 def called_out(lab: Lab, question: Question, vote: int) -> str:
     """Return the numbers called out, as they were typed."""
     return _CALLED.get_or(dict).get((lab.id, question.id, vote), "")
-
-
-def keep_called_out(lab: Lab, question: Question, vote: int, text: str) -> None:
-    """Keep numbers called out as they were typed."""
-    _CALLED.get_or(dict)[lab.id, question.id, vote] = text
 
 
 def by_hand(lab: Lab, question: Question) -> bool:

@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.labs.folder import load_each
 from topox_core.labs.leaderboard import (
     BOARDS,
     MAX_ALIAS,
@@ -21,7 +21,7 @@ from topox_core.labs.leaderboard import (
 )
 from topox_core.text.numbers import short
 from topox_ui.present.answers import MAX_FILES
-from topox_ui.present.state import PresentState, see_switch, words
+from topox_ui.present.state import PresentState, say, see_switch
 from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet
@@ -33,28 +33,30 @@ _ENTRIES = Lasting[tuple[Entry, ...]]("present_entries")
 _REFUSED = Lasting[tuple[str, ...]]("present_entries_refused")
 
 
-def say(key: str, **facts: object) -> str:
-    """Return a sentence of this part of the page."""
-    return words().say(f"board.{key}", **facts)
-
-
 def leaderboards() -> None:
     """Draw the leaderboard that is chosen."""
     board = BOARDS[state_of(PresentState).board]
     entries = [one for one in _ENTRIES.get_or(tuple) if one.board == board.lab]
     lines = ranked(board, entries) if entries else ()
-    finding = say("headline", count=len(lines)) if lines else say("headline_none")
-    headline(words().say("present.kicker"), finding)
+    finding = say("board.headline", count=len(lines)) if lines else say("board.headline_none")
+    headline(say("present.kicker"), finding)
     see_switch()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        pick(say("board"), PresentState, "board", {name: say(name) for name in BOARDS})
-        files = [(say("example"), ".empty.entry.json", lambda: _empty(board))]
+        pick(
+            say("board.board"),
+            PresentState,
+            "board",
+            {name: say(f"board.{name}") for name in BOARDS},
+        )
+        files = [(say("board.example"), ".empty.entry.json", lambda: _empty(board))]
         if lines:
-            files.append((say("csv"), ".leaderboard.csv", lambda: board_table(lines, board.unit)))
+            files.append(
+                (say("board.csv"), ".leaderboard.csv", lambda: board_table(lines, board.unit))
+            )
         download_menu(board.lab, files)
-    quiet(say(f"{board.lab}_note"))
+    quiet(say(f"board.{board.lab}_note"))
     st.file_uploader(
-        say("files", most=MAX_FILES),
+        say("board.files", most=MAX_FILES),
         key="up_entries",
         type=["json"],
         accept_multiple_files=True,
@@ -69,22 +71,18 @@ def leaderboards() -> None:
 
 
 def _uploaded() -> None:
-    entries: list[Entry] = []
-    refused: list[str] = []
-    for file in (st.session_state.get("up_entries") or [])[:MAX_FILES]:
-        try:
-            entries.append(load_entry(file.getvalue(), file.name))
-        except InputError as error:
-            refused.append(str(error))
-    _ENTRIES.set(tuple(entries))
-    _REFUSED.set(tuple(refused))
+    files = (st.session_state.get("up_entries") or [])[:MAX_FILES]
+    found, refused = load_each(((file.name, file.getvalue) for file in files), load_entry)
+    _ENTRIES.set(tuple(entry for _, entry in found))
+    _REFUSED.set(tuple(str(error) for _, error in refused))
 
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:
     best = f"{short(board.best_known())} {board.unit}"
-    chart_title(say("ranks"), say("ranks_note", best=best))
+    chart_title(say("board.ranks"), say("board.ranks_note", best=best))
     names = [
-        say(f"column.{one}", unit=board.unit) for one in ("rank", "alias", "time", "gap", "checked")
+        say(f"board.column.{one}", unit=board.unit)
+        for one in ("rank", "alias", "time", "gap", "checked")
     ]
     rows = [
         (
@@ -92,7 +90,7 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
             one.alias[: MAX_ALIAS + 4],
             short(one.time),
             f"{100 * one.gap:.1f} %",
-            say("yes"),
+            say("board.yes"),
         )
         for one in lines
     ]
@@ -102,8 +100,13 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
 def _infeasible(lines: list[Ranked]) -> None:
     if not lines:
         return
-    chart_title(say("refused"), say("refused_note"))
-    frame([{say("column.alias"): one.alias, say("column.checked"): one.problem} for one in lines])
+    chart_title(say("board.refused"), say("board.refused_note"))
+    frame(
+        [
+            {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
+            for one in lines
+        ]
+    )
 
 
 def _empty(board: Board) -> bytes:

@@ -9,7 +9,7 @@ from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.leaderboards import leaderboards
-from topox_ui.present.state import PresentState, begin, see_switch, words
+from topox_ui.present.state import PresentState, begin, say, see_switch
 from topox_ui.present.statistics_view import statistics_view
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
@@ -29,7 +29,6 @@ def overview(theme: Theme) -> None:
 
 
 def _labs() -> None:
-    say = words().say
     with show_input_errors(say("present.kicker"), "", reset=None):
         labs = labs_offered()
     headline(say("present.kicker"), say("present.headline", count=len(labs)))
@@ -44,7 +43,6 @@ def _labs() -> None:
 
 
 def _card(lab: Lab) -> None:
-    say = words().say
     title = escape(texts_in(lab.language).resolved(lab.title))
     about = say(
         "present.about",
@@ -61,7 +59,7 @@ def _class_line() -> None:
     profile = class_profile()
     if profile is None:
         return
-    line = words().say(
+    line = say(
         "classroom.lecturer", course=escape(profile.course), word=f"<b>{escape(profile.word)}</b>"
     )
     st.html(f'<p class="note">{line}</p>')

@@ -26,7 +26,7 @@ from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.presentation import START, Slide, key_words, planned_until
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile
-from topox_ui.present.state import chosen_slide, go, leave, words
+from topox_ui.present.state import chosen_slide, go, leave, say
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
@@ -132,7 +132,7 @@ _clock = st.components.v2.component("topox_plan_clock", html=_HTML, css=_CSS, js
 
 def clock(lab: Lab, slide: Slide, theme: Theme) -> None:
     """Draw the clock of a lab, or the button that starts it."""
-    say, started = words().say, _STARTED.get_or(dict).get(lab.id)
+    started = _STARTED.get_or(dict).get(lab.id)
     if started is None:
         st.button(say("present.clock.start"), key="start_clock", on_click=_start, args=(lab.id,))
         return
@@ -168,9 +168,7 @@ def projector(lab: Lab, theme: Theme) -> None:
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place
-        line = words().say(
-            "present.step", lab=_title(lab), place=escape(place), at=at + 1, of=len(every)
-        )
+        line = say("present.step", lab=_title(lab), place=escape(place), at=at + 1, of=len(every))
         st.html(f'<p class="at">{line.replace(" ·  · ", " · ")}</p>', width="content")
         st.space("stretch")
         clock(lab, slide, theme)
@@ -225,7 +223,7 @@ def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
 
 def _first(lab: Lab) -> None:
     """Draw the first slide: what the lab is, and in a class how to come in."""
-    say, resolved = words().say, texts_in(lab.language).resolved
+    resolved = texts_in(lab.language).resolved
     st.html(f'<h1 class="asked">{_title(lab)}</h1>')
     profile = class_profile()
     if profile is not None:
@@ -272,9 +270,7 @@ def _picture(picture: Picture) -> None:
     height, below = figure.layout.height or PICTURE_PX, figure.layout.margin.b or 0
     figure.update_layout(height=min(height, PICTURE_PX), margin_b=max(below, BELOW_PX))
     st.html(f'<p class="at"><b>{escape(picture.title)}</b></p>')
-    content = picture.table
-    columns = {name: [row[k] for row in content.rows] for k, name in enumerate(content.columns)}
-    chart(figure, f"present_{picture.id}", picture.alt, lambda: columns)
+    chart(figure, f"present_{picture.id}", picture.alt, picture.table.by_column)
 
 
 def _asked(lab: Lab, screen: Screen, question: Question) -> None:
@@ -295,7 +291,7 @@ def _asked(lab: Lab, screen: Screen, question: Question) -> None:
 
 
 def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> None:
-    say, own = words().say, texts_in(lab.language)
+    own = texts_in(lab.language)
     st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
     if question.stage == "explain":
         lines = "".join(f"<li>{escape(own.resolved(line))}</li>" for line in question.rubric)
@@ -335,7 +331,6 @@ def _options(lab: Lab, screen: Screen, question: Question) -> str:
 
 
 def _what_to_do(question: Question) -> str:
-    say = words().say
     if question.vote:
         return say("present.vote")
     return say(f"present.{question.stage}")
@@ -373,7 +368,7 @@ def _table(table: GivenTable, kind: str = "") -> str:
 
 def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
     """Draw the buttons; clickers send Page Up and Page Down, so that a hidden pair has these."""
-    say, slide = words().say, every[at]
+    slide = every[at]
     before, after = every[max(at - 1, 0)], every[min(at + 1, len(every) - 1)]
     of_place = {one.show: one for one in every if one.place == slide.place}
     reveal, counted = of_place.get("reveal"), of_place.get("tally")
@@ -408,7 +403,7 @@ def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
 
 def _step(name: str, shortcut: str, to: Slide | None, off: bool, primary: bool = False) -> None:
     st.button(
-        words().say(f"present.{name}"),
+        say(f"present.{name}"),
         key=f"step_{name}",
         shortcut=shortcut,
         on_click=go,

@@ -11,7 +11,7 @@ from topox_core.labs.lab import Lab
 from topox_core.labs.leaderboard import BOARDS
 from topox_core.labs.presentation import START, Slide, slide_of, slides
 from topox_core.labs.ready_labs import ORDER
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState, one_of
@@ -46,9 +46,9 @@ class PresentState(PageState):
     board: Annotated[str, one_of(BOARDS)] = next(iter(BOARDS))
 
 
-def words() -> Texts:
-    """Return the texts of the page."""
-    return texts_in("en")
+def say(key: str, **facts: object) -> str:
+    """Return a sentence of the page."""
+    return texts_in("en").say(key, **facts)
 
 
 def chosen_lab() -> Lab | None:
@@ -62,7 +62,7 @@ def chosen_lab() -> Lab | None:
         notify("error", str(error))
         return None
     if name not in labs:
-        notify("warning", words().say("present.unknown", lab=name[:40]))
+        notify("warning", say("present.unknown", lab=name[:40]))
         return None
     return labs[name]
 
@@ -99,6 +99,5 @@ def source() -> str:
 
 def see_switch() -> None:
     """Offer the parts of the page."""
-    say = words().say
     labels = {name: say(f"present.see.{name}") for name in SEES}
     pick(say("present.see.label"), PresentState, "see", labels, label_visibility="collapsed")

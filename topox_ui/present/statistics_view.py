@@ -23,9 +23,9 @@ from topox_core.labs.statistics import (
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.answers import MAX_FILES, answers_to, handed
-from topox_ui.present.state import PresentState, see_switch, source, words
-from topox_ui.present.tally import figure_of, upload_box
-from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.present.state import PresentState, say, see_switch, source
+from topox_ui.present.tally import draw_spread, upload_box
+from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.store import state_of
@@ -34,38 +34,45 @@ from topox_ui.state.widgets import menu
 MAX_NAMED = 5
 
 
-def say(key: str, **facts: object) -> str:
-    """Return a sentence of this part of the page."""
-    return words().say(f"present_statistics.{key}", **facts)
-
-
 def statistics_view(theme: Theme) -> None:
     """Draw the statistics of one lab."""
-    kicker = words().say("present.kicker")
+    kicker = say("present.kicker")
     with show_input_errors(kicker, "", reset=None):
         labs = labs_offered()
     lab = labs.get(state_of(PresentState).about) or next(iter(labs.values()))
     every = lab_statistics(lab, answers_to(lab))
     count = len(answers_to(lab))
     title = escape(_title(lab))
-    finding = say("headline", count=count, lab=title) if count else say("headline_none")
+    finding = (
+        say("present_statistics.headline", count=count, lab=title)
+        if count
+        else say("present_statistics.headline_none")
+    )
     headline(kicker, finding)
     see_switch()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {name: _title(one) for name, one in labs.items()}
-        menu(say("lab"), PresentState, "about", titles, width=320)
+        menu(say("present_statistics.lab"), PresentState, "about", titles, width=320)
         if count:
             download_menu(
                 stem(lab.id),
                 [
-                    (say("csv"), ".statistics.csv", lambda: statistics_csv(lab, every)),
-                    (say("html"), ".statistics.html", lambda: statistics_html(lab, every).encode()),
+                    (
+                        say("present_statistics.csv"),
+                        ".statistics.csv",
+                        lambda: statistics_csv(lab, every),
+                    ),
+                    (
+                        say("present_statistics.html"),
+                        ".statistics.html",
+                        lambda: statistics_html(lab, every).encode(),
+                    ),
                 ],
             )
     if source() != "folder":
-        upload_box(say("folder", most=MAX_FILES), "up_statistics")
+        upload_box(say("present_statistics.folder", most=MAX_FILES), "up_statistics")
     _not_read(_refused(lab))
-    quiet(say("no_names"))
+    quiet(say("present_statistics.no_names"))
     if count:
         _table(lab, every)
         _one(lab, every, theme)
@@ -88,18 +95,26 @@ def _refused(lab: Lab) -> list[Unreadable]:
 
 def _not_read(refused: list[Unreadable]) -> None:
     for one in refused[:MAX_NAMED]:
-        quiet(say("not_read", file=escape(one.file), problem=escape(one.problem)))
+        quiet(
+            say("present_statistics.not_read", file=escape(one.file), problem=escape(one.problem))
+        )
     if len(refused) > MAX_NAMED:
         quiet(f"+ {len(refused) - MAX_NAMED}")
 
 
 def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
-    chart_title(say("table"), say("table_note"))
+    chart_title(say("present_statistics.table"), say("present_statistics.table_note"))
     names = ("question", "answers", "right", "again", "mistake", "times")
     rows = statistics_rows(lab, every)
     frame(
         [
-            dict(zip([say(f"column.{name}") for name in names], _cells(row), strict=True))
+            dict(
+                zip(
+                    [say(f"present_statistics.column.{name}") for name in names],
+                    _cells(row),
+                    strict=True,
+                )
+            )
             for row in rows
         ]
     )
@@ -116,15 +131,11 @@ def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
     drawn = {one.question: one for one in every if one.count and (one.options or one.values)}
     if not drawn:
         return
-    chart_title(say("spread"), say("spread_note"))
-    name = st.selectbox(say("question"), list(drawn), key="statistics_question", width=200)
+    chart_title(say("present_statistics.spread"), say("present_statistics.spread_note"))
+    name = st.selectbox(
+        say("present_statistics.question"), list(drawn), key="statistics_question", width=200
+    )
     question, one = lab.question(name), drawn[name]
     key = key_of(lab, question, CLASS_SEED)
     text = key_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
-    made = figure_of(lab, question, one, theme, key, text)
-    if made is not None:
-        figure, table = made
-        names, counts, *_ = table.values()
-        content = "; ".join(f"{a}: {b}" for a, b in zip(names, counts, strict=True))
-        alt = words().say("present.chart.alt", question=question.id, content=content)
-        chart(figure, "class_spread", alt, lambda: table)
+    draw_spread(lab, question, one, theme, key, text, "class_spread")

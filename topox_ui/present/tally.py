@@ -11,7 +11,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
-from topox_core.labs.keys import filled
+from topox_core.labs.keys import option_texts
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.presentation import COUNTED, MAX_VOTES, read_called_out
@@ -32,12 +32,11 @@ from topox_ui.present.answers import (
     called_out,
     count_hands,
     hands,
-    keep_called_out,
     second_votes,
     statistics_of,
     take_files,
 )
-from topox_ui.present.state import SOURCES, PresentState, source, words
+from topox_ui.present.state import SOURCES, PresentState, say, source
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
 from topox_ui.state.notices import notify
@@ -52,7 +51,6 @@ _ASKED_FOR = Lasting[set[tuple[str, str]]]("present_spread")
 
 def count_words(count: int) -> str:
     """Return how many answers there are, in words."""
-    say = words().say
     if count == 0:
         return say("present.count.none")
     return say("present.count.one") if count == 1 else say("present.count.many", count=count)
@@ -71,7 +69,7 @@ def tally(lab: Lab, question: Question, theme: Theme) -> None:
 
 
 def _tally(lab: Lab, question: Question, theme: Theme) -> None:
-    say, one = words().say, statistics_of(lab, question)
+    one = statistics_of(lab, question)
     if not one.count:
         what = "no_answers" if question.type in COUNTED else "not_counted"
         st.html(
@@ -83,7 +81,7 @@ def _tally(lab: Lab, question: Question, theme: Theme) -> None:
         st.button(say("present.spread"), key="show_spread", on_click=_ask, args=(lab, question))
         return
     st.html(_advice(question, one))
-    _chart(lab, question, one, theme, None, "")
+    draw_spread(lab, question, one, theme, None, "")
 
 
 def _hides(lab: Lab, question: Question, one: QuestionStatistics) -> bool:
@@ -101,8 +99,8 @@ def _ask(lab: Lab, question: Question) -> None:
 def _advice(question: Question, one: QuestionStatistics) -> str:
     """Return the share that is right, what may be done now where it was a vote, and how many answered."""
     right = "–" if one.right is None else share_words(one.right)
-    line = one.advice() if question.vote else words().say("present.alone_right", share=right)
-    count = count_words(one.count) + (words().say("present.own_numbers") if one.relative else "")
+    line = one.advice() if question.vote else say("present.alone_right", share=right)
+    count = count_words(one.count) + (say("present.own_numbers") if one.relative else "")
     return f'<p class="advice" role="status">{line} <span>· {count}</span></p>'
 
 
@@ -112,27 +110,30 @@ def spread(lab: Lab, question: Question, theme: Theme, key: Any, key_text: str) 
     if not one.count:
         return False
     st.html(_advice(question, one))
-    _chart(lab, question, one, theme, key, key_text)
+    draw_spread(lab, question, one, theme, key, key_text)
     return True
 
 
-def _chart(
-    lab: Lab, question: Question, one: QuestionStatistics, theme: Theme, key: Any, key_text: str
+def draw_spread(
+    lab: Lab,
+    question: Question,
+    one: QuestionStatistics,
+    theme: Theme,
+    key: Any,
+    key_text: str,
+    name: str = "class_answers",
 ) -> None:
-    """Draw the spread; ``key`` is None before the reveal."""
-    made = figure_of(lab, question, one, theme, key, key_text)
+    """Draw the spread as the chart of a name; ``key`` is None before the reveal."""
+    made = _figure_of(lab, question, one, theme, key, key_text)
     if made is not None:
         figure, table = made
-        chart(figure, "class_answers", _alt(question, table), lambda: table)
+        names, counts, *_ = table.values()
+        content = "; ".join(f"{a}: {n}" for a, n in zip(names, counts, strict=True))
+        alt = say("present.chart.alt", question=question.id, content=content)
+        chart(figure, name, alt, lambda: table)
 
 
-def _alt(question: Question, table: dict[str, list[Any]]) -> str:
-    names, counts, *_ = table.values()
-    content = "; ".join(f"{name}: {n}" for name, n in zip(names, counts, strict=True))
-    return words().say("present.chart.alt", question=question.id, content=content)
-
-
-def figure_of(
+def _figure_of(
     lab: Lab, question: Question, one: QuestionStatistics, theme: Theme, key: Any, key_text: str
 ) -> tuple[go.Figure, dict[str, list[Any]]] | None:
     """Return the figure of a question's answers and its table; None where there is nothing to draw.
@@ -142,10 +143,8 @@ def figure_of(
     key, key_text
         The truth and its words; None and empty before the reveal.
     """
-    say = words().say
     if one.options and one.count:
-        screen = lab.screens[lab.screen_of(question.id)]
-        texts = {o.id: filled(lab, screen, o.text, CLASS_SEED) for o in question.options}
+        texts = option_texts(lab, question, CLASS_SEED)
         named = [(texts[name], count) for name, count in one.options]
         again = second_votes(lab, question)
         true = key if isinstance(key, tuple) else (key,)
@@ -165,7 +164,7 @@ def figure_of(
     if isinstance(key, int | float):
         truth = 1.0 if one.relative else float(key)
         truth_words = say("present.truth_relative") if one.relative else key_text
-    ends = (say_stats("less"), say_stats("more"))
+    ends = (say("stats.less"), say("stats.more"))
     number, count = say("present.chart.number"), say("present.chart.count")
     if not one.bins:
         figure = numbers_as_dots(one.values, theme, unit=unit, truth=truth, truth_words=truth_words)
@@ -182,14 +181,8 @@ def figure_of(
     return figure, {number: names, count: [b.count for b in one.bins]}
 
 
-def say_stats(key: str) -> str:
-    """Return a sentence that statistics and projector share."""
-    return texts_in("en").say(f"stats.{key}")
-
-
 def answers_menu(lab: Lab, question: Question) -> None:
     """Offer where answers are counted from: the class folder, files, hands."""
-    say = words().say
     with st.popover(say("present.answers")):
         sources = {name: say(f"present.source.{name}") for name in SOURCES}
         if class_profile() is None:
@@ -224,25 +217,25 @@ def upload_box(label: str, key: str = "up_answers") -> None:
 
 def _uploaded(key: str) -> None:
     files = st.session_state.get(key) or []
-    take_files([(file.name, file.getvalue()) for file in files])
+    take_files([(file.name, file.getvalue) for file in files])
 
 
 def _count_options(lab: Lab, question: Question) -> None:
     """Draw a field an option: the first vote, and beside it the one after the discussion."""
-    screen = lab.screens[lab.screen_of(question.id)]
+    texts = option_texts(lab, question, CLASS_SEED)
     votes = (1, 2) if question.vote else (1,)
     columns = st.columns(len(votes))
     for vote, column in zip(votes, columns, strict=True):
         counted = hands(lab, question, vote)
         with column:
             if vote == 2:
-                st.caption(words().say("present.again"))
+                st.caption(say("present.again"))
             elif question.vote:
-                st.caption(words().say("present.first"))
+                st.caption(say("present.first"))
             for option in question.options:
                 key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
                 st.number_input(
-                    filled(lab, screen, option.text, CLASS_SEED),
+                    texts[option.id],
                     0,
                     MAX_VOTES,
                     value=counted.get(option.id, 0),
@@ -267,7 +260,7 @@ def _counted(lab: Lab, question: Question, vote: int) -> None:
 def _call_out(lab: Lab, question: Question) -> None:
     for vote in (1, 2) if question.vote else (1,):
         st.text_input(
-            words().say("present.called" if vote == 1 else "present.called_again"),
+            say("present.called" if vote == 1 else "present.called_again"),
             value=called_out(lab, question, vote),
             key=f"called_{lab.id}_{question.id}_{vote}",
             max_chars=400,
@@ -282,5 +275,4 @@ def _called(lab: Lab, question: Question, vote: int) -> None:
     except InputError as error:
         notify("error", str(error))
         return
-    keep_called_out(lab, question, vote, text)
-    count_hands(lab, question, vote, votes)
+    count_hands(lab, question, vote, votes, text)

@@ -68,7 +68,7 @@ from topox_core.figures import (
 from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
 from topox_core.figures.picture import Asking
-from topox_core.labs.generators.board import board
+from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.instance_plans import drawn_or_read
 from topox_core.labs.lab import Lab
 from topox_core.labs.ready_labs import ready_labs
@@ -139,6 +139,7 @@ CELLS = (
     Cell("moe", 4, 100.0, 0.0, {"static": 100.0, "scheduled": 80.0}, {}),
     Cell("moe", 4, 100.0, 10.0, {"static": 100.0, "scheduled": 160.0}, {}),
 )
+BOARD = generator("board").make(1)
 COLLECTIVE = OneCollective("all_to_all", "pairwise", 8, 2, 8.0, 0.0, 0.8)
 
 
@@ -290,8 +291,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     hand_schedules.hand_gantt: lambda look: (
         hand_schedules.hand_gantt(
-            board(1).graph(),
-            board(1).cluster(),
+            BOARD.graph(),
+            BOARD.cluster(),
             {"a": 0, "x": 1, "y": 3, "b": 3, "c": 7, "z": 8},
             look,
             9.0,

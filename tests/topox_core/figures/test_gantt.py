@@ -24,7 +24,7 @@ from topox_core.figures.palette import (
     IDLE,
     LIGHT,
 )
-from topox_core.labs.generators.board import board
+from topox_core.labs.generators.catalogue import generator
 from topox_core.model.critical_path import critical_path
 
 
@@ -95,10 +95,10 @@ def test_painting_keeps_within_the_image():
     assert image.tolist() == [[1, 1, 1] + [0] * 7, [0] * 9 + [2]]
 
 
-@pytest.mark.parametrize("after_ms", [0, board(0).x])
+@pytest.mark.parametrize("after_ms", [0, generator("board").make(0).x])
 def test_bars_on_a_lane_of_a_hand_made_schedule_lie_apart_only_where_they_meet(after_ms) -> None:
     """Two transfers at one port at once do not hide each other; two that follow are as high as their lane."""
-    one = board(0)
+    one = generator("board").make(0)
     starts_ms = {"a": 0, "x": 3, "y": 3 + after_ms}
     bars = [
         (data[0], y, width)

@@ -16,7 +16,7 @@ from topox_core.labs.answers import Answers, Locked
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
 from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import grade_folder, load_explanations
-from topox_core.labs.generators.board import board
+from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.grade_tables import canvas_table, load_roster, moodle_table, plain_table
 from topox_core.labs.grading import grade, score
 from topox_core.labs.hand_schedule import check_by_hand
@@ -147,7 +147,8 @@ def test_each_mistake_in_a_schedule_names_its_equation_first(change, equation, s
 
 
 def test_a_delay_that_was_ignored_is_told_as_one() -> None:
-    graph, cluster = board(1).graph(), board(1).cluster(2.0)
+    one = generator("board").make(1)
+    graph, cluster = one.graph(), one.cluster(delay_ms=2.0)
     verdict = check_by_hand(graph, cluster, STARTS)
     assert verdict.equation == "physical" and "set-up" in verdict.line
     assert check_by_hand(graph, cluster, STARTS | {"y": 5, "c": 9}).feasible

@@ -10,8 +10,7 @@ from tests.conftest import long_after
 from topox_core.cli.main import main
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_json import dump_graph_json
-from topox_core.labs.generators.turns import turns
-from topox_core.labs.generators.windows import windows
+from topox_core.labs.generators.catalogue import generator
 
 # What every lab runs with (docs/labs.md), as options of the commands.
 LESSON = [
@@ -60,9 +59,9 @@ def keys(ask: Any, lab: str, seed: int) -> Any:
 
 @EACH
 def test_the_delays_of_lab_5(ask: Any, compared: Any, seed: int) -> None:
-    one, found = turns(seed), keys(ask, "crossover", seed)
+    one, found = generator("turns").make(seed), keys(ask, "crossover", seed)
     free, slow = (
-        compared(one.graph(), one.cluster(delay_ms), "static,reactive,provisioned")
+        compared(one.graph(), one.cluster(delay_ms=delay_ms), "static,reactive,provisioned")
         for delay_ms in (0.0, 10.0)
     )
     times = [run["iteration_ms"] for run in (*free.values(), slow["static"], slow["provisioned"])]
@@ -71,7 +70,7 @@ def test_the_delays_of_lab_5(ask: Any, compared: Any, seed: int) -> None:
 
 @EACH
 def test_the_windows_of_lab_6(ask: Any, seed: int) -> None:
-    one, found = windows(seed), keys(ask, "windows", seed)
+    one, found = generator("windows").make(seed), keys(ask, "windows", seed)
     size = ("--stages", one.stages, "--microbatches", one.microbatches)
     counted = ask("rails", "count", *size)["windows"]
     assert [counted[-1], counted[0], counted[1]] == [found["P1"], found["W1"], found["W2"]]

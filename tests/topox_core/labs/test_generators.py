@@ -12,17 +12,12 @@ from tests.conftest import long_after, some
 from topox_core.economics.comparison import Question
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
-from topox_core.labs.generators.board import board
 from topox_core.labs.generators.catalogue import GENERATORS, generator
-from topox_core.labs.generators.fan_out import fan_out
-from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs, four_jobs
+from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs
 from topox_core.labs.generators.generator import Value
 from topox_core.labs.generators.mix import Mix
-from topox_core.labs.generators.pairs import Pairs, pairs
-from topox_core.labs.generators.patience import patience
-from topox_core.labs.generators.price import price
-from topox_core.labs.generators.turns import turns
-from topox_core.labs.generators.windows import NEAR_MS, windows
+from topox_core.labs.generators.pairs import Pairs
+from topox_core.labs.generators.windows import NEAR_MS
 from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.instance_plans import hand_plans
 from topox_core.labs.lesson import LESSON_SETTINGS
@@ -34,6 +29,13 @@ from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
 
+board, fan_out, four_jobs, pairs, patience, price, turns, windows = (
+    generator(name).make
+    for name in (
+        *("board", "fan_out", "four_jobs", "pairs"),
+        *("patience", "price", "turns", "windows"),
+    )
+)
 SAMPLE = range(200)
 ATTEMPTS = {
     "board": (1, 0, 1, 0),
@@ -327,7 +329,7 @@ def test_windows_by_formula_are_those_that_were_counted() -> None:
 @pytest.mark.parametrize("delay_ms", [0.0, 2.0, 5.0, 10.0, 20.0])
 def test_turns_by_formula_is_what_the_simulators_give(delay_ms: float) -> None:
     for one in map(turns, some(SAMPLE, quick=3)):
-        runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
+        runs = compare(one.graph(), one.cluster(delay_ms=delay_ms), LESSON_SETTINGS, FABRICS)
         assert {name: run.iteration_ms for name, run in runs.items()} == pytest.approx(
             {
                 "static": one.static_ms,

@@ -55,6 +55,7 @@ def test_keys_need_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def every() -> dict[str, object]:
         keys._drawn.cache_clear()
         keys._kept_value.cache_clear()
+        mix.Mix.times_ms.cache_clear()
         return {
             f"{lab.id}.{question.id}": key_of(lab, question, 2)
             for lab in LABS

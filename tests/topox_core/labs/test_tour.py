@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from topox_core.labs.generators.turns import SERVERS, turns
+from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.turns import SERVERS
 from topox_core.labs.tour import (
     CLASS_SEED,
     IN_TURNS,
@@ -46,7 +47,7 @@ def test_every_position_of_the_slider_has_its_line(name: str) -> None:
 
 def test_at_every_moment_one_server_sends_or_all_compute() -> None:
     execution = circuits_run().execution
-    one = turns(CLASS_SEED)
+    one = generator("turns").make(CLASS_SEED)
     assert execution.makespan_ms == one.free_ms == max(screen("circuits").values)
     for at_ms in screen("circuits").values:
         partners = [partner(execution, server, at_ms) for server in range(SERVERS)]

@@ -64,6 +64,8 @@ OTHERS = [
     *sorted((ROOT / "topox_core/figures").glob("*.py")),
 ]
 
+PAPER = sorted((ROOT / "topox_core/labs/paper").glob("*.html"))
+
 
 def unused(keys: dict[str, str], code: set[str]) -> list[str]:
     """Return the keys of texts that no string of the code names, whole or with a part filled in."""
@@ -84,6 +86,7 @@ def test_every_text_is_used_by_the_page_or_by_what_stands_beside_it() -> None:
     page = {text for path in PAGE for text in map(literal, constants(path))}
     page |= {f"figure.{text}" for path in FIGURES for text in map(literal, constants(path))}
     others = {text for path in OTHERS for text in map(literal, constants(path)) if text}
+    others |= {text for path in PAPER for text in re.findall(r'"([\w.]+)"', path.read_text())}
     keys = {key: re.sub(r"\.(one|many)$", "", key) for key in texts_in(BASE).flat}
     of_page = {key[5:]: name[5:] for key, name in keys.items() if key.startswith("page.")}
     assert unused(of_page, page) == []

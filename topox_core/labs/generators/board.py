@@ -8,28 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import (
-    Generator,
-    GivenTable,
-    attributes,
-    send,
-    small_cluster,
-    task_table,
-)
-from topox_core.model.cluster import Cluster
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
-SERVERS = 3
-
 
 @dataclass(frozen=True)
-class Board:
+class Board(TaskInstance):
     """One instance: compute times ``a``, ``b``, ``c`` in ms, transfers ``x``, ``y``, ``z`` in MB."""
 
-    seed: int
-    attempt: int
     a: int
     x: int
     y: int
@@ -84,45 +72,32 @@ class Board:
         ]
         return validated(f"board, seed {self.seed}", tasks)
 
-    def cluster(self, delay_ms: float = 0.0) -> Cluster:
-        """Return its three servers with one port each on one switch."""
-        return small_cluster(SERVERS, delay_ms=delay_ms)
 
-    def given(self) -> GivenTable:
-        """Return the six tasks."""
-        return task_table(self.graph())
-
-
-def board(seed: int) -> Board:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("a1", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Board | None:
+def _drawn(draws: Draws) -> Board:
     ranges = {"a": (1, 3), "x": (2, 5), "y": (2, 5), "b": (1, 6), "c": (1, 6), "z": (1, 3)}
     times = {name: draws.whole(name, low, high) for name, (low, high) in ranges.items()}
-    one = Board(draws.seed, draws.attempt, **times)
-    return one if abs(one.x_first_ms - one.y_first_ms) >= 2 else None
+    return Board(draws.seed, draws.attempt, **times)
+
+
+def _is_hard(one: Board) -> bool:
+    """Whether the order matters by two ms at least."""
+    return abs(one.x_first_ms - one.y_first_ms) >= 2
 
 
 GENERATOR = Generator(
     "board",
     1,
-    board,
-    attributes(a="a", x="x", y="y", b="b", c="c", z="z"),
-    attributes(
-        x_first="x_first_ms",
-        y_first="y_first_ms",
-        optimum="optimum_ms",
-        first="first",
-        path="path_ms",
-        sum="sum_ms",
-        shorter_first="shorter_first",
-    ),
+    "a1",
+    _drawn,
+    _is_hard,
+    {name: name for name in "axybcz"},
+    {
+        "x_first": "x_first_ms",
+        "y_first": "y_first_ms",
+        "optimum": "optimum_ms",
+        "first": "first",
+        "path": "path_ms",
+        "sum": "sum_ms",
+        "shorter_first": "shorter_first",
+    },
 )

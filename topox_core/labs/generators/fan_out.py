@@ -11,16 +11,8 @@ from itertools import permutations
 from math import ceil
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import (
-    Generator,
-    GivenTable,
-    attributes,
-    send,
-    small_cluster,
-    task_table,
-)
-from topox_core.model.cluster import Cluster
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
@@ -28,7 +20,7 @@ RECEIVERS = 4
 
 
 @dataclass(frozen=True)
-class FanOut:
+class FanOut(TaskInstance):
     """One instance; sizes in MB and times in ms are the same number at 8 Gbit/s.
 
     Attributes
@@ -39,8 +31,6 @@ class FanOut:
         Of each receiver: what it is sent, and what it computes then.
     """
 
-    seed: int
-    attempt: int
     first_ms: int
     sent_mb: tuple[int, ...]
     computed_ms: tuple[int, ...]
@@ -136,14 +126,6 @@ class FanOut:
             tasks += [sent, receive]
         return validated(f"fan-out, seed {self.seed}", tasks)
 
-    def cluster(self, ports: int = 1, port_gbps: float = 8.0) -> Cluster:
-        """Return its five servers, with as many switches as ports."""
-        return small_cluster(RECEIVERS + 1, ports, port_gbps)
-
-    def given(self) -> GivenTable:
-        """Return the nine tasks."""
-        return task_table(self.graph())
-
     def _tail_bounds_ms(self, ports: int) -> tuple[int, ...]:
         bounds = []
         for tail in sorted(set(self.computed_ms)):
@@ -165,27 +147,15 @@ class FanOut:
         return end
 
 
-def fan_out(seed: int) -> FanOut:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("b", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> FanOut | None:
+def _drawn(draws: Draws) -> FanOut:
     receivers = range(1, RECEIVERS + 1)
-    one = FanOut(
+    return FanOut(
         draws.seed,
         draws.attempt,
         draws.whole("f", 1, 3),
         tuple(draws.whole(f"w{k}", 2, 6) for k in receivers),
         tuple(draws.whole(f"c{k}", 1, 6) for k in receivers),
     )
-    return one if _is_hard(one) else None
 
 
 def _is_hard(one: FanOut) -> bool:
@@ -201,25 +171,27 @@ def _is_hard(one: FanOut) -> bool:
 GENERATOR = Generator(
     "fan_out",
     1,
-    fan_out,
+    "b",
+    _drawn,
+    _is_hard,
     {
         "f_server": lambda _: 0,
-        "f": lambda one: one.first_ms,
+        "f": "first_ms",
         "w": lambda one: ", ".join(map(str, one.sent_mb)),
         "c": lambda one: ", ".join(map(str, one.computed_ms)),
     },
-    attributes(
-        path="path_ms",
-        load="load_ms",
-        one="one_port_ms",
-        two="two_ports_ms",
-        fast="fast_port_ms",
-        binds="binds",
-        better="better",
-        advice="advice",
-        no_tail="no_tail_ms",
-        sum="sum_ms",
-        half_of_one="half_of_one_ms",
-        half_slots="half_slots_ms",
-    ),
+    {
+        "path": "path_ms",
+        "load": "load_ms",
+        "one": "one_port_ms",
+        "two": "two_ports_ms",
+        "fast": "fast_port_ms",
+        "binds": "binds",
+        "better": "better",
+        "advice": "advice",
+        "no_tail": "no_tail_ms",
+        "sum": "sum_ms",
+        "half_of_one": "half_of_one_ms",
+        "half_slots": "half_slots_ms",
+    },
 )

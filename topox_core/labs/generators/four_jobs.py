@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, GivenTable, Instance
 from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
@@ -20,7 +19,7 @@ PORT_GBPS = 100.0
 
 
 @dataclass(frozen=True)
-class FourJobs:
+class FourJobs(Instance):
     """One instance.
 
     Attributes
@@ -32,8 +31,6 @@ class FourJobs:
         The job whose single move is asked for.
     """
 
-    seed: int
-    attempt: int
     sending_s: tuple[int, ...]
     training_s: tuple[int, ...]
     asked: str
@@ -144,39 +141,22 @@ class FourJobs:
 
 def _moved(grouping: str, job: int) -> str:
     other = "B" if grouping[job] == "A" else "A"
-    return _named_from_a(grouping[:job] + other + grouping[job + 1 :])
+    return grouping_of(grouping[:job] + other + grouping[job + 1 :])
 
 
-def _named_from_a(grouping: str) -> str:
-    """Return a grouping or its mirror, whichever has the first job in A."""
+def grouping_of(grouping: str) -> str:
+    """Return letters of four jobs as one of :data:`GROUPINGS`: theirs or the mirror, whichever has the first job in A."""
     return grouping if grouping[0] == "A" else grouping.translate(str.maketrans("AB", "BA"))
 
 
-def grouping_of(groups: Sequence[str]) -> str:
-    """Return letters of four jobs as one of :data:`GROUPINGS`."""
-    return _named_from_a("".join(groups))
-
-
-def four_jobs(seed: int) -> FourJobs:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("g", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> FourJobs | None:
-    one = FourJobs(
+def _drawn(draws: Draws) -> FourJobs:
+    return FourJobs(
         draws.seed,
         draws.attempt,
         tuple(draws.whole(f"m{k}", 6, 14) for k in range(len(NAMES))),
         tuple(draws.whole(f"t{k}", 6, 14) for k in range(len(NAMES))),
         draws.pick("asked", NAMES[1:]),
     )
-    return one if _is_hard(one) else None
 
 
 def _is_hard(one: FourJobs) -> bool:
@@ -189,24 +169,24 @@ def _is_hard(one: FourJobs) -> bool:
 GENERATOR = Generator(
     "four_jobs",
     1,
-    four_jobs,
+    "g",
+    _drawn,
+    _is_hard,
     {
         "sending": lambda one: ", ".join(map(str, one.sending_s)),
         "training": lambda one: ", ".join(map(str, one.training_s)),
-        "job": lambda one: one.asked,
+        "job": "asked",
     },
     {
-        **attributes(
-            together="together_s",
-            asked="asked_s",
-            best="best_s",
-            best_grouping="best_grouping",
-            moves="moves",
-            proof="proof",
-            longer_training="longer_training",
-            serial="serial_s",
-            bound="bound_s",
-        ),
+        "together": "together_s",
+        "asked": "asked_s",
+        "best": "best_s",
+        "best_grouping": "best_grouping",
+        "moves": "moves",
+        "proof": "proof",
+        "longer_training": "longer_training",
+        "serial": "serial_s",
+        "bound": "bound_s",
         "hill": lambda one: one.climb[1],
         "same_group": lambda _: "AABB",  # both jobs of a pod group together
     },

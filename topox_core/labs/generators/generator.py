@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from topox_core.errors import InputError, unknown
+from topox_core.labs.draws import Draws, first_that
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -14,7 +15,8 @@ Number = int | float
 Row = tuple[Number, ...]
 # A number, the id of an option, several of them, or the rows of a matrix; None where a seed has none.
 Value = Number | str | tuple[str, ...] | tuple[Row, ...] | None
-Of = Mapping[str, Callable[[Any], Value]]
+# By the name of a value: the attribute of an instance that it is, or what computes it.
+Of = Mapping[str, str | Callable[[Any], Value]]
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,10 @@ class GivenTable:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    def by_column(self) -> dict[str, list[str]]:
+        """Return the cells by column."""
+        return {name: [row[k] for row in self.rows] for k, name in enumerate(self.columns)}
 
 
 @dataclass(frozen=True)
@@ -43,19 +49,38 @@ class Matrix:
     symmetric: bool = False
 
 
-class Instance(Protocol):
-    """One drawn problem."""
+@dataclass(frozen=True)
+class Instance:
+    """One drawn problem.
 
-    @property
-    def seed(self) -> int:
-        """What it was drawn from."""
+    Attributes
+    ----------
+    seed, attempt
+        What it was drawn from, and which attempt fulfilled every invariant.
+    """
 
-    @property
-    def attempt(self) -> int:
-        """Which attempt fulfilled every invariant."""
+    seed: int
+    attempt: int
 
     def given(self) -> GivenTable:
         """Return what a student is given."""
+        raise NotImplementedError
+
+
+class TaskInstance(Instance):
+    """A drawn problem that is a small task graph; its cluster has one port a server unless it is asked for others."""
+
+    def graph(self) -> TaskGraph:
+        """Return the instance as a task graph."""
+        raise NotImplementedError
+
+    def cluster(self, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0) -> Cluster:
+        """Return its servers with some ports each, one on each switch."""
+        return small_cluster(self.graph().servers, ports, port_gbps, delay_ms)
+
+    def given(self) -> GivenTable:
+        """Return the tasks."""
+        return task_table(self.graph())
 
 
 @dataclass(frozen=True)
@@ -66,8 +91,10 @@ class Generator:
     ----------
     name, version
         As lab files and answers name it; another range of a draw is another version.
-    make
-        Returns the instance of a seed.
+    stream
+        What its draws are named after: another name is another instance of every seed.
+    draw, is_lesson
+        Draw an instance; say whether it has every invariant, or the next attempt is drawn.
     shown
         What a text may say of an instance at any time.
     values
@@ -81,11 +108,28 @@ class Generator:
 
     name: str
     version: int
-    make: Callable[[int], Any]
+    stream: str
+    draw: Callable[[Draws], Any]
+    is_lesson: Callable[[Any], bool]
     shown: Of
     values: Of
     options: Mapping[str, Callable[[Any], tuple[str, ...]]] = field(default_factory=dict)
     matrices: Mapping[str, Callable[[Any], Matrix]] = field(default_factory=dict)
+
+    def make(self, seed: int) -> Any:
+        """Return the instance of a seed.
+
+        Raises
+        ------
+        InputError
+            If the seed is negative.
+        """
+
+        def lesson(draws: Draws) -> Any:
+            one = self.draw(draws)
+            return one if self.is_lesson(one) else None
+
+        return first_that(self.stream, seed, lesson)
 
     def value(self, instance: Instance, name: str) -> Value:
         """Return a value of an instance, whether shown or computed.
@@ -99,20 +143,8 @@ class Generator:
         if of is None:
             problem = unknown(name, (*self.values, *self.shown), "value")
             raise InputError(f"{problem} of generator {self.name}", field="value")
-        return of(instance)
-
-
-def attributes(**names: str) -> Of:
-    """Return values that are attributes of the instance, by name."""
-
-    def reader(attribute: str) -> Callable[[Any], Value]:
-        def read(one: Any) -> Value:
-            value: Value = getattr(one, attribute)
-            return value
-
-        return read
-
-    return {name: reader(attribute) for name, attribute in names.items()}
+        value: Value = getattr(instance, of) if isinstance(of, str) else of(instance)
+        return value
 
 
 def send(task: str, waits: tuple[str, ...], source: int, destination: int, mb: int) -> Task:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil
 
 from topox_core.economics.clusters import cost_equivalent_gbps
@@ -15,8 +15,13 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import compare, same_time
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import (
+    Generator,
+    GivenTable,
+    Instance,
+    small_cluster,
+)
 from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
@@ -25,14 +30,13 @@ from topox_core.topology.routing import coin_sequences
 PORT_GBPS = 100.0
 MS_PER_MB = 8.0 / PORT_GBPS
 STRIDES = (1, 3)
+KEPT = 10_000  # speeds and times, of all instances together
 
 
 @dataclass(frozen=True)
-class Mix:
+class Mix(Instance):
     """One instance: ``sum_mb`` of an all-reduce over all ``servers``, beside an all-to-all of any size."""
 
-    seed: int
-    attempt: int
     servers: int
     sum_mb: int
 
@@ -62,27 +66,23 @@ class Mix:
         """The same as if all circuits were equally busy."""
         return (self.servers - 1) / self.servers * self.mean_hops / 2 * MS_PER_MB
 
+    @lru_cache(maxsize=KEPT)  # noqa: B019 (instances are kept as long)
     def equivalent_gbps(self, ports: int = 2) -> float:
         """Return the NIC of the fat-tree that costs as much as some optical ports."""
-        if ports not in self._gbps:
-            catalogue = PRICE_SETS[SET_BY_SPEED]
-            self._gbps[ports] = cost_equivalent_gbps(self.cluster(ports), catalogue)
-        return self._gbps[ports]
+        return cost_equivalent_gbps(self.cluster(ports), PRICE_SETS[SET_BY_SPEED])
 
     def fat_tree_ms(self, all_to_all_mb: float, gbps: float) -> float:
         """Return the time on a fat-tree, in closed form."""
         share = (self.servers - 1) / self.servers
         return share * (2 * self.sum_mb + all_to_all_mb) * 8 / gbps
 
+    @lru_cache(maxsize=KEPT)  # noqa: B019 (instances are kept as long)
     def times_ms(self, all_to_all_mb: int, ports: int = 2) -> tuple[float, float]:
         """Return the simulated times on circuits and on the fat-tree of the same cost."""
-        key = (all_to_all_mb, ports)
-        if key not in self._times:
-            options = FabricOptions(equivalent_gbps=self.equivalent_gbps(ports))
-            graph, cluster = self.graph(all_to_all_mb), self.cluster(ports)
-            runs = compare(graph, cluster, LESSON_SETTINGS, ("static", "fat_tree"), options)
-            self._times[key] = (runs["static"].iteration_ms, runs["fat_tree"].iteration_ms)
-        return self._times[key]
+        options = FabricOptions(equivalent_gbps=self.equivalent_gbps(ports))
+        graph, cluster = self.graph(all_to_all_mb), self.cluster(ports)
+        runs = compare(graph, cluster, LESSON_SETTINGS, ("static", "fat_tree"), options)
+        return runs["static"].iteration_ms, runs["fat_tree"].iteration_ms
 
     def cross_mb(self, ports: int = 2) -> int:
         """Return the smallest whole all-to-all from 1 to 2 S - 1 MB at which the fat-tree is faster.
@@ -140,14 +140,6 @@ class Mix:
         steeper = self.slope_ms_per_mb - (self.fat_tree_ms(1, 200) - self.fat_tree_ms(0, 200))
         return round((self.fat_tree_ms(0, 200) - self.static_alone_ms) / steeper, 9)
 
-    @cached_property
-    def _times(self) -> dict[tuple[int, int], tuple[float, float]]:
-        return {}
-
-    @cached_property
-    def _gbps(self) -> dict[int, float]:
-        return {}
-
     def graph(self, all_to_all_mb: int = 0) -> TaskGraph:
         """Return the instance with an all-to-all of some MB a server; without one if that is 0."""
         members = tuple(range(self.servers))
@@ -159,13 +151,7 @@ class Mix:
 
     def cluster(self, ports: int = 2) -> Cluster:
         """Return its servers with some ports of 100 Gbit/s each."""
-        return Cluster(
-            servers=self.servers,
-            ports_per_server=ports,
-            switches=ports,
-            ports_per_switch=self.servers,
-            port_gbps=PORT_GBPS,
-        )
+        return small_cluster(self.servers, ports, PORT_GBPS)
 
     def given(self) -> GivenTable:
         """Return what is known of servers and traffic."""
@@ -179,46 +165,38 @@ class Mix:
         return GivenTable(("what", "how much"), rows)
 
 
-def mix(seed: int) -> Mix:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("d", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Mix | None:
+def _drawn(draws: Draws) -> Mix:
     # These numbers of servers have strides 1 and 3, and one cheapest set of jumps to every distance.
     servers = draws.pick("n", (10, 14, 16))
-    one = Mix(draws.seed, draws.attempt, servers, 10 * draws.whole("S", 5, 15))
-    # With 14 the fat-tree does not win yet where a port leaves the rings: the lesson would be none.
-    return one if servers != 14 else None
+    return Mix(draws.seed, draws.attempt, servers, 10 * draws.whole("S", 5, 15))
+
+
+def _is_hard(one: Mix) -> bool:
+    """Whether the fat-tree wins where a port leaves the rings: with 14 servers it does not yet."""
+    return one.servers != 14
 
 
 GENERATOR = Generator(
     "mix",
     1,
-    mix,
+    "d",
+    _drawn,
+    _is_hard,
     {
-        "n": lambda one: one.servers,
-        "S": lambda one: one.sum_mb,
+        "n": "servers",
+        "S": "sum_mb",
         "fat_tree_gbps": lambda one: round(one.equivalent_gbps(), 1),
         "fat_tree_gbps_four": lambda one: round(one.equivalent_gbps(4), 1),
     },
     {
-        **attributes(
-            mean_hops="mean_hops",
-            static_alone="static_alone_ms",
-            slope="slope_ms_per_mb",
-            change="change",
-            faster="faster",
-            port_taken="port_taken_mb",
-            mean_slope="mean_slope_ms_per_mb",
-            cross_200="cross_200_mb",
-        ),
+        "mean_hops": "mean_hops",
+        "static_alone": "static_alone_ms",
+        "slope": "slope_ms_per_mb",
+        "change": "change",
+        "faster": "faster",
+        "port_taken": "port_taken_mb",
+        "mean_slope": "mean_slope_ms_per_mb",
+        "cross_200": "cross_200_mb",
         "uses_of_three": lambda one: one.jumps[3],
         "uses_of_one": lambda one: one.jumps[1],
         "cross": lambda one: one.cross_mb(),

@@ -6,19 +6,19 @@ TopologyFinder lays the circuits; its matching is checked against every matching
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import networkx
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws, first_that
+from topox_core.labs.draws import Draws
 from topox_core.labs.generators.generator import (
     Generator,
     GivenTable,
+    Instance,
     Matrix,
     Row,
-    attributes,
     small_cluster,
 )
 from topox_core.model.cluster import Cluster
@@ -28,11 +28,12 @@ from topox_core.topology.permutations import totient_strides
 
 PAIRS = 5
 PORTS = 3
+KEPT = 1_000  # layouts, of all instances together
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(Instance):
     """One instance.
 
     Attributes
@@ -43,8 +44,6 @@ class Pairs:
         Who exchanges data, the smaller server first, and how much goes each way.
     """
 
-    seed: int
-    attempt: int
     servers: int
     sum_mb: int
     pairs: tuple[Pair, ...]
@@ -128,15 +127,10 @@ class Pairs:
         """The greedy matching as a matrix of marks."""
         return self.marks(self.greedy_pairs)
 
+    @lru_cache(maxsize=KEPT)  # noqa: B019 (instances are kept as long)
     def layout(self, degree: int) -> LayoutResult:
         """Return TopologyFinder's layout with some ports a server."""
-        if degree not in self._layouts:
-            self._layouts[degree] = find_layout(traffic_of(self.graph(), self.servers), degree)
-        return self._layouts[degree]
-
-    @cached_property
-    def _layouts(self) -> dict[int, LayoutResult]:
-        return {}
+        return find_layout(traffic_of(self.graph(), self.servers), degree)
 
     def _hops(self, degree: int, both_ways: bool) -> tuple[Row, ...]:
         source, destination, _ = (ends.tolist() for ends in self.layout(degree).layout.links)
@@ -192,21 +186,10 @@ class Pairs:
         return GivenTable(("pair", "both ways", "each way"), tuple(rows))
 
 
-def pairs(seed: int) -> Pairs:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("c", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Pairs | None:
+def _drawn(draws: Draws) -> Pairs:
     servers = draws.pick("servers", (6, 7, 8))
     every = draws.shuffle("pairs", list(combinations(range(servers), 2)))
-    one = Pairs(
+    return Pairs(
         draws.seed,
         draws.attempt,
         servers,
@@ -214,7 +197,6 @@ def _drawn(draws: Draws) -> Pairs | None:
         tuple(sorted(every[:PAIRS])),
         tuple(draws.whole(f"mb{k}", 4, 20) for k in range(PAIRS)),
     )
-    return one if _is_hard(one) else None
 
 
 def _is_hard(one: Pairs) -> bool:
@@ -237,24 +219,24 @@ def _there_and_back(one: Pairs) -> Matrix:
 GENERATOR = Generator(
     "pairs",
     1,
-    pairs,
+    "c",
+    _drawn,
+    _is_hard,
     {
-        "n": lambda one: one.servers,
-        "sum_mb": lambda one: one.sum_mb,
-        "all_reduce_mb": lambda one: one.all_reduce_mb,
-        "pairs_mb": lambda one: one.pairs_mb,
+        "n": "servers",
+        "sum_mb": "sum_mb",
+        "all_reduce_mb": "all_reduce_mb",
+        "pairs_mb": "pairs_mb",
     },
     {
-        **attributes(
-            strides="strides",
-            all_strides="all_strides",
-            split_down="split_down",
-            greedy_best="greedy_best",
-            matching="best_matching",
-            greedy="greedy",
-            hops="hops",
-            two_way_hops="two_way_hops",
-        ),
+        "strides": "strides",
+        "all_strides": "all_strides",
+        "split_down": "split_down",
+        "greedy_best": "greedy_best",
+        "matching": "best_matching",
+        "greedy": "greedy",
+        "hops": "hops",
+        "two_way_hops": "two_way_hops",
         "ring_ports": lambda one: one.ring_ports(PORTS),
         "tax": lambda one: one.tax(PORTS),
         "tax_two": lambda one: one.tax(2),

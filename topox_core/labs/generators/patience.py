@@ -8,28 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import (
-    Generator,
-    GivenTable,
-    attributes,
-    send,
-    small_cluster,
-    task_table,
-)
-from topox_core.model.cluster import Cluster
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
-SERVERS = 3
-
 
 @dataclass(frozen=True)
-class Patience:
+class Patience(TaskInstance):
     """One instance: compute ``f0``, ``f1``, ``f2``, ``u2`` in ms, ``act0``, ``act1``, ``weights`` in MB."""
 
-    seed: int
-    attempt: int
     f0: int
     act0: int
     f1: int
@@ -91,47 +79,34 @@ class Patience:
         ]
         return validated(f"patience, seed {self.seed}", tasks)
 
-    def cluster(self, delay_ms: float = 0.0) -> Cluster:
-        """Return its three servers with one port each on one switch."""
-        return small_cluster(SERVERS, delay_ms=delay_ms)
 
-    def given(self) -> GivenTable:
-        """Return the seven tasks."""
-        return task_table(self.graph())
-
-
-def patience(seed: int) -> Patience:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("a2", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Patience | None:
+def _drawn(draws: Draws) -> Patience:
     ranges = {"f0": (1, 2), "act0": (1, 2), "f1": (2, 5), "act1": (1, 2), "f2": (2, 5)}
     ranges |= {"u2": (1, 2), "weights": (4, 8)}
     times = {name: draws.whole(name, low, high) for name, (low, high) in ranges.items()}
-    one = Patience(draws.seed, draws.attempt, **times)
+    return Patience(draws.seed, draws.attempt, **times)
+
+
+def _is_hard(one: Patience) -> bool:
+    """Whether it pays to wait, the critical path is not reached, and two of the orders differ."""
     hard = one.at_once_ms - one.optimum_ms >= 2 and one.optimum_ms > one.path_ms
-    return one if hard and one.between_ms != one.after_ms else None
+    return hard and one.between_ms != one.after_ms
 
 
 GENERATOR = Generator(
     "patience",
     1,
-    patience,
-    attributes(f0="f0", act0="act0", f1="f1", act1="act1", f2="f2", u2="u2", weights="weights"),
-    attributes(
-        first="at_once_ms",
-        between="between_ms",
-        last="after_ms",
-        optimum="optimum_ms",
-        when="when",
-        path="path_ms",
-        reached="reached",
-    ),
+    "a2",
+    _drawn,
+    _is_hard,
+    {name: name for name in ("f0", "act0", "f1", "act1", "f2", "u2", "weights")},
+    {
+        "first": "at_once_ms",
+        "between": "between_ms",
+        "last": "after_ms",
+        "optimum": "optimum_ms",
+        "when": "when",
+        "path": "path_ms",
+        "reached": "reached",
+    },
 )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from topox_core.economics.comparison import HOURS_PER_YEAR, Question, Running, tornado
-from topox_core.economics.networks import Counting
+from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, GivenTable, Instance
 from topox_core.rails.technologies import TECHNOLOGIES
 
 GPUS_PER_SERVER = 8
@@ -25,11 +25,9 @@ _OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(Instance):
     """One instance: ``gpus``, the prices of an optical port and a transceiver, and a number of years."""
 
-    seed: int
-    attempt: int
     gpus: int
     ocs_port_usd: int
     transceiver_usd: int
@@ -45,17 +43,18 @@ class Price:
         counting = Counting(GPUS_PER_SERVER, method, joined_rails=joined_rails)
         return Question(self.gpus, catalogue, counting)
 
+    def bill(self, network: str) -> Bill:
+        """Return the bill of a network of whole switches; rail-optimised ones have a spine."""
+        return self.question(joined_rails=network == PUBLISHED_OTHER).bill(network)
+
     def purchase_usd(self, network: str) -> float:
-        """Return what a network of whole switches costs; rail-optimised ones have a spine."""
-        joined = network == PUBLISHED_OTHER
-        return self.question(joined_rails=joined).bill(network).cost_usd
+        """Return what a network costs."""
+        return self.bill(network).cost_usd
 
     def electricity_usd(self, network: str) -> float:
         """Return its electricity over the years."""
-        joined = network == PUBLISHED_OTHER
-        watts = self.question(joined_rails=joined).bill(network).power_w
         per_watt = HOURS_PER_YEAR * RUNNING.pue * RUNNING.usd_per_kwh / 1_000
-        return watts * per_watt * self.years
+        return self.bill(network).power_w * per_watt * self.years
 
     def total_usd(self, network: str) -> float:
         """Return purchase and electricity."""
@@ -135,19 +134,8 @@ class Price:
         return GivenTable(("what", "how much"), rows)
 
 
-def price(seed: int) -> Price:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("h", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Price | None:
-    one = Price(
+def _drawn(draws: Draws) -> Price:
+    return Price(
         draws.seed,
         draws.attempt,
         draws.pick("gpus", (512, 1_024, 2_048, 4_096)),
@@ -155,7 +143,6 @@ def _drawn(draws: Draws) -> Price | None:
         10 * draws.whole("tr", 15, 60),
         draws.pick("years", (3, 4, 5)),
     )
-    return one if _is_hard(one) else None
 
 
 def _is_hard(one: Price) -> bool:
@@ -167,25 +154,25 @@ def _is_hard(one: Price) -> bool:
 GENERATOR = Generator(
     "price",
     1,
-    price,
+    "h",
+    _drawn,
+    _is_hard,
     {
         "G": lambda one: f"{one.gpus:,}",
-        "Y": lambda one: one.years,
-        "p": lambda one: one.ocs_port_usd,
-        "t": lambda one: one.transceiver_usd,
+        "Y": "years",
+        "p": "ocs_port_usd",
+        "t": "transceiver_usd",
         "B": lambda one: f"{one.budget_usd:,}",
     },
     {
-        **attributes(
-            saving="saving_percent",
-            published="published_percent",
-            mover="mover",
-            break_even="break_even_usd",
-            one_port="one_port_usd",
-            fractional="fractional_usd",
-            budget="budget_usd",
-            order="order",
-        ),
+        "saving": "saving_percent",
+        "published": "published_percent",
+        "mover": "mover",
+        "break_even": "break_even_usd",
+        "one_port": "one_port_usd",
+        "fractional": "fractional_usd",
+        "budget": "budget_usd",
+        "order": "order",
         "photonic": lambda one: one.purchase_usd(MINE),
         "rail_only": lambda one: one.purchase_usd(OTHER),
         "electricity": lambda one: one.electricity_usd(OTHER),

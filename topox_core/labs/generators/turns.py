@@ -9,15 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import (
-    Generator,
-    GivenTable,
-    attributes,
-    send,
-    small_cluster,
-)
-from topox_core.model.cluster import Cluster
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, GivenTable, TaskInstance, send
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.parameter import compute_task
 
@@ -26,7 +19,7 @@ TURNS = 4
 
 
 @dataclass(frozen=True)
-class Turns:
+class Turns(TaskInstance):
     """One instance: in each turn every server computes, then sends to the server a stride away.
 
     Attributes
@@ -35,8 +28,6 @@ class Turns:
         Of each turn; a MB takes a ms.
     """
 
-    seed: int
-    attempt: int
     computed_ms: tuple[int, ...]
     strides: tuple[int, ...]
     sent_mb: tuple[int, ...]
@@ -117,10 +108,6 @@ class Turns:
             ]
         return validated(f"turns, seed {self.seed}", tasks)
 
-    def cluster(self, delay_ms: float = 0.0) -> Cluster:
-        """Return its four servers with one port each on one switch."""
-        return small_cluster(SERVERS, delay_ms=delay_ms)
-
     def given(self) -> GivenTable:
         """Return a row a turn."""
         rows = zip(self.strides, self.computed_ms, self.sent_mb, strict=True)
@@ -133,30 +120,18 @@ class Turns:
         return (receiver - self.strides[turn]) % SERVERS
 
 
-def turns(seed: int) -> Turns:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("e", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Turns | None:
+def _drawn(draws: Draws) -> Turns:
     strides: list[int] = []
     for k in range(TURNS):
         others = [stride for stride in range(1, SERVERS) if stride not in strides[-1:]]
         strides.append(draws.pick(f"stride{k}", others))
-    one = Turns(
+    return Turns(
         draws.seed,
         draws.attempt,
         tuple(draws.whole(f"c{k}", 1, 12) for k in range(TURNS)),
         tuple(strides),
         tuple(draws.whole(f"w{k}", 2, 8) for k in range(TURNS)),
     )
-    return one if _is_hard(one) else None
 
 
 def _is_hard(one: Turns) -> bool:
@@ -175,22 +150,22 @@ def _is_hard(one: Turns) -> bool:
 GENERATOR = Generator(
     "turns",
     1,
-    turns,
+    "e",
+    _drawn,
+    _is_hard,
     {
         "strides": lambda one: ", ".join(map(str, one.strides)),
         "compute": lambda one: ", ".join(map(str, one.computed_ms)),
         "sizes": lambda one: ", ".join(map(str, one.sent_mb)),
     },
     {
-        **attributes(
-            static="static_ms",
-            free="free_ms",
-            cross_reactive="crossover_reactive_ms",
-            cross_provisioned="crossover_provisioned_ms",
-            moved="moved",
-            with_first="with_first_ms",
-            ring_tax="ring_tax",
-        ),
+        "static": "static_ms",
+        "free": "free_ms",
+        "cross_reactive": "crossover_reactive_ms",
+        "cross_provisioned": "crossover_provisioned_ms",
+        "moved": "moved",
+        "with_first": "with_first_ms",
+        "ring_tax": "ring_tax",
         "reactive_10": lambda one: one.reactive_ms(10),
         "provisioned_10": lambda one: one.provisioned_ms(10),
         "by_four": lambda one: one.detour_ms / 4,

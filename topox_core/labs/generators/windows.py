@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from topox_core.labs.draws import Draws, first_that
-from topox_core.labs.generators.generator import Generator, GivenTable, attributes
+from topox_core.labs.draws import Draws
+from topox_core.labs.generators.generator import Generator, GivenTable, Instance
 from topox_core.rails.delay import on_demand_ms, provisioned_ms, slowest_switch, windows_source
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.windows import windows_by_stage
@@ -16,7 +16,7 @@ NEAR_MS = (15.0, 25.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(Instance):
     """One instance.
 
     Attributes
@@ -28,8 +28,6 @@ class Windows:
         may become.
     """
 
-    seed: int
-    attempt: int
     stages: int
     microbatches: int
     lengths_ms: tuple[int, ...]
@@ -87,23 +85,12 @@ class Windows:
         return GivenTable(("window", "length"), rows)
 
 
-def windows(seed: int) -> Windows:
-    """Return the instance of a seed.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative.
-    """
-    return first_that("f", seed, _drawn)
-
-
-def _drawn(draws: Draws) -> Windows | None:
+def _drawn(draws: Draws) -> Windows:
     stages, microbatches = draws.pick("P", (3, 4, 6)), draws.pick("M", (8, 10, 12, 16))
     lengths = [draws.whole(f"s{k}", 1, 8) for k in range(2)]
     lengths += [draws.whole(f"m{k}", 12, 45) for k in range(3)]
     lengths += [10 * draws.whole(f"l{k}", 12, 60) for k in range(2)]
-    one = Windows(
+    return Windows(
         draws.seed,
         draws.attempt,
         stages,
@@ -112,7 +99,6 @@ def _drawn(draws: Draws) -> Windows | None:
         100 * draws.whole("base", 20, 60),
         draws.pick("limit", (1, 2, 3)),
     )
-    return one if _is_hard(one) else None
 
 
 def _is_hard(one: Windows) -> bool:
@@ -126,22 +112,22 @@ def _is_hard(one: Windows) -> bool:
 GENERATOR = Generator(
     "windows",
     1,
-    windows,
+    "f",
+    _drawn,
+    _is_hard,
     {
-        "P": lambda one: one.stages,
-        "M": lambda one: one.microbatches,
+        "P": "stages",
+        "M": "microbatches",
         "list": lambda one: ", ".join(map(str, one.lengths_ms)),
-        "T": lambda one: one.base_ms,
-        "L": lambda one: one.limit_percent,
+        "T": "base_ms",
+        "L": "limit_percent",
     },
     {
-        **attributes(
-            share_longer="share_longer",
-            ahead="ahead_ms",
-            ahead_percent="ahead_percent",
-            on_demand="on_demand_ms",
-            limit_by_seven="limit_by_seven_ms",
-        ),
+        "share_longer": "share_longer",
+        "ahead": "ahead_ms",
+        "ahead_percent": "ahead_percent",
+        "on_demand": "on_demand_ms",
+        "limit_by_seven": "limit_by_seven_ms",
         "last_stage": lambda one: one.counted(-1),
         "first_stage": lambda one: one.counted(0),
         "middle": lambda one: one.counted(1),
