@@ -250,7 +250,7 @@ def ports_over_time(
     if switch is not None and len(shown) <= MAX_LABELLED and len(rows) <= MAX_BAR_ROWS:
         layers: list[Any] = _bars(execution, switch, row, shown, theme)
         several = any(port for _, _, port in rows)
-        ticks = np.arange(0, len(rows), max(1, len(rows) // 32))
+        ticks: NDArray[Any] = np.arange(0, len(rows), max(1, len(rows) // 32))
         names = [f"S{rows[k][0]}.{rows[k][2]}" if several else f"S{rows[k][0]}" for k in ticks]
         height, pixels = len(rows), float(np.clip(len(rows) * 18, 120, 420)) * theme.scale
     else:
@@ -355,8 +355,8 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     counts, tau = changes_a_slot(execution), execution.cluster.slot_ms
     moving = bool(counts.any())
     if not moving:  # out-ports that carry data in each slot, rounded up
-        circuits, edges = execution.circuits, np.arange(len(counts) + 1) * tau
-        used = ports_in_use(circuits.start_ms, circuits.end_ms, edges)
+        edges: FloatArray = np.arange(len(counts) + 1, dtype=np.float64) * tau
+        used = ports_in_use(execution.circuits.start_ms, execution.circuits.end_ms, edges)
         counts = np.ceil(used - 1e-6).astype(np.int64)
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))

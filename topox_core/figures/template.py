@@ -354,6 +354,31 @@ def time_image(z: Any, colours: Sequence[str], until_ms: float, **style: Any) ->
     return image(z, colours, x0=step / 2, dx=step, **style)
 
 
+def spread_band(
+    x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str
+) -> go.Scatter:
+    """Return the filled band between two lines over the same places, without an entry in the legend."""
+    return go.Scatter(
+        x=[*x, *reversed(x)],
+        y=[*high, *reversed(low)],
+        fill="toself",
+        mode="lines",
+        fillcolor=colour,
+        line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def curved_lines(
+    start: FloatArray, end: FloatArray, bend: FloatArray | float, points: int = ARC_POINTS
+) -> FloatArray:
+    """Return the points of :func:`arc_points` as one line, ``[points, 2]``, with a gap (NaN) after each curve."""
+    curves = arc_points(start, end, bend, points)
+    gaps = np.full((len(curves), 1, 2), np.nan)
+    return np.concatenate([curves, gaps], axis=1).reshape(-1, 2)
+
+
 def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:
     """Return an entry of the legend for a colour of an image."""
     return go.Scatter(
