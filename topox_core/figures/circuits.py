@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
@@ -15,6 +18,8 @@ from topox_core.figures.template import (
     LEGEND_BELOW,
     Look,
     axis,
+    bezier,
+    box,
     frame,
     hatched,
     image,
@@ -73,22 +78,23 @@ def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     n, circuits = execution.cluster.servers, execution.circuits
     background = np.zeros((n, n), np.uint8)
     np.fill_diagonal(background, 1)
-    figure = go.Figure(image(background, [theme.cell, theme.cell_diagonal], xgap=3, ygap=3))
     left, width = _split_cells(circuits, state)
     size = float(np.clip(220 / n, 6, 14)) * theme.scale
+    layers: list[Any] = [image(background, [theme.cell, theme.cell_diagonal], xgap=3, ygap=3)]
     for switch in np.unique(circuits.switch[state.carrying]).tolist():
         of = np.flatnonzero(circuits.switch[state.carrying] == switch)
         wide = width[of] * CELLS_PX / n > 0.75 * size * len(str(switch))
-        figure.add_trace(
+        marker = {
+            "color": theme.switch_colour(switch),
+            "line": line(theme.page, 1 if n < 24 else 0),
+        }
+        layers.append(
             sideways_bars(
                 left[of],
                 width[of],
                 circuits.source[state.carrying[of]],
                 f"switch {switch}",
-                {
-                    "color": theme.switch_colour(switch),
-                    "line": line(theme.page, 1 if n < 24 else 0),
-                },
+                marker,
                 text=np.where(wide, f"<b>{switch}</b>", "").tolist(),
                 textfont={"size": size, "color": theme.switch_text(switch)},
                 **_cell_style(execution, state.carrying[of]),
@@ -96,7 +102,7 @@ def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
         )
     if len(state.dark):
         tail = slice(len(state.carrying), None)
-        figure.add_trace(
+        layers.append(
             sideways_bars(
                 left[tail],
                 width[tail],
@@ -106,7 +112,22 @@ def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
                 **_cell_style(execution, state.dark),
             )
         )
-    return _square(figure, execution, state, theme)
+    shown = list(range(0, n, 1 if n <= 24 else 2))
+    size = 11 if n <= 24 else 9
+    names = [f"S{s}" for s in shown]
+    # The totals need room inside the axes: annotations beyond an axis' range are not drawn.
+    across, down = [-0.5, n - 0.5 + n * 0.15], [n - 0.5 + n * 0.09, -0.5]
+    return frame(
+        layers,
+        theme,
+        500 * theme.scale,
+        _totals(execution, state, shown, size * theme.scale, theme.ink),
+        showlegend=True,
+        margin=margins(30, 4, 22, 26),
+        legend=LEGEND_BELOW,
+        xaxis=named_axis(theme, names, shown, size, range=across, **_X),
+        yaxis=named_axis(theme, names, shown, size, range=down, **_Y),
+    )
 
 
 def _split_cells(circuits: Circuits, state: SlotState) -> tuple[FloatArray, FloatArray]:
@@ -153,45 +174,23 @@ def _cell_style(execution: Execution, chosen: NDArray[np.intp]) -> Look:
     return {"width": 0.92, "customdata": facts, "hovertemplate": hover, **INSIDE}
 
 
-def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
-    """Return the matrix with names of servers, and how many of its ports each uses at the edges."""
-    n, circuits, limit = (
-        execution.cluster.servers,
-        execution.circuits,
-        execution.cluster.ports_per_server,
-    )
+def _totals(
+    execution: Execution, state: SlotState, shown: Sequence[int], size: float, colour: str
+) -> list[Look]:
+    """Return at the edges of the matrix how many of its ports each server uses."""
+    circuits, limit = execution.circuits, execution.cluster.ports_per_server
+    n = execution.cluster.servers
     # Ports, not circuits: within a slot one port may hold several, one after another.
     first_out = np.unique(out_port(circuits)[state.all], return_index=True)[1]
     first_in = np.unique(in_port(circuits)[state.all], return_index=True)[1]
     out = np.bincount(circuits.source[state.all[first_out]], minlength=n)
     into = np.bincount(circuits.destination[state.all[first_in]], minlength=n)
-    shown = list(range(0, n, 1 if n <= 24 else 2))
-    size = 11 if n <= 24 else 9
-    words = [
-        *(f"<b>{out[s]}</b> of {limit}" + ("<br>out" if s == 0 else "") for s in shown),
-        *(f"<b>{into[d]}</b>" + (f"<br>of {limit} in" if d == 0 else "") for d in shown),
+    right = [(f"<b>{out[s]}</b> of {limit}" + ("<br>out" if s == 0 else ""), s) for s in shown]
+    below = [(f"<b>{into[d]}</b>" + (f"<br>of {limit} in" if d == 0 else ""), d) for d in shown]
+    return [
+        *(note(words, n - 0.4, s, size, colour, xanchor="left") for words, s in right),
+        *(note(words, d, n - 0.42, size, colour, yanchor="top") for words, d in below),
     ]
-    places = [
-        *({"x": n - 0.4, "y": s, "xanchor": "left"} for s in shown),
-        *({"x": d, "y": n - 0.42, "yanchor": "top"} for d in shown),
-    ]
-    names = [f"S{s}" for s in shown]
-    # The totals need room inside the axes: annotations beyond an axis' range are not drawn.
-    across, down = [-0.5, n - 0.5 + n * 0.15], [n - 0.5 + n * 0.09, -0.5]
-    return frame(
-        figure,
-        theme,
-        500 * theme.scale,
-        showlegend=True,
-        annotations=[
-            note(text, size=size * theme.scale, colour=theme.ink, **place)
-            for text, place in zip(words, places, strict=True)
-        ],
-        margin=margins(30, 4, 22, 26),
-        legend=LEGEND_BELOW,
-        xaxis=named_axis(theme, names, shown, size, range=across, **_X),
-        yaxis=named_axis(theme, names, shown, size, range=down, **_Y),
-    )
 
 
 def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
@@ -203,12 +202,13 @@ def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Fi
         1 + circuits.switch[state.carrying] % SWITCH_COLOURS
     )
     colours = [theme.cell, *(theme.switch_colour(r) for r in range(SWITCH_COLOURS)), VERMILION]
-    figure = go.Figure(image(z, colours, hovertemplate="S%{y} → S%{x}<extra></extra>"))
-    for switch in np.unique(circuits.switch[state.carrying]).tolist()[:SWITCH_COLOURS]:
-        figure.add_trace(legend_square(f"switch {switch}", theme.switch_colour(switch), 11))
+    present = np.unique(circuits.switch[state.carrying]).tolist()[:SWITCH_COLOURS]
     ticks: Look = {"nticks": 10, "tickprefix": "S"}
     return frame(
-        figure,
+        [
+            image(z, colours, hovertemplate="S%{y} → S%{x}<extra></extra>"),
+            *(legend_square(f"switch {r}", theme.switch_colour(r), 11) for r in present),
+        ],
         theme,
         500 * theme.scale,
         showlegend=True,
@@ -248,29 +248,33 @@ def ports_over_time(
     row, rows = port_rows(execution, switch)
     shown = np.flatnonzero(row >= 0)
     if switch is not None and len(shown) <= MAX_LABELLED and len(rows) <= MAX_BAR_ROWS:
-        figure = go.Figure(_bars(execution, switch, row, shown, theme))
+        layers: list[Any] = _bars(execution, switch, row, shown, theme)
         several = any(port for _, _, port in rows)
-        every = max(1, len(rows) // 32)
-        names = [f"S{s}.{p}" if several else f"S{s}" for s, _, p in rows][::every]
-        span = [len(rows) - 0.5, -0.5]
-        names_axis = named_axis(theme, names, np.arange(0, len(rows), every), 10, range=span)
-        pixels = float(np.clip(len(rows) * 18, 120, 420)) * theme.scale
-        return _over_time(figure, execution, state, theme, pixels, names_axis)
-    servers = execution.cluster.servers
-    each = len(rows) // servers
-    gap = 1 if each > 1 and len(rows) <= 400 else 0
-    height = len(rows) + gap * servers
-    fold = max(1, -(-height // 640))
-    z = np.zeros((-(-height // fold), COLUMNS), np.uint8)
-    _paint_circuits(z, execution, shown, (row[shown] + gap * (row[shown] // each)) // fold)
-    colours = [theme.page, *(theme.switch_colour(r) for r in range(SWITCH_COLOURS)), VERMILION]
-    pixels = 236 * theme.scale
-    named = np.arange(0, servers, max(1, int(np.ceil(11 * servers / pixels))))
-    ticks = ((named + 0.5) * (each + gap) - gap / 2) / fold - 0.5
-    span = [len(z) - 0.5, -0.5]
-    names_axis = named_axis(theme, [f"S{s}" for s in named], ticks, 10, range=span)
-    figure = go.Figure(time_image(z, colours, execution.makespan_ms or 1.0))
-    return _over_time(figure, execution, state, theme, pixels, names_axis)
+        ticks: NDArray[Any] = np.arange(0, len(rows), max(1, len(rows) // 32))
+        names = [f"S{rows[k][0]}.{rows[k][2]}" if several else f"S{rows[k][0]}" for k in ticks]
+        height, pixels = len(rows), float(np.clip(len(rows) * 18, 120, 420)) * theme.scale
+    else:
+        servers = execution.cluster.servers
+        each = len(rows) // servers
+        gap = 1 if each > 1 and len(rows) <= 400 else 0
+        fold = max(1, -(-(len(rows) + gap * servers) // 640))
+        height, pixels = -(-(len(rows) + gap * servers) // fold), 236 * theme.scale
+        z = np.zeros((height, COLUMNS), np.uint8)
+        _paint_circuits(z, execution, shown, (row[shown] + gap * (row[shown] // each)) // fold)
+        colours = [theme.page, *(theme.switch_colour(r) for r in range(SWITCH_COLOURS)), VERMILION]
+        layers = [time_image(z, colours, execution.makespan_ms or 1.0)]
+        named = np.arange(0, servers, max(1, int(np.ceil(11 * servers / pixels))))
+        ticks = ((named + 0.5) * (each + gap) - gap / 2) / fold - 0.5
+        names = [f"S{s}" for s in named]
+    return frame(
+        layers,
+        theme,
+        pixels + 30,
+        [upright(state.at_ms, line(theme.ink, 1.2), -0.02, 1.02)],
+        margin=margins(34, 12, 6, 24),
+        xaxis=ms_axis(theme, (0, execution.makespan_ms or 1.0), 8),
+        yaxis=named_axis(theme, names, ticks, 10, range=[height - 0.5, -0.5]),
+    )
 
 
 def _paint_circuits(
@@ -343,28 +347,6 @@ def _bars(
     return bars
 
 
-def _over_time(
-    figure: go.Figure,
-    execution: Execution,
-    state: SlotState,
-    theme: Theme,
-    pixels: float,
-    names_axis: Look,
-) -> go.Figure:
-    """Return the chart over the iteration with the moment marked."""
-    makespan = execution.makespan_ms or 1.0
-    cursor = upright(state.at_ms, line(theme.ink, 1.2), -0.02, 1.02)
-    return frame(
-        figure,
-        theme,
-        pixels + 30,
-        shapes=[cursor],
-        margin=margins(34, 12, 6, 24),
-        xaxis=ms_axis(theme, (0, makespan), 8),
-        yaxis=names_axis,
-    )
-
-
 def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return how many circuits are set up slot by slot, on the slot slider's axis.
 
@@ -372,12 +354,14 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """
     counts, tau = changes_a_slot(execution), execution.cluster.slot_ms
     moving = bool(counts.any())
-    if not moving:
-        counts = _in_use(execution, len(counts))
+    if not moving:  # out-ports that carry data in each slot, rounded up
+        edges: FloatArray = np.arange(len(counts) + 1, dtype=np.float64) * tau
+        used = ports_in_use(execution.circuits.start_ms, execution.circuits.end_ms, edges)
+        counts = np.ceil(used - 1e-6).astype(np.int64)
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))
     word = "set up" if moving else "in use"
-    figure = go.Figure().add_bar(
+    bars = go.Bar(
         x=(np.arange(len(folded)) + 0.5) * fold * tau,
         y=folded,
         width=fold * tau,
@@ -386,10 +370,10 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
         hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
     )
     return frame(
-        figure,
+        [bars],
         theme,
         84 * theme.scale,
-        shapes=[upright(state.at_ms, line(theme.ink, 1.5), high=1.08)],
+        [upright(state.at_ms, line(theme.ink, 1.5), high=1.08)],
         margin=margins(LANE_LEFT, LANE_RIGHT, 4, 22),
         xaxis=ms_axis(theme, (0, len(counts) * tau), 12),
         yaxis=axis(
@@ -403,60 +387,55 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     )
 
 
-def _in_use(execution: Execution, slots: int) -> NDArray[np.int64]:
-    """Return how many out-ports carry data in each slot, rounded up."""
-    edges: FloatArray = np.arange(slots + 1, dtype=np.float64) * execution.cluster.slot_ms
-    used = ports_in_use(execution.circuits.start_ms, execution.circuits.end_ms, edges)
-    return np.ceil(used - 1e-6).astype(np.int64)
-
-
 _BEND = 0.16  # how far a circuit keeps from the middle, so that opposite ones lie apart
 
 
 def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return the servers around one switch, and a line with an arrow for each circuit that carries data."""
     n, circuits = execution.cluster.servers, execution.circuits
-    x, y = on_a_circle(n, np.arange(n))
-    figure = go.Figure()
-    arrows = []
-    colour = theme.switch_colour(0)
-    for k in state.carrying.tolist():
-        source, to = int(circuits.source[k]), int(circuits.destination[k])
-        way = np.array([x[to] - x[source], y[to] - y[source]])
-        side = np.array([-way[1], way[0]]) / np.hypot(*way) * _BEND
-        at = np.linspace(0.14, 0.86, 25)
-        start, end = np.array([x[source], y[source]]), np.array([x[to], y[to]])
-        points = [(1 - t) ** 2 * start + 2 * t * (1 - t) * side + t**2 * end for t in at.tolist()]
-        xs, ys = [float(p[0]) for p in points], [float(p[1]) for p in points]
-        figure.add_scatter(x=xs, y=ys, mode="lines", line=line(colour, 3), hoverinfo="skip")
-        arrows.append(_arrow((xs[-2], ys[-2]), (xs[-1], ys[-1]), colour))
-    figure.add_scatter(
-        x=x.tolist(),
-        y=y.tolist(),
+    places, colour = on_a_circle(n, np.arange(n)).T, theme.switch_colour(0)
+    start = places[circuits.source[state.carrying]]
+    end = places[circuits.destination[state.carrying]]
+    way = end - start
+    side = np.stack([-way[:, 1], way[:, 0]], axis=1) / np.hypot(*way.T)[:, None] * _BEND
+    lines = bezier(start, side, end, np.linspace(0.14, 0.86, 25)).tolist()
+    servers = go.Scatter(
+        x=places[:, 0],
+        y=places[:, 1],
         mode="markers+text",
         marker=opaque(44 * theme.scale, theme.panel, symbol="square", line=line(theme.line, 1.5)),
         text=[f"<b>S{s}</b>" for s in range(n)],
         textfont={"size": 14 * theme.scale, "color": theme.ink},
         hoverinfo="skip",
     )
-    switch = {
-        "type": "rect",
-        "x0": -0.42,
-        "x1": 0.42,
-        "y0": -0.42,
-        "y1": 0.42,
-        "layer": "below",
-        "line": line(theme.muted, 1.5),
-        "fillcolor": theme.cell,
-    }
     span: Look = {"range": [-1.3, 1.3], "visible": False}
     return frame(
-        figure,
+        [
+            *(
+                go.Scatter(
+                    x=[x for x, _ in points],
+                    y=[y for _, y in points],
+                    mode="lines",
+                    line=line(colour, 3),
+                    hoverinfo="skip",
+                )
+                for points in lines
+            ),
+            servers,
+        ],
         theme,
         300 * theme.scale,
-        shapes=[switch],
-        annotations=[
-            *arrows,
+        [
+            box(
+                -0.42,
+                0.42,
+                -0.42,
+                0.42,
+                layer="below",
+                line=line(theme.muted, 1.5),
+                fillcolor=theme.cell,
+            ),
+            *(_arrow(points[-2], points[-1], colour) for points in lines),
             note(
                 "optical switch",
                 0.48,
@@ -473,7 +452,7 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
     )
 
 
-def _arrow(tail: tuple[float, float], head: tuple[float, float], colour: str) -> Look:
+def _arrow(tail: Sequence[float], head: Sequence[float], colour: str) -> Look:
     return {
         "xref": "x",
         "yref": "y",

@@ -109,7 +109,7 @@ def stacked(
     totals = [bills[name].amount(measure) for name in names]
     top = max([1e-9, *totals])
     factor, unit = unit_of(top, measure)
-    figure = go.Figure()
+    layers = []
     base = np.zeros(len(names))
     for part in ORDER:
         values = np.array(
@@ -122,7 +122,7 @@ def stacked(
             continue
         counts = [bills[name].count(part) for name in names]
         shown = values > 0
-        figure.add_bar(
+        bars = go.Bar(
             x=[k for k, on in enumerate(shown) if on],
             y=values[shown] / factor,
             base=base[shown] / factor,
@@ -147,6 +147,7 @@ def stacked(
             + LINE_NAMES[part]
             + ": %{customdata[2]}<extra></extra>",
         )
+        layers.append(bars)
         base += values
     marks = []
     for k, (name, total) in enumerate(zip(names, totals, strict=True)):
@@ -163,12 +164,11 @@ def stacked(
             )
         )
     return frame(
-        figure,
+        layers,
         theme,
         318 * theme.scale,
+        marks,
         showlegend=True,
-        annotations=marks,
-        barmode="overlay",
         margin=margins(46 * theme.scale, 8, 30 * theme.scale, 40 * theme.scale),
         legend={
             **HORIZONTAL_LEGEND,
@@ -261,45 +261,41 @@ def by_size(
     most_photonic
         GPUs that the optical switch can join; beyond, the line is thin and dotted.
     """
-    figure = go.Figure()
+    layers = []
     for network, bills in curves.items():
         limit = most_photonic if network == "photonic_rails" else float("inf")
         within = [one for one in bills if one.gpus <= limit]
         beyond = [one for one in bills if one.gpus > limit]
         style = _style(network, theme)
         if within:
-            figure.add_trace(_line(within, NETWORKS[network], measure, style, theme.scale))
+            layers.append(_line(within, NETWORKS[network], measure, style, theme.scale))
         if beyond:
             bills, name = [*within[-1:], *beyond], NETWORKS[network] + ", too few ports"
-            too_few = _line(
-                bills, name, measure, style._replace(dash="dot", width=1.4), theme.scale
-            )
-            too_few.marker.color = theme.page
-            figure.add_trace(too_few)
+            style = style._replace(dash="dot", width=1.4)
+            layers.append(_line(bills, name, measure, style, theme.scale))
+            layers[-1].marker.color = theme.page
     sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
-    values = [
-        each for bills in curves.values() for one in bills if (each := _a_gpu(one, measure)) > 0
-    ]
-    low, high = (
-        np.log10(min(values, default=1.0)) - 0.08,
-        np.log10(max(values, default=10.0)) + 0.08,
-    )
+    every = [_a_gpu(one, measure) for bills in curves.values() for one in bills]
+    low = np.log10(min((each for each in every if each > 0), default=1.0)) - 0.08
+    high = np.log10(max((each for each in every if each > 0), default=10.0)) + 0.08
     steps = (1, 2, 5) if high - low > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
     ticks = [step * 10.0**decade for decade in range(-3, 7) for step in steps]
-    every = sizes[::-1][:: max(1, -(-len(sizes) // 7))][::-1]
+    named = sizes[::-1][:: max(1, -(-len(sizes) // 7))][::-1]
     return frame(
-        figure,
+        layers,
         theme,
         HEIGHT * theme.scale,
-        shapes=[upright(now, line(theme.muted, 1, "dot"))],
-        annotations=_names(curves, measure, (low, high), theme),
+        [
+            upright(now, line(theme.muted, 1, "dot")),
+            *_names(curves, measure, (low, high), theme),
+        ],
         margin=margins(54 * theme.scale, 128 * theme.scale, 10, 42 * theme.scale),
         xaxis=axis(
             theme,
             type="log",
             title="GPUs, logarithmic",
-            tickvals=every,
-            ticktext=[f"{n:,}" for n in every],
+            tickvals=named,
+            ticktext=[f"{n:,}" for n in named],
         ),
         yaxis=axis(
             theme,
@@ -384,60 +380,62 @@ def _names(
 
 def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
     """Return a bar of dollars a year a network: its share of the purchase, and electricity."""
-    names = list(years)
-    rows = list(range(len(names)))
-    figure = go.Figure()
-    purchase = [years[name].purchase_usd for name in names]
-    electric = [years[name].electricity_usd for name in names]
-    top = max([1e-9, *(years[name].total_usd for name in names)])
+    purchase = [year.purchase_usd for year in years.values()]
+    electric = [year.electricity_usd for year in years.values()]
+    top = max([1e-9, *(year.total_usd for year in years.values())])
     factor, unit = unit_of(top, "cost")
-    for words, values, starts, colour in (
-        ("purchase, written off", purchase, [0.0] * len(names), part_colour("transceiver", theme)),
-        ("electricity", electric, purchase, theme.muted if theme.name == "light" else "#C3CCD7"),
-    ):
-        figure.add_trace(
-            sideways_bars(
-                [start / factor for start in starts],
-                [value / factor for value in values],
-                rows,
-                words,
-                {"color": colour, "line": line(theme.page, 1)},
-                width=0.58,
-                customdata=[
-                    [NETWORKS[name], money(value), energy(years[name].energy_kwh)]
-                    for name, value in zip(names, values, strict=True)
-                ],
-                hovertemplate="<b>%{customdata[0]}</b><br>"
-                + words
-                + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
-            )
-        )
-    return frame(
-        figure,
-        theme,
-        (36 * len(names) + 66) * theme.scale,
-        showlegend=True,
-        annotations=beside(
-            [
-                f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
-                for year in years.values()
+    layers = [
+        sideways_bars(
+            [start / factor for start in starts],
+            [value / factor for value in values],
+            list(range(len(years))),
+            words,
+            {"color": colour, "line": line(theme.page, 1)},
+            width=0.58,
+            customdata=[
+                [NETWORKS[name], money(value), energy(years[name].energy_kwh)]
+                for name, value in zip(years, values, strict=True)
             ],
-            [year.total_usd / factor for year in years.values()],
-            theme,
-            shift=7,
-        ),
+            hovertemplate="<b>%{customdata[0]}</b><br>"
+            + words
+            + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
+        )
+        for words, values, starts, colour in (
+            (
+                "purchase, written off",
+                purchase,
+                [0.0] * len(years),
+                part_colour("transceiver", theme),
+            ),
+            (
+                "electricity",
+                electric,
+                purchase,
+                theme.muted if theme.name == "light" else "#C3CCD7",
+            ),
+        )
+    ]
+    totals = [year.total_usd / factor for year in years.values()]
+    labels = [
+        f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}" for year in years.values()
+    ]
+    return frame(
+        layers,
+        theme,
+        (36 * len(years) + 66) * theme.scale,
+        beside(labels, totals, theme, shift=7),
+        showlegend=True,
         margin=margins(140 * theme.scale, 8, 28 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme, grid=True, range=[0, top / factor * 1.36], **value_ticks(top / factor, "$", unit)
         ),
-        yaxis=row_axis(theme, [NETWORKS[name] for name in names], 12),
+        yaxis=row_axis(theme, [NETWORKS[name] for name in years], 12),
     )
 
 
 def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
     """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
-    top = max([1e-9, *(value for _, _, value in rows)])
-    figure = go.Figure().add_bar(
+    bars = go.Bar(
         orientation="h",
         y=list(range(len(rows))),
         x=[value for _, _, value in rows],
@@ -452,10 +450,16 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
     )
     return frame(
-        figure,
+        [bars],
         theme,
         (34 * len(rows) + 44) * theme.scale,
         margin=margins(140 * theme.scale, 8, 4, 30 * theme.scale),
-        xaxis=axis(theme, grid=True, range=[0, 1.2 * top], nticks=5, tickangle=0, tickformat="~s"),
+        xaxis=axis(
+            theme,
+            grid=True,
+            range=[0, 1.2 * max([1e-9, *(value for _, _, value in rows)])],
+            nticks=5,
+            tickformat="~s",
+        ),
         yaxis=row_axis(theme, [label for _, label, _ in rows], 12),
     )

@@ -47,24 +47,9 @@ _LOOKS = {
 
 def gated_lines(runs: Mapping[str, GatedNetwork], theme: Theme) -> go.Figure:
     """Return the iteration time of every network over the number of the iteration, from zero."""
-    figure = go.Figure()
-    for name, run in runs.items():
-        colour, dash, sign = _LOOKS[name]
-        figure.add_scatter(
-            x=list(range(1, len(run.iterations_ms) + 1)),
-            y=list(run.iterations_ms),
-            mode="lines+markers",
-            name=NETWORKS[name],
-            showlegend=True,
-            line=line(theme.fabric_colour(colour), 3 if name == REGIONAL else 2, dash),
-            marker=opaque(8 * theme.scale, theme.fabric_colour(colour), symbol=sign),
-            customdata=[f"{ms:.6g}" for ms in run.iterations_ms],
-            hovertemplate=f"<b>{NETWORKS[name]}</b><br>iteration %{{x}}: %{{customdata}} ms<extra></extra>",
-        )
-    most = max((max(run.iterations_ms) for run in runs.values()), default=1.0)
     count = max((len(run.iterations_ms) for run in runs.values()), default=1)
     return frame(
-        figure,
+        [_gated_line(name, run, theme) for name, run in runs.items()],
         theme,
         280 * theme.scale,
         showlegend=True,
@@ -75,7 +60,12 @@ def gated_lines(runs: Mapping[str, GatedNetwork], theme: Theme) -> go.Figure:
             tickvals=list(range(1, count + 1, -(-count // 12))),
             title="iteration",
         ),
-        yaxis=axis(theme, grid=True, range=[0, most * 1.06], title="ms"),
+        yaxis=axis(
+            theme,
+            grid=True,
+            range=[0, 1.06 * max((max(run.iterations_ms) for run in runs.values()), default=1.0)],
+            title="ms",
+        ),
         legend={
             "orientation": "h",
             "x": 0,
@@ -84,6 +74,22 @@ def gated_lines(runs: Mapping[str, GatedNetwork], theme: Theme) -> go.Figure:
             "yanchor": "bottom",
             "font": {"size": 12 * theme.scale, "color": theme.ink},
         },
+    )
+
+
+def _gated_line(name: str, run: GatedNetwork, theme: Theme) -> go.Scatter:
+    fabric, dash, sign = _LOOKS[name]
+    colour = theme.fabric_colour(fabric)
+    return go.Scatter(
+        x=list(range(1, len(run.iterations_ms) + 1)),
+        y=list(run.iterations_ms),
+        mode="lines+markers",
+        name=NETWORKS[name],
+        showlegend=True,
+        line=line(colour, 3 if name == REGIONAL else 2, dash),
+        marker=opaque(8 * theme.scale, colour, symbol=sign),
+        customdata=[f"{ms:.6g}" for ms in run.iterations_ms],
+        hovertemplate=f"<b>{NETWORKS[name]}</b><br>iteration %{{x}}: %{{customdata}} ms<extra></extra>",
     )
 
 

@@ -22,6 +22,7 @@ from topox_core.figures.template import (
     margins,
     name_px,
     named_axis,
+    note,
     outside,
 )
 from topox_core.text.numbers import count, percent, size, time
@@ -32,19 +33,20 @@ def _bars(
     names: list[str], values: list[float], colours: list[str], labels: list[str], theme: Theme
 ) -> go.Figure:
     """Return horizontal bars from zero with the value written at each end."""
-    figure = go.Figure().add_bar(
-        orientation="h",
-        y=list(range(len(names))),
-        x=values,
-        width=0.62,
-        textangle=0,
-        **outside(labels, theme),
-        customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
-        marker={"color": colours, "line": line(theme.line, 0.5)},
-        hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
-    )
     return frame(
-        figure,
+        [
+            go.Bar(
+                orientation="h",
+                y=list(range(len(names))),
+                x=values,
+                width=0.62,
+                textangle=0,
+                **outside(labels, theme),
+                customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
+                marker={"color": colours, "line": line(theme.line, 0.5)},
+                hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
+            )
+        ],
         theme,
         (len(names) * 25 + 12) * theme.scale,
         margin=margins(name_px(names, theme, 14, 6.1), 8, 4, 4, pad=4),
@@ -55,11 +57,10 @@ def _bars(
 
 def tasks_by_kind(counts: Mapping[str, int], theme: Theme) -> go.Figure:
     """Return how many tasks of each kind the graph has."""
-    colours = [KIND_COLOURS.get(kind, theme.line) for kind in counts]
     return _bars(
         [kind.replace("_", " ") for kind in counts],
         [float(v) for v in counts.values()],
-        colours,
+        [KIND_COLOURS.get(kind, theme.line) for kind in counts],
         [count(v) for v in counts.values()],
         theme,
     )
@@ -119,7 +120,7 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
     """Return one bar a piece, each beginning where the one above ends, and the iteration below."""
     shown = [piece for piece in pieces if piece.exposed_ms > 0]
     whole_ms = sum(piece.exposed_ms for piece in shown)
-    begins = [sum(one.exposed_ms for one in shown[:k]) for k in range(len(shown))]
+    begins = [*(sum(one.exposed_ms for one in shown[:k]) for k in range(len(shown))), 0.0]
     names = [*(piece.name for piece in shown), "iteration"]
     lengths = [*(piece.exposed_ms for piece in shown), whole_ms]
     labels = [
@@ -127,37 +128,32 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         time(whole_ms),
     ]
     hover = [*(f"{one.name}: {piece_words(one)}" for one in shown), f"iteration: {time(whole_ms)}"]
-    figure = go.Figure().add_bar(
-        orientation="h",
-        y=list(range(len(names))),
-        base=[*begins, 0.0],
-        x=lengths,
-        width=0.66,
-        customdata=[[words] for words in hover],
-        marker={
-            "color": [*(_colour(one, theme) for one in shown), theme.muted],
-            "line": line(theme.line, 0.5),
-        },
-        hovertemplate="%{customdata[0]}<extra></extra>",
-    )
     # A label follows its bar, or goes before it where the row has no room behind.
-    for row, (begin, length, label) in enumerate(zip([*begins, 0.0], lengths, labels, strict=True)):
-        behind = (begin + length) / whole_ms < 0.72
-        figure.add_annotation(
-            x=begin + length if behind else begin,
-            y=row,
-            xanchor="left" if behind else "right",
-            xshift=5 if behind else -5,
-            text=label,
-            showarrow=False,
-            font={"size": 11 * theme.scale, "color": theme.ink},
-        )
-    last = figure.layout.annotations[-1]
-    last.update(x=whole_ms, xanchor="left", xshift=5)
+    words = []
+    for row, (begin, length, label) in enumerate(zip(begins, lengths, labels, strict=True)):
+        behind = (begin + length) / whole_ms < 0.72 or row == len(shown)
+        side = {"xanchor": "left", "xshift": 5} if behind else {"xanchor": "right", "xshift": -5}
+        x = begin + length if behind else begin
+        words.append(note(label, x, row, 11 * theme.scale, theme.ink, **side))
     return frame(
-        figure,
+        [
+            go.Bar(
+                orientation="h",
+                y=list(range(len(names))),
+                base=begins,
+                x=lengths,
+                width=0.66,
+                customdata=[[words] for words in hover],
+                marker={
+                    "color": [*(_colour(one, theme) for one in shown), theme.muted],
+                    "line": line(theme.line, 0.5),
+                },
+                hovertemplate="%{customdata[0]}<extra></extra>",
+            )
+        ],
         theme,
         (len(names) * 23 + 44) * theme.scale,
+        words,
         margin=margins(name_px(names, theme, 14, 6.3), 62, 4, 40, pad=4),
         xaxis=axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
         yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),

@@ -18,6 +18,7 @@ from topox_core.figures.template import (
     axis,
     box,
     clock,
+    first_that_fits,
     frame,
     line,
     margins,
@@ -77,7 +78,6 @@ def timeline(
     pod_group
         Whose cycle is drawn where every pod group has a barrier of its own; None: the longest.
     """
-    figure = go.Figure()
     blocks = [
         (name, round_, cycle)
         for name, round_ in rounds
@@ -85,21 +85,24 @@ def timeline(
     ]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
     px = TIMELINE_PX * theme.scale / (until * 1.13)
-    drawn: dict[str, list[tuple[float, Bar]]] = {kind: [] for kind in KINDS}
+    placed: list[tuple[float, Bar]] = []
     ticks: list[tuple[float, str]] = []
-    shapes: list[Look] = []
-    notes: list[Look] = []
+    marks: list[Look] = []
     dark: list[tuple[float, float, float]] = []
     stages: list[tuple[str, float, float]] = []
     y = 0.0
     for name, round_, cycle in blocks:
+        at, top = y + HEADER * 0.5, y + HEADER
         lanes = [group for group in range(round_.groups) if members(round_, cycle, group)]
-        top = y + HEADER
         lane_at = {group: top + (k + 0.5) * LANE for k, group in enumerate(lanes)}
         bottom = top + LANE * len(lanes)
-        notes += _heading(name, cycle, y + HEADER * 0.5, theme)
-        stages += [(*one, y + HEADER * 0.5) for one in _stage_numbers(cycle, name, px, theme)]
-        shapes.append(
+        # The name of the round is on its left, its length behind its end.
+        left = {"xref": "paper", "xanchor": "left", "xshift": round(-(LEFT - 8) * theme.scale)}
+        length, middle = f"<b>{lasting(cycle.round_s)}</b>", at + (HEADER + LANE) * 0.5
+        behind = {"xanchor": "left", "xshift": 6}
+        marks += [
+            note(f"<b>{name}</b>", 0, at, 12 * theme.scale, theme.ink, **left),
+            note(length, cycle.round_s, middle, 13 * theme.scale, theme.ink, **behind),
             box(
                 0,
                 cycle.round_s,
@@ -109,12 +112,13 @@ def timeline(
                 layer="below",
                 fillcolor=theme.band,
                 line={"width": 0},
-            )
-        )
+            ),
+        ]
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
         for end in ends:
             style = line(theme.ink, 2, "solid") if end == ends[-1] else line(theme.ink, 1, DOTS)
-            shapes.append(upright(end, style, top - 0.12, bottom + 0.06, yref="y"))
+            marks.append(upright(end, style, top - 0.12, bottom + 0.06, yref="y"))
+        stages += [(*one, at) for one in _stage_numbers(cycle, name, px, theme)]
         dark += [
             (phase.start_s, top - 0.1, phase.dark_s) for phase in cycle.phases if phase.dark_s > 0
         ]
@@ -122,51 +126,48 @@ def timeline(
             jobs = len(members(round_, cycle, group))
             words = f"{group_name(group)} · {jobs:,} job{'' if jobs == 1 else 's'}"
             ticks.append((lane_at[group], words))
-        for bar in bars(round_, cycle):
-            drawn[bar.kind].append((lane_at[bar.group], bar))
+        placed += [(lane_at[bar.group], bar) for bar in bars(round_, cycle)]
         y = bottom + GAP
-    for kind, of in drawn.items():
-        if of:
-            figure.add_trace(_bars(kind, of, px, theme))
-    if stages:  # text of a trace: a page hides it in a narrow window
-        figure.add_scatter(
-            x=[middle for _, middle, _ in stages],
-            y=[at for *_, at in stages],
-            text=[words for words, *_ in stages],
-            textfont={"size": 11 * theme.scale, "color": theme.muted},
-            mode="text",
-            name="stages",
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    if dark:
-        figure.add_scatter(
-            x=[x for x, _, _ in dark],
-            y=[at for _, at, _ in dark],
-            mode="markers",
-            name="circuits change",
-            showlegend=True,
-            marker=opaque(8, VERMILION, symbol="triangle-down"),
-            cliponaxis=False,
-            customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
-            hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
-        )
+    numbers = go.Scatter(  # text of a trace: a page hides it in a narrow window
+        x=[middle for _, middle, _ in stages],
+        y=[at for *_, at in stages],
+        text=[words for words, *_ in stages],
+        textfont={"size": 11 * theme.scale, "color": theme.muted},
+        mode="text",
+        name="stages",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    changes = go.Scatter(
+        x=[x for x, _, _ in dark],
+        y=[at for _, at, _ in dark],
+        mode="markers",
+        name="circuits change",
+        showlegend=True,
+        marker=opaque(8, VERMILION, symbol="triangle-down"),
+        cliponaxis=False,
+        customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
+        hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
+    )
     step = round_step(until / 8)
-    marks = [k * step for k in range(int(until * 1.0001 / step) + 1)]
+    times = [k * step for k in range(int(until * 1.0001 / step) + 1)]
     return frame(
-        figure,
+        [
+            *(_bars(kind, placed, px, theme) for kind in KINDS),
+            numbers if stages else None,
+            changes if dark else None,
+        ],
         theme,
         (31.0 * y + 68) * theme.scale,
+        marks,
         showlegend=True,
-        shapes=shapes,
-        annotations=notes,
         margin=margins(LEFT * theme.scale, 10, 30 * theme.scale, 26),
         xaxis=axis(
             theme,
             grid=True,
             range=[0, until * 1.13],
-            tickvals=marks,
-            ticktext=[f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in marks],
+            tickvals=times,
+            ticktext=[f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in times],
         ),
         yaxis=named_axis(
             theme,
@@ -176,22 +177,6 @@ def timeline(
             range=[y - GAP * 0.5, 0],
         ),
     )
-
-
-def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[Look]:
-    """Return the name of a round on its left, and its length behind its end."""
-    title = note(
-        f"<b>{name}</b>",
-        0,
-        y,
-        12 * theme.scale,
-        theme.ink,
-        xanchor="left",
-        xref="paper",
-        xshift=round(-(LEFT - 8) * theme.scale),
-    )
-    words, end, at = f"<b>{lasting(cycle.round_s)}</b>", cycle.round_s, y + (HEADER + LANE) * 0.5
-    return [title, note(words, end, at, 13 * theme.scale, theme.ink, xanchor="left", xshift=6)]
 
 
 def _stage_numbers(cycle: Cycle, name: str, px: float, theme: Theme) -> list[tuple[str, float]]:
@@ -208,16 +193,18 @@ def _stage_numbers(cycle: Cycle, name: str, px: float, theme: Theme) -> list[tup
     return numbers
 
 
-def _bars(kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme) -> go.Bar:
+def _bars(kind: str, placed: Sequence[tuple[float, Bar]], px: float, theme: Theme) -> go.Bar | None:
+    """Return the bars of one kind, at their lanes, with words where they fit; None if there is none."""
     words, colour, ink = KINDS[kind]
     thin = kind == "aggregate"
-    texts = []
-    for _, bar in of:
-        long = f"{words} {lasting(bar.length_s)}"
-        room = px * bar.length_s / (6.6 * theme.scale)
-        texts.append(
-            "" if thin else next((text for text in (long, words) if room > len(text) + 0.9), "")
-        )
+    of = [(at, bar) for at, bar in placed if bar.kind == kind]
+    if not of:
+        return None
+    letters = px / (6.6 * theme.scale)
+    texts = [
+        first_that_fits((f"{words} {lasting(bar.length_s)}", words), letters * bar.length_s - 0.9)
+        for _, bar in of
+    ]
     return sideways_bars(
         [bar.start_s for _, bar in of],
         [bar.length_s for _, bar in of],
@@ -225,7 +212,7 @@ def _bars(kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme) -
         words,
         {"color": colour, "line": line(theme.page, 1)},
         width=0.18 if thin else 0.74,
-        text=texts,
+        text=[""] * len(of) if thin else texts,
         **INSIDE,
         textfont={"size": 11.5 * theme.scale, "color": ink},
         customdata=[
@@ -260,16 +247,15 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
     groups = [k for k in range(round_.groups) if times[:, k].any()] or [0]
     pods = list(range(len(times)))
     top = max(float(times.max(initial=0.0)), float(np.max(together_s, initial=0.0))) * 1.18 or 1.0
-    figure = go.Figure()
+    layers: list[go.Bar | None] = []
     layout: Look = {}
-    each = 1.0 / len(groups)
     notes: list[Look] = []
     for row, group in enumerate(groups):
         number = "" if row == 0 else str(row + 1)
         values = times[:, group]
         worst = int(values.argmax())
-        if any(together_s):
-            figure.add_bar(
+        layers += [
+            go.Bar(
                 x=pods,
                 y=list(together_s),
                 yaxis=f"y{number}",
@@ -279,19 +265,22 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
                 marker={"color": theme.cell_diagonal, "line": {"width": 0}},
                 hovertemplate="pod group %{x}: all together %{y:.4~g} s<extra></extra>",
             )
-        figure.add_bar(
-            x=pods,
-            y=values,
-            yaxis=f"y{number}",
-            width=0.5,
-            name="its group alone",
-            showlegend=row == 0,
-            marker={
-                "color": ["#E69F00" if pod == worst else theme.muted for pod in pods],
-                "line": {"width": 0},
-            },
-            hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
-        )
+            if any(together_s)
+            else None,
+            go.Bar(
+                x=pods,
+                y=values,
+                yaxis=f"y{number}",
+                width=0.5,
+                name="its group alone",
+                showlegend=row == 0,
+                marker={
+                    "color": ["#E69F00" if pod == worst else theme.muted for pod in pods],
+                    "line": {"width": 0},
+                },
+                hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
+            ),
+        ]
         words, above = f"<b>{short(float(values[worst]))}</b>", {"yanchor": "bottom"}
         notes.append(
             note(
@@ -304,18 +293,18 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
             range=[0, top],
             nticks=4,
             domain=[
-                1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0),
-                1 - each * row,
+                1 - (row + 1) / len(groups) + (0.07 if row + 1 < len(groups) else 0.0),
+                1 - row / len(groups),
             ],
             anchor="x",
             title=f"group {group_name(group)}, s",
         )
     return frame(
-        figure,
+        layers,
         theme,
         (112 * len(groups) + 62) * theme.scale,
+        notes,
         showlegend=True,
-        annotations=notes,
         margin=margins(52 * theme.scale, 8, 28 * theme.scale, 40),
         xaxis=axis(
             theme,
@@ -371,46 +360,24 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     jobs
         Names of the jobs of the pod group, in the order of the devices.
     """
-    graph = execution.graph
-    own = replace(execution, circuits=_seen_from(execution.circuits, pod))
+    graph, every = execution.graph, execution.circuits
+    mine = (every.source == pod) | (every.destination == pod)
+    links = Circuits(*(getattr(every, one.name)[mine] for one in fields(Circuits)))
+    arrives = links.destination == pod
+    ends = {"source": "destination", "source_port": "destination_port"}
+    turned = {
+        name: np.where(arrives, getattr(links, other), getattr(links, name))
+        for name, other in {**ends, **{other: name for name, other in ends.items()}}.items()
+    }
+    own = replace(execution, circuits=replace(links, **turned))
     present = np.unique(graph.device[(graph.kind == COMPUTE) & (graph.server == pod)])
     ports = tuple((0, int(port)) for port in np.unique(own.circuits.source_port))
-    lanes = PodLanes(
-        execution.cluster.servers,
-        len(present),
-        ports,
-        pod,
-        pod,
-        tuple(jobs[device] for device in present.tolist()),
-    )
-    every = bars_of(own, lanes)
-    mine = every.server == pod
-    bars = Bars(*(getattr(every, one.name)[mine] for one in fields(Bars)))
-    return PodView(
-        pod,
-        own,
-        lanes,
-        replace(
-            bars,
-            row=np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row).astype(
-                np.int32
-            ),
-        ),
-    )
-
-
-def _seen_from(circuits: Circuits, pod: int) -> Circuits:
-    """Return a pod's circuits with the pod as their source, those that end there turned round."""
-    mine = (circuits.source == pod) | (circuits.destination == pod)
-    turned = (circuits.destination == pod)[mine]
-    own = Circuits(*(getattr(circuits, one.name)[mine] for one in fields(Circuits)))
-    return replace(
-        own,
-        source=np.where(turned, own.destination, own.source),
-        destination=np.where(turned, own.source, own.destination),
-        source_port=np.where(turned, own.destination_port, own.source_port),
-        destination_port=np.where(turned, own.source_port, own.destination_port),
-    )
+    names = tuple(jobs[device] for device in present.tolist())
+    lanes = PodLanes(execution.cluster.servers, len(present), ports, pod, pod, names)
+    drawn = bars_of(own, lanes)
+    bars = Bars(*(getattr(drawn, one.name)[drawn.server == pod] for one in fields(Bars)))
+    row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row)
+    return PodView(pod, own, lanes, replace(bars, row=row.astype(np.int32)))
 
 
 def kind_of(task: str) -> str:
@@ -444,8 +411,7 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
             "<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
             "%{customdata[4]} s, %{customdata[5]} s<extra></extra>"
         )
-    for kind in (kind for kind in KINDS if kind in shown):
-        words, colour, _ = KINDS[kind]
+    for words, colour, _ in (look for kind, look in KINDS.items() if kind in shown):
         figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
     for title in figure.layout.annotations:
         title.text = f"<b>P{view.pod}</b>"
@@ -467,11 +433,11 @@ def _label(task: str, pod: int, pixels: float) -> str:
     """Return what fits into a bar: the job's kind of work, or the pod at the other end."""
     kind = kind_of(task)
     if kind not in ("push", "pull"):
-        return KINDS[kind][0] if pixels > 8 + 6.0 * len(KINDS[kind][0]) else ""
+        return first_that_fits(KINDS[kind][:1], (pixels - 8) / 6.0)
     source, destination = _ends(task)
     out = source == pod
     words = f"to {destination}" if out else f"from {source}", str(destination if out else source)
-    return next((word for word in words if pixels > 6 + 6.0 * len(word)), "")
+    return first_that_fits(words, pixels / 6.0 - 1)
 
 
 def _where(row: Sequence[str], pod: int) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,6 +16,7 @@ from topox_core.figures.template import (
     arc_points,
     axis,
     box,
+    curved_lines,
     frame,
     line,
     margins,
@@ -38,42 +38,37 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     Ports in use at the right.
     """
     n = len(view.links)
-    lettered = n <= MAX_CELLS
     longest = float(view.time_s.max()) or 1.0
     share = np.where(view.links > 0, 0.12 + 0.88 * view.time_s / longest, 0.0)
     low, high = theme.cell, "#0072B2" if theme.name == "light" else "#2F7FB8"
-    text = [
-        [f"<b>{count}</b><br>{short(t) if t else '–'}" for count, t in zip(*row, strict=True)]
-        for row in zip(view.links.tolist(), view.time_s.tolist(), strict=True)
-    ]
-    figure = go.Figure(
-        go.Heatmap(
-            z=share,
-            zmin=0,
-            zmax=1,
-            colorscale=[[0, low], [1, high]],
-            showscale=False,
-            xgap=2,
-            ygap=2,
-            hoverinfo="skip",
-        )
-    )
     size = float(np.clip(110 / n, 7, 12)) * theme.scale
-    rows, columns = np.nonzero(view.links > 0)
-    if lettered:
-        cells = list(zip(rows.tolist(), columns.tolist(), strict=True))
-        figure.add_scatter(
-            x=columns,
-            y=rows,
-            mode="text",
-            text=[text[i][j] for i, j in cells],
-            textfont={
-                "size": size,
-                "color": [readable_on(blend(low, high, float(share[cell]))) for cell in cells],
-            },
-            hoverinfo="skip",
-        )
-    figure.add_scatter(
+    cells = np.argwhere(view.links > 0).tolist()
+    rows, columns = [i for i, _ in cells], [j for _, j in cells]
+    deeper = go.Heatmap(
+        z=share,
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, low], [1, high]],
+        showscale=False,
+        xgap=2,
+        ygap=2,
+        hoverinfo="skip",
+    )
+    numbers = go.Scatter(
+        x=columns,
+        y=rows,
+        mode="text",
+        text=[
+            f"<b>{view.links[i, j]}</b><br>{short(view.time_s[i, j]) if view.time_s[i, j] else '–'}"
+            for i, j in cells
+        ],
+        textfont={
+            "size": size,
+            "color": [readable_on(blend(low, high, float(share[i, j]))) for i, j in cells],
+        },
+        hoverinfo="skip",
+    )
+    clicks = go.Scatter(
         x=columns,
         y=rows,
         mode="markers",
@@ -85,18 +80,16 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
                 f"{view.demand_gbit[i, j]:,.6g}",
                 f"{view.time_s[i, j]:.6g}",
             ]
-            for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+            for i, j in cells
         ],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
         "<extra></extra>",
     )
-    shapes: list[Look] = []
+    worst = None
     if view.worst is not None:
         i, j = view.worst
-        shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3)))
-    drawn, room = _port_bars(view, theme)
-    for trace in drawn:
-        figure.add_trace(trace)
+        worst = box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3))
+    ports, room = _port_bars(view, theme)
     every = 1 if n <= 16 else -(-n // 16)
     names: Look = {
         "tickvals": list(range(0, n, every)),
@@ -115,11 +108,10 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         yshift=3,
     )
     return frame(
-        figure,
+        [deeper, numbers if n <= MAX_CELLS else None, clicks, *ports],
         theme,
         400 * theme.scale,
-        shapes=shapes,
-        annotations=[title],
+        [title, worst],
         margin=margins(30, 4, 24, 4),
         xaxis=axis(
             theme, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"
@@ -179,13 +171,17 @@ def ring_drawing(
     view = link_view(round_, pod_group, group, way)
     pods = len(view.links)
     places = on_a_circle(pods, np.arange(pods)).T
-    figure = go.Figure()
     rings = [
         n
         for n in round_.jobs.of_group(pod_group)
         if round_.group[n] == group and len(round_.rings[n]) > 1
     ]
-    _base_links(figure, view, places, theme)
+    # First the links that other traffic wanted, as wide as they have fibres.
+    layers = []
+    for k, count in enumerate(sorted(set(view.links[view.wanted].tolist()))):
+        wanted = np.argwhere(view.wanted & (view.links == count)).tolist()
+        style, name = line(theme.line, _width(count)), "wanted by other traffic"
+        layers.append(_arcs(places, wanted, 0.04, style, name, legend=k == 0))
     laid = view.wanted.copy()
     for k, n in enumerate(rings):
         ring = round_.rings[n] if way == PUSH else round_.rings[n][::-1]
@@ -193,12 +189,15 @@ def ring_drawing(
         added = [arc for arc in arcs if not laid[arc]]
         colour, bend = theme.switch_colour(k), 0.09 + 0.045 * (k % RING_COLOURS)
         if only is None or only == n:
-            band = line(faded(colour, 0.28), 10)
-            figure.add_trace(_arcs(places, added, bend, band, "added for a ring"))
-            _ring(figure, places, arcs, view, bend, colour, round_.jobs.jobs[n].id, len(added))
+            job = round_.jobs.jobs[n].id
+            pale = line(faded(colour, 0.28), 10)
+            layers += [
+                _arcs(places, added, bend, pale, "added for a ring"),
+                *_ring(places, arcs, view, bend, colour, job, len(added)),
+            ]
         for arc in arcs:
             laid[arc] = True
-    figure.add_scatter(
+    pod_marks = go.Scatter(
         x=places[:, 0],
         y=places[:, 1],
         mode="markers+text",
@@ -211,7 +210,7 @@ def ring_drawing(
         ),
     )
     return frame(
-        figure,
+        [*layers, pod_marks],
         theme,
         400 * theme.scale,
         showlegend=True,
@@ -233,19 +232,6 @@ def ring_drawing(
     )
 
 
-def _base_links(
-    figure: go.Figure, view: LinkView, places: NDArray[np.float64], theme: Theme
-) -> None:
-    """Draw the links that other traffic wanted, as wide as they have fibres."""
-    for k, count in enumerate(sorted(set(view.links[view.wanted].tolist()))):
-        arcs = [
-            (int(i), int(j))
-            for i, j in zip(*np.nonzero(view.wanted & (view.links == count)), strict=True)
-        ]
-        style, name = line(theme.line, _width(count)), "wanted by other traffic"
-        figure.add_trace(_arcs(places, arcs, 0.04, style, name, legend=k == 0))
-
-
 def _arcs(
     places: NDArray[np.float64],
     arcs: Sequence[tuple[int, int]],
@@ -255,12 +241,8 @@ def _arcs(
     legend: bool = False,
 ) -> go.Scatter:
     """Return curved lines between pods, under one name in the legend."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for i, j in arcs:
-        curve = arc_points(places[i], places[j], bend)
-        x += [*curve[:, 0].tolist(), None]
-        y += [*curve[:, 1].tolist(), None]
+    ends = np.array(arcs, np.int64).reshape(-1, 2)
+    x, y = curved_lines(places[ends[:, 0]], places[ends[:, 1]], bend).T
     return go.Scatter(
         x=x,
         y=y,
@@ -274,7 +256,6 @@ def _arcs(
 
 
 def _ring(
-    figure: go.Figure,
     places: NDArray[np.float64],
     arcs: Sequence[tuple[int, int]],
     view: LinkView,
@@ -282,20 +263,20 @@ def _ring(
     colour: str,
     job: str,
     added: int,
-) -> None:
-    """Draw one ring: arcs as wide as the link has fibres, an arrow in the middle of each."""
+) -> list[go.Scatter]:
+    """Return one ring: arcs as wide as the link has fibres, an arrow in the middle of each."""
     name = f"{job[:18]}: {len(arcs)} arcs, {added} added"
+    traces = []
     for count in sorted({int(view.links[arc]) for arc in arcs}):
         of = [arc for arc in arcs if view.links[arc] == count]
-        legend = count == int(view.links[arcs[0]])
-        figure.add_trace(_arcs(places, of, bend, line(colour, _width(count)), name, legend))
-    middles = [
-        arc_points(places[i], places[j], bend)[ARC_POINTS * 5 // 8 - 1 : ARC_POINTS * 5 // 8 + 1]
-        for i, j in arcs
-    ]
-    figure.add_scatter(
-        x=[m[1, 0] for m in middles],
-        y=[m[1, 1] for m in middles],
+        first = count == int(view.links[arcs[0]])
+        traces.append(_arcs(places, of, bend, line(colour, _width(count)), name, first))
+    ends = np.array(arcs)
+    curves = arc_points(places[ends[:, 0]], places[ends[:, 1]], bend)
+    before, middle = curves[:, ARC_POINTS * 5 // 8 - 1], curves[:, ARC_POINTS * 5 // 8]
+    arrows = go.Scatter(
+        x=middle[:, 0],
+        y=middle[:, 1],
         mode="markers",
         name=name,
         legendgroup=name,
@@ -304,13 +285,12 @@ def _ring(
             11,
             colour,
             symbol="arrow",
-            angle=[
-                90 - math.degrees(math.atan2(m[1, 1] - m[0, 1], m[1, 0] - m[0, 0])) for m in middles
-            ],
+            angle=(90 - np.degrees(np.arctan2(*(middle - before).T[::-1]))).tolist(),
         ),
         customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
     )
+    return [*traces, arrows]
 
 
 def _width(links: int) -> float:

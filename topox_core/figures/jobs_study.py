@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,6 +22,8 @@ from topox_core.figures.template import (
     margins,
     note,
     opaque,
+    roomy,
+    spread_band,
     upright,
 )
 from topox_core.tdm.model.round import RoundTracePoint
@@ -61,11 +64,6 @@ class GainPoint:
     words: str
 
 
-def overlap_alone(ratio: float) -> float:
-    """Return the reduction if communicating and computing overlap whole and take as long as before: min(C, T) / (C + T)."""
-    return min(ratio, 1.0) / (1.0 + ratio)
-
-
 def gain_map(
     points: Mapping[str, Sequence[GainPoint]],
     titles: Mapping[str, str],
@@ -81,54 +79,55 @@ def gain_map(
     value_words
         Of each value that colour and shape tell, in words for the legend.
     """
-    figure = go.Figure()
     names = list(points)
     width = (1.0 - GAP * (len(names) - 1)) / max(1, len(names))
     values = sorted({point.value for of in points.values() for point in of})
     ratios = [point.ratio for of in points.values() for point in of] or [1.0]
     low, high = np.log10(min(*ratios, 0.8)) - 0.08, np.log10(max(*ratios, 1.25)) + 0.08
     curve = np.logspace(low, high, 90)
-    top = max([0.55, *(point.reduction for of in points.values() for point in of)])
-    bottom = min([0.0, *(point.reduction for of in points.values() for point in of)])
+    reductions = [point.reduction for of in points.values() for point in of]
+    layers: list[go.Scatter] = []
     layout = {}
     notes = []
     for k, name in enumerate(names):
         number = "" if k == 0 else str(k + 1)
-        figure.add_scatter(
-            x=curve,
-            y=[100 * overlap_alone(r) for r in curve.tolist()],
-            xaxis=f"x{number}",
-            yaxis=f"y{number}",
-            mode="lines",
-            line=line(theme.muted, 1.5, DOTS),
-            name="overlap alone",
-            showlegend=k == 0,
-            hoverinfo="skip",
+        on = {"xaxis": f"x{number}", "yaxis": f"y{number}", "showlegend": k == 0}
+        layers.append(
+            go.Scatter(
+                x=curve,
+                # Communicating and computing overlap whole and take as long as before:
+                # min(C, T) / (C + T) less.
+                y=[100 * min(r, 1.0) / (1.0 + r) for r in curve.tolist()],
+                mode="lines",
+                line=line(theme.muted, 1.5, DOTS),
+                name="overlap alone",
+                hoverinfo="skip",
+                **on,
+            )
         )
-        for at, value in enumerate(values):
-            colour, symbol = MARKS[at % len(MARKS)]
+        for value, (colour, symbol) in zip(values, cycle(MARKS), strict=False):
             mine = [point for point in points[name] if point.value == value]
-            figure.add_scatter(
-                x=[point.ratio for point in mine],
-                y=[100 * point.reduction for point in mine],
-                xaxis=f"x{number}",
-                yaxis=f"y{number}",
-                mode="markers",
-                name=value_words[value],
-                legendgroup=value_words[value],
-                showlegend=k == 0,
-                marker={
-                    "size": 8.5,
-                    "color": colour,
-                    "symbol": symbol,
-                    "opacity": 0.9,
-                    "line": line(theme.page, 0.75),
-                },
-                customdata=[point.words for point in mine],
-                hovertemplate="<b>"
-                + titles[name]
-                + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
-                "<extra></extra>",
+            layers.append(
+                go.Scatter(
+                    x=[point.ratio for point in mine],
+                    y=[100 * point.reduction for point in mine],
+                    mode="markers",
+                    name=value_words[value],
+                    legendgroup=value_words[value],
+                    marker={
+                        "size": 8.5,
+                        "color": colour,
+                        "symbol": symbol,
+                        "opacity": 0.9,
+                        "line": line(theme.page, 0.75),
+                    },
+                    customdata=[point.words for point in mine],
+                    hovertemplate="<b>"
+                    + titles[name]
+                    + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
+                    "<extra></extra>",
+                    **on,
+                )
             )
         left = k * (width + GAP)
         layout[f"xaxis{number}"] = axis(
@@ -145,7 +144,7 @@ def gain_map(
         layout[f"yaxis{number}"] = axis(
             theme,
             grid=True,
-            range=[100 * bottom - 4, 100 * top + 6],
+            range=[100 * min([0.0, *reductions]) - 4, 100 * max([0.55, *reductions]) + 6],
             nticks=7,
             ticksuffix=" %",
             anchor=f"x{number}",
@@ -157,11 +156,11 @@ def gain_map(
         corner |= {"xanchor": "left", "yanchor": "top"}
         notes.append(note(f"<b>{titles[name]}</b>", 0, 1, 12 * theme.scale, theme.ink, **corner))
     return frame(
-        figure,
+        layers,
         theme,
         320 * theme.scale,
+        notes,
         showlegend=True,
-        annotations=notes,
         margin=margins(LEFT * theme.scale, 8, 32 * theme.scale, 42),
         **layout,
     )
@@ -178,12 +177,6 @@ OTHERS = (("#009E73", "dashdot"), ("#8A8F98", "longdash"))
 # In points of percent: closer than the first, one number does for two means; closer than the
 # second, one goes under its mark.
 SAME_MEAN, CLOSE_MEAN = 1.0, 8.0
-
-
-def line_of(name: str, place: int, theme: Theme) -> tuple[str, str]:
-    """Return colour and dash of an algorithm, by its name, or by its place where it has none of its own."""
-    colour, dash = LINES.get(name, OTHERS[place % len(OTHERS)])
-    return (theme.primary if colour == "#0072B2" else colour), dash
 
 
 def climb(
@@ -207,17 +200,15 @@ def climb(
     times = [] if by_step else [point.elapsed_s for point in trace]
     bounds = [] if by_step else [point.bound_s for point in trace]
     end = max([*x, *times, 1.0 if by_step else 1e-3])
-    figure = go.Figure()
-    if bounds:
-        figure.add_scatter(
-            x=[*times, end],
-            y=[*bounds, bounds[-1]],
-            mode="lines",
-            name="bound",
-            line={"shape": "hv", **line(theme.ink, 2, DOTS)},
-            hovertemplate="no round below %{y:.6~g} s after %{x:.3~g} s<extra></extra>",
-        )
-    figure.add_scatter(
+    bound = go.Scatter(
+        x=[*times, end],
+        y=[*bounds, *bounds[-1:]],
+        mode="lines",
+        name="bound",
+        line={"shape": "hv", **line(theme.ink, 2, DOTS)},
+        hovertemplate="no round below %{y:.6~g} s after %{x:.3~g} s<extra></extra>",
+    )
+    rounds = go.Scatter(
         x=[*x, end],
         y=[*y, *y[-1:]],
         mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
@@ -228,38 +219,24 @@ def climb(
         + ": %{y:.6~g} s<extra></extra>",
     )
     values = [*y, *(value for _, value, _ in levels), *bounds] or [1.0]
-    low, high = min(values), max(values)
-    spread = max(high - low, 0.04 * high, 1e-9)
-    shapes = [
-        {**level(value, line(theme.muted, 1.5, dash)), "layer": "below"}
-        for _, value, dash in levels
-    ]
-    notes: list[Look] = []
+    low, high, spread = roomy(values, 0.14, 0.14, 0.04)
+    marks: list[Look] = []
     at = -math.inf
-    for words, value, _ in sorted(levels, key=lambda one: one[1]):
+    for words, value, dash in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
-        notes.append(
-            note(
-                f"{words}<br>{lasting(value)}",
-                1,
-                at,
-                11 * theme.scale,
-                theme.ink,
-                xref="paper",
-                xanchor="left",
-                xshift=4,
-                align="left",
-            )
-        )
+        beside = {"xref": "paper", "xanchor": "left", "xshift": 4, "align": "left"}
+        marks += [
+            level(value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
+            note(f"{words}<br>{lasting(value)}", 1, at, 11 * theme.scale, theme.ink, **beside),
+        ]
     whole: Look = {"ticksuffix": " s", "nticks": 6}
     if by_step:
         whole = {"dtick": max(1, round(end / 8)), "title": "moves taken"}
     return frame(
-        figure,
+        [bound if bounds else None, rounds],
         theme,
         250 * theme.scale,
-        shapes=shapes,
-        annotations=notes,
+        marks,
         margin=margins(52 * theme.scale, 104 * theme.scale, 10, 42),
         xaxis=axis(
             theme, range=[0 if not by_step else -0.02 * end, end * 1.02], tickformat=",~g", **whole
@@ -267,7 +244,7 @@ def climb(
         yaxis=axis(
             theme,
             grid=True,
-            range=[low - 0.14 * spread, high + 0.14 * spread],
+            range=[low, high],
             nticks=6,
             tickformat=",~g",
             title="round, s",
@@ -295,77 +272,71 @@ def gains(
     """
     places = sorted({place for of in values.values() for place in of})
     at = {place: k for k, place in enumerate(places)}
-    figure = go.Figure()
-    lowest, highest = 0.0, 0.1
     means = {
         name: {place: 100 * float(np.mean(of[place])) for place in places if of.get(place)}
         for name, of in values.items()
     }
+    layers: list[go.Scatter] = []
     for k, (name, of) in enumerate(values.items()):
-        colour, dash = line_of(name, k, theme)
+        colour, dash = LINES.get(name, OTHERS[k % len(OTHERS)])
+        colour = theme.primary if colour == "#0072B2" else colour
         known = [place for place in places if of.get(place)]
         x = [at[place] for place in known]
         labels = [_label(means, name, place) for place in known]
-        low = [float(np.quantile(of[place], 0.25)) for place in known]
-        high = [float(np.quantile(of[place], 0.75)) for place in known]
-        shift = 0.1 + 0.06 * k  # beside the mean, so that its number can be read
-        figure.add_scatter(
-            x=[*x, *x[::-1]],
-            y=[*(100 * v for v in high), *(100 * v for v in low[::-1])],
-            fill="toself",
-            mode="lines",
-            fillcolor=faded(colour, 0.14),
-            line={"width": 0},
-            hoverinfo="skip",
-            showlegend=False,
+        low, high = (
+            [100 * float(np.quantile(of[place], share)) for place in known]
+            for share in (0.25, 0.75)
         )
+        shift = 0.1 + 0.06 * k  # beside the mean, so that its number can be read
         dots = [
             (at[place] + shift, 100 * value, seed)
             for place in known
             for seed, value in enumerate(of[place])
         ]
-        figure.add_scatter(
-            x=[d[0] for d in dots],
-            y=[d[1] for d in dots],
-            mode="markers",
-            showlegend=False,
-            name=titles[name],
-            marker={"size": 4.5, "color": colour, "opacity": 0.65},
-            customdata=[d[2] for d in dots],
-            hovertemplate=titles[name] + ", seed %{customdata}: %{y:.3~g} %<extra></extra>",
-        )
-        figure.add_scatter(
-            x=x,
-            y=list(means[name].values()),
-            mode="lines+markers+text",
-            name=titles[name],
-            showlegend=True,
-            line=line(colour, 2.6, dash),
-            marker=opaque(8, colour),
-            text=[text for text, _ in labels],
-            textposition=[where for _, where in labels],
-            cliponaxis=False,
-            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-            customdata=[
-                [len(of[place]), f"{100 * a:.3g}", f"{100 * b:.3g}"]
-                for place, a, b in zip(known, low, high, strict=True)
-            ],
-            hovertemplate="<b>"
-            + titles[name]
-            + "</b>: mean %{y:.3~g} % of %{customdata[0]} seeds<br>middle half "
-            "%{customdata[1]} to %{customdata[2]} %<extra></extra>",
-        )
-        lowest = min([lowest, *(d[1] for d in dots)])
-        highest = max([highest, *(d[1] for d in dots)])
-    shapes = []
+        layers += [
+            spread_band(x, low, high, faded(colour, 0.14)),
+            go.Scatter(
+                x=[d[0] for d in dots],
+                y=[d[1] for d in dots],
+                mode="markers",
+                showlegend=False,
+                name=titles[name],
+                marker={"size": 4.5, "color": colour, "opacity": 0.65},
+                customdata=[d[2] for d in dots],
+                hovertemplate=titles[name] + ", seed %{customdata}: %{y:.3~g} %<extra></extra>",
+            ),
+            go.Scatter(
+                x=x,
+                y=list(means[name].values()),
+                mode="lines+markers+text",
+                name=titles[name],
+                showlegend=True,
+                line=line(colour, 2.6, dash),
+                marker=opaque(8, colour),
+                text=[text for text, _ in labels],
+                textposition=[where for _, where in labels],
+                cliponaxis=False,
+                textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+                customdata=[
+                    [len(of[place]), f"{a:.3g}", f"{b:.3g}"]
+                    for place, a, b in zip(known, low, high, strict=True)
+                ],
+                hovertemplate="<b>"
+                + titles[name]
+                + "</b>: mean %{y:.3~g} % of %{customdata[0]} seeds<br>middle half "
+                "%{customdata[1]} to %{customdata[2]} %<extra></extra>",
+            ),
+        ]
+    every = [100 * value for of in values.values() for seeds in of.values() for value in seeds]
+    marks = []
     if here in at:
-        shapes.append({**upright(at[here], line(theme.line, 1.5, DOTS)), "layer": "below"})
+        marks = [upright(at[here], line(theme.line, 1.5, DOTS)) | {"layer": "below"}]
     return frame(
-        figure,
+        layers,
         theme,
         300 * theme.scale,
+        marks,
         showlegend=True,
-        shapes=shapes,
         margin=margins(52 * theme.scale, 12, 32 * theme.scale, 42),
         xaxis=axis(
             theme,
@@ -377,7 +348,7 @@ def gains(
         yaxis=axis(
             theme,
             grid=True,
-            range=[lowest - 5, highest * 1.12 + 2],
+            range=[min([0.0, *every]) - 5, max([0.1, *every]) * 1.12 + 2],
             ticksuffix=" %",
             nticks=6,
             title="shorter than without",

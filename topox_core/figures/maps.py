@@ -76,9 +76,17 @@ class HeatMap:
         assert len(self.values) == len(self.up.values)
         assert all(len(row) == len(self.across.values) for row in self.values)
 
+    def cells(self) -> list[tuple[Place, float | None]]:
+        """Return every (row, column) with its value, row by row."""
+        return [
+            ((row, column), value)
+            for row, values in enumerate(self.values)
+            for column, value in enumerate(values)
+        ]
+
     def known(self) -> list[float]:
         """Return the values that are there."""
-        return [value for row in self.values for value in row if value is not None]
+        return [value for _, value in self.cells() if value is not None]
 
 
 def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.Figure:
@@ -91,40 +99,35 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
     steps, colours = _steps(picture), _colours(theme)
     z = np.where(np.isnan(steps), 0, np.nan_to_num(steps) + STEPS + 1).astype(np.uint8)
     gap = 2 if max(rows, columns) <= 24 else 0
-    figure = go.Figure(image(z, [theme.page, *colours], xgap=gap, ygap=gap))
-    figure.add_trace(_clicks(picture, theme))
     written = columns <= MAX_WRITTEN and rows <= 2 * MAX_WRITTEN
     size = (12 if columns <= 8 else 10) * theme.scale
-    text: list[Look] = []
-    for row, values in enumerate(picture.values):
-        for column, value in enumerate(values):
-            if value is None:
-                text.append(
-                    note(
-                        IMPOSSIBLE if (row, column) in picture.failed else NOT_YET,
-                        column,
-                        row,
-                        size,
-                        theme.muted,
-                    )
-                )
-            elif written:
-                colour = readable_on(colours[int(steps[row, column]) + STEPS])
-                text.append(note(picture.measure.words(value), column, row, size, colour))
-    shapes = []
+    marks: list[Look] = []
+    for (row, column), value in picture.cells():
+        if value is None:
+            sign = IMPOSSIBLE if (row, column) in picture.failed else NOT_YET
+            marks.append(note(sign, column, row, size, theme.muted))
+        elif written:
+            colour = readable_on(colours[int(steps[row, column]) + STEPS])
+            marks.append(note(picture.measure.words(value), column, row, size, colour))
+    if not written and len(marks) > 400:
+        marks = []
     if chosen is not None:
-        y, x = chosen
-        shapes.append(box(x - 0.48, x + 0.48, y - 0.47, y + 0.47, line=line(theme.ink, 2.5)))
+        marks.append(_outline(chosen[1], chosen[0], 0.48, 0.47, theme))
     return frame(
-        figure,
+        [image(z, [theme.page, *colours], xgap=gap, ygap=gap), _clicks(picture, theme)],
         theme,
         (max(150, min(380, 48 * rows)) + 52) * theme.scale,
-        annotations=text if written or len(text) <= 400 else [],
-        shapes=shapes,
+        marks,
         margin=margins(name_px(picture.up.labels, theme, 34, 6.2), 8, 6, 44 * theme.scale),
         xaxis=picture.across.named(theme, MAX_WRITTEN),
         yaxis=picture.up.named(theme, MAX_WRITTEN),
     )
+
+
+def _outline(x: float, y: float, half_width: float, half_height: float, theme: Theme) -> Look:
+    """Return the box round the cell that is chosen, or where the setting lies between cells."""
+    ends = x - half_width, x + half_width, y - half_height, y + half_height
+    return box(*ends, line=line(theme.ink, 2.5))
 
 
 def heat_legend(
@@ -146,24 +149,15 @@ def heat_legend(
         if picture.known()
         else ""
     )
-    keys = []
-    if (steps < 0).any():
-        keys.append((colours[1], better))
-    if (steps == 0).any() and pale:
-        keys.append((colours[STEPS], pale))
-    if (steps > 0).any():
-        keys.append((colours[-2], worse))
-    none = {
-        (row, column)
-        for row, values in enumerate(picture.values)
-        for column, value in enumerate(values)
-        if value is None
-    }
-    if none - set(picture.failed):
-        keys.append(("", "dot: still to come"))
-    if none & set(picture.failed):
-        keys.append(("", f"{IMPOSSIBLE} cannot run"))
-    return keys
+    none = {place for place, value in picture.cells() if value is None}
+    keys = [
+        ((steps < 0).any(), colours[1], better),
+        ((steps == 0).any() and pale, colours[STEPS], pale),
+        ((steps > 0).any(), colours[-2], worse),
+        (none - set(picture.failed), "", "dot: still to come"),
+        (none & set(picture.failed), "", f"{IMPOSSIBLE} cannot run"),
+    ]
+    return [(colour, words) for there, colour, words in keys if there]
 
 
 def _steps(picture: HeatMap) -> FloatArray:
@@ -177,9 +171,9 @@ def _steps(picture: HeatMap) -> FloatArray:
     if not known:
         return values
     if picture.ratio:
-        far = np.abs(np.log(np.maximum(values, 1e-12)))
-        steps = np.digitize(np.nan_to_num(far), [math.log(edge) for edge in _RATIOS])
         away = np.log(np.maximum(values, 1e-12))
+        edges = [math.log(edge) for edge in _RATIOS]
+        steps = np.digitize(np.nan_to_num(np.abs(away)), edges)
     else:
         logarithmic = is_logarithmic(known)
         drawn = np.log(values) if logarithmic else values
@@ -189,8 +183,7 @@ def _steps(picture: HeatMap) -> FloatArray:
         # What differs by no more than rounding is one value.
         if span <= 1e-9 * max(1.0, abs(middle)):
             return np.where(np.isnan(values), np.nan, 0.0)
-        share = np.abs(away) / span
-        steps = np.ceil(np.nan_to_num(share) * (STEPS + 0.5) - 0.5).clip(0, STEPS)
+        steps = np.ceil(np.nan_to_num(np.abs(away) / span) * (STEPS + 0.5) - 0.5).clip(0, STEPS)
     result: FloatArray = np.where(np.isnan(values), np.nan, sign * np.sign(away) * steps)
     return result
 
@@ -216,26 +209,18 @@ def _colours(theme: Theme) -> list[str]:
 
 def _clicks(picture: HeatMap, theme: Theme) -> go.Scatter:
     """Return clear markers over the cells, with what a hover says."""
-    places = [
-        (row, column)
-        for row in range(len(picture.up.values))
-        for column in range(len(picture.across.values))
-    ]
-    said = [_said(picture, place) for place in places]
     runs, notes = picture.runs or {}, picture.notes or {}
+    facts = []
+    for (row, column), value in picture.cells():
+        words = "cannot run" if (row, column) in picture.failed else "still to come"
+        if value is not None:
+            words = f"{picture.measure.title} {picture.measure.words(value)}"
+        where = picture.across.labels[column], picture.up.labels[row]
+        facts.append([runs.get((row, column)), *where, words, notes.get((row, column), "")])
     return _clear_markers(
-        [(column, row) for row, column in places],
+        [(column, row) for (row, column), _ in picture.cells()],
         max(6, min(26, 420 // max(1, len(picture.across.values)))) * theme.scale,
-        [
-            [
-                runs.get(place),
-                picture.across.labels[place[1]],
-                picture.up.labels[place[0]],
-                words,
-                notes.get(place, ""),
-            ]
-            for place, words in zip(places, said, strict=True)
-        ],
+        facts,
         "<b>%{customdata[1]}, %{customdata[2]}</b><br>%{customdata[3]}<br>%{customdata[4]}",
     )
 
@@ -256,13 +241,6 @@ def _clear_markers(
         unselected=unseen,
         hovertemplate=f"{words}<extra></extra>",
     )
-
-
-def _said(picture: HeatMap, place: Place) -> str:
-    value = picture.values[place[0]][place[1]]
-    if value is not None:
-        return f"{picture.measure.title} {picture.measure.words(value)}"
-    return "cannot run" if place in picture.failed else "still to come"
 
 
 # A letter in each cell says what its colour says.
@@ -288,7 +266,11 @@ def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> g
     for one in cells:
         x, y = delays.index(one.delay_ms), rows.index(one.job)
         z[y, x] = _SIDES.index(one.side)
-        text.append(note(_cell(one), x, y, 12 * theme.scale, _ink(one.side, theme)))
+        words, ink = SIGNS[one.side], theme.muted
+        if one.side in _AS_FABRIC:
+            words = f"{words} {whole_percent(one.lead)}"
+            ink = theme.fabric_text(_AS_FABRIC[one.side])
+        text.append(note(words, x, y, 12 * theme.scale, ink))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(_AS_FABRIC[s]) for s in _SIDES[2:])]
     # Above its row, so that a narrow window keeps its width for the cells.
     titles = [
@@ -296,10 +278,10 @@ def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> g
         for y, title in enumerate(jobs.values())
     ]
     return frame(
-        go.Figure(image(z, colours, xgap=2, ygap=24 * theme.scale)),
+        [image(z, colours, xgap=2, ygap=24 * theme.scale)],
         theme,
         (58 * len(rows) + 84) * theme.scale,
-        annotations=[*text, *titles],
+        [*text, *titles],
         margin=margins(8, 8, 20 * theme.scale, 60 * theme.scale),
         xaxis=named_axis(
             theme,
@@ -320,20 +302,11 @@ def sides_legend(theme: Theme) -> list[tuple[str, str]]:
     ]
 
 
-def _cell(one: Cell) -> str:
-    letter = SIGNS[one.side]
-    return f"{letter} {whole_percent(one.lead)}" if one.side in _AS_FABRIC else letter
-
-
-def _ink(side: Side, theme: Theme) -> str:
-    return theme.fabric_text(_AS_FABRIC[side]) if side in _AS_FABRIC else theme.muted
-
-
 def place(values: Sequence[float], value: float) -> float:
     """Return where a value lies among the ascending values of an axis with equal steps."""
-    low = delay_level(values, 0.0)
+    level = max(delay_level(values, value), delay_level(values, 0.0))
     levels = [delay_level(values, v) for v in values]
-    return float(np.interp(max(delay_level(values, value), low), levels, np.arange(len(values))))
+    return float(np.interp(level, levels, np.arange(len(values))))
 
 
 def delay_level(values: Sequence[float], value: float) -> float:
@@ -368,18 +341,17 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
             colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
             text.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
-    figure = go.Figure(image(z, colours, xgap=2, ygap=2))
-    figure.add_trace(_winner_clicks(picture, values, delays, theme))
-    across, up = place(values, now[0]), place(delays, now[1])
-    here = box(across - 0.47, across + 0.47, up - 0.46, up + 0.46, line=line(theme.ink, 2.5))
+    here = _outline(place(values, now[0]), place(delays, now[1]), 0.47, 0.46, theme)
     by_speed = axes.by == "port_gbps"
     return frame(
-        figure,
+        [
+            image(z, colours, xgap=2, ygap=2),
+            _winner_clicks(picture, values, delays, theme),
+        ],
         theme,
         # A row of cells is low where there are many.
         ((31 if len(delays) < 10 else 26) * len(delays) + 66) * theme.scale,
-        annotations=text,
-        shapes=[here],
+        [*text, here],
         margin=margins(76 * theme.scale, 8, 8, 44),
         xaxis=named_axis(
             theme,

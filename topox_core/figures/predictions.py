@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +22,7 @@ from topox_core.figures.template import (
     outside,
     row_axis,
     sideways_bars,
+    spread_band,
     upright,
 )
 from topox_core.text.foreign import escape_untrusted
@@ -46,7 +46,6 @@ class MeasuredSet:
 
 def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.Figure:
     """Return the scatter, both axes in s and logarithmic; colour by model size, symbol by source."""
-    figure = go.Figure()
     times = [
         time_ms / 1e3
         for one in sets
@@ -54,26 +53,29 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         for time_ms in (row.measured.measured_ms, row.predicted_ms)
     ]
     low, high = min(times) / 1.25, max(times) * 1.25
-    hidden = {"hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(
-        x=[low, high, high, low],
-        y=[low * (1 + BAND), high * (1 + BAND), high * (1 - BAND), low * (1 - BAND)],
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=theme.band,
-        **hidden,
-    )
-    figure.add_scatter(
-        x=[low, high], y=[low, high], mode="lines", line=line(theme.muted, 1), **hidden
-    )
     models = sorted({row.measured.model for one in sets for row in one.rows}, key=float)
-    colours = {model: theme.switch_colour(place) for place, model in enumerate(models)}
+    equal = go.Scatter(
+        x=[low, high],
+        y=[low, high],
+        mode="lines",
+        line=line(theme.muted, 1),
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    layers = [
+        spread_band(
+            [low, high],
+            [low * (1 - BAND), high * (1 - BAND)],
+            [low * (1 + BAND), high * (1 + BAND)],
+            theme.band,
+        ),
+        equal,
+    ]
     for one in sets:
-        for model in models:
+        for place, model in enumerate(models):
             rows = [row for row in one.rows if row.measured.model == model]
             if rows:
-                figure.add_trace(_points(one, model, rows, colours[model], theme))
+                layers.append(_points(one, model, rows, theme.switch_colour(place), theme))
     ticks = log_ticks(low, high)
     span: Look = {
         "type": "log",
@@ -82,7 +84,7 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         "ticktext": [f"{tick:g}" for tick in ticks],
     }
     return frame(
-        figure,
+        layers,
         theme,
         430 * theme.scale,
         showlegend=True,
@@ -150,8 +152,7 @@ def numbers_histogram(
     """
     low, high = intervals[0][0], intervals[-1][1]
     widest = max(high - low, 1e-9)
-    figure = go.Figure()
-    figure.add_bar(
+    bars = go.Bar(
         x=[(a + b) / 2 for a, b, _ in intervals],
         y=[count for _, _, count in intervals],
         width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
@@ -160,17 +161,15 @@ def numbers_histogram(
         hoverinfo="skip",
     )
     most = max(count for _, _, count in intervals)
-    frame(
-        figure,
+    return frame(
+        [bars],
         theme,
         HEIGHT * theme.scale,
+        _truth(truth, truth_words, theme),
         margin=margins(16, 16, 34 * theme.scale, 44 * theme.scale),
         xaxis=_number_axis(theme, intervals, unit, ends, truth),
         yaxis=axis(theme, visible=False, range=[0, max(most, 1) * 1.16]),
     )
-    if truth is not None:
-        _add_truth(figure, truth, truth_words, theme)
-    return figure
 
 
 def _number_axis(
@@ -190,12 +189,12 @@ def _number_axis(
             edges[0]: f"{short(edges[0])}<br>{ends[0]}",
             edges[-1]: f"{short(edges[-1])}<br>{ends[1]}",
         }
+        # Without ticks too near to the named ends.
         ticks = {
             at: words
             for at, words in ticks.items()
-            if at in (edges[0], edges[-1]) or edges[0] < at < edges[-1]
+            if at in (edges[0], edges[-1]) or min(at - edges[0], edges[-1] - at) >= (high - low) / 7
         }
-        ticks = _apart(ticks, edges, (high - low) / 7)
     else:
         ticks = {(low + high) / 2: short((low + high) / 2)}
     points = [low, high, *([truth] if truth is not None else [])]
@@ -209,15 +208,6 @@ def _number_axis(
     )
 
 
-def _apart(ticks: dict[float, str], edges: Sequence[float], least: float) -> dict[float, str]:
-    """Return ticks without those too near to the named ends."""
-    return {
-        at: words
-        for at, words in ticks.items()
-        if at in (edges[0], edges[-1]) or min(at - edges[0], edges[-1] - at) >= least
-    }
-
-
 def numbers_as_dots(
     values: Sequence[float],
     theme: Theme,
@@ -227,13 +217,8 @@ def numbers_as_dots(
     truth_words: str = "",
 ) -> go.Figure:
     """Return a few numbers as dots, equal ones over each other; parameters as :func:`numbers_histogram`."""
-    seen: Counter[float] = Counter()
-    heights = []
-    for value in values:
-        seen[value] += 1
-        heights.append(seen[value])
-    figure = go.Figure()
-    figure.add_scatter(
+    heights = [values[: k + 1].count(value) for k, value in enumerate(values)]
+    dots = go.Scatter(
         x=list(values),
         y=heights,
         mode="markers",
@@ -242,26 +227,26 @@ def numbers_as_dots(
     )
     points = [*values, *([truth] if truth is not None else [])] or [0.0, 1.0]
     room = max(max(points) - min(points), abs(points[0]) * 0.1, 1e-9) * 0.15
-    frame(
-        figure,
+    return frame(
+        [dots],
         theme,
         HEIGHT * theme.scale * 0.72,
+        _truth(truth, truth_words, theme),
         margin=margins(16, 16, 34 * theme.scale, 44 * theme.scale),
         xaxis=axis(theme, title=unit, range=[min(points) - room, max(points) + room], nticks=7),
         yaxis=axis(theme, visible=False, range=[0.3, max([*heights, 2]) + 0.7]),
     )
-    if truth is not None:
-        _add_truth(figure, truth, truth_words, theme)
-    return figure
 
 
-def _add_truth(figure: go.Figure, truth: float, words: str, theme: Theme) -> None:
-    figure.add_shape(upright(truth, line(theme.ink, 3, DOTS)))
-    figure.add_annotation(
-        note(
-            f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, yref="paper", yanchor="bottom"
-        )
-    )
+def _truth(truth: float | None, words: str, theme: Theme) -> list[Look]:
+    """Return the true number as a line with its words, nothing before the reveal."""
+    if truth is None:
+        return []
+    above = {"yref": "paper", "yanchor": "bottom"}
+    return [
+        upright(truth, line(theme.ink, 3, DOTS)),
+        note(f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, **above),
+    ]
 
 
 def options_chosen(
@@ -283,17 +268,19 @@ def options_chosen(
     right
         Places of the true options; empty before the reveal.
     """
-    rows = list(range(len(options)))
     counts = [count for _, count in options]
     labels = [f"{TICK} {words}" if at in right else words for at, (words, _) in enumerate(options)]
-    figure = go.Figure()
-    outline = [line(theme.ink, 3)["width"] if at in right else 0 for at in rows]
+    outline = [3 if at in right else 0 for at in range(len(options))]
     half = again is not None
-    for shift, values, colour, name in _votes(counts, again, theme, names):
+    votes = [(0.0, counts, theme.primary, names[0])]
+    if again is not None:
+        votes = [(-0.2, counts, theme.line, names[0]), (0.2, [*again], theme.primary, names[1])]
+    layers = []
+    for shift, values, colour, name in votes:
         bars = sideways_bars(
             None,
             values,
-            [at + shift for at in rows],
+            [at + shift for at in range(len(options))],
             name,
             {"color": colour, "line": {"color": theme.ink, "width": outline}},
             width=0.36 if half else 0.62,
@@ -301,28 +288,16 @@ def options_chosen(
             hoverinfo="skip",
             showlegend=False,
         )
-        figure.add_trace(bars)
-        if half:
-            figure.add_trace(legend_square(name, colour, 12 * theme.scale))
-    most = max([*counts, *(again or ()), 1])
+        layers += [bars, legend_square(name, colour, 12 * theme.scale) if half else None]
     longest = max(len(words) for words in labels)
-    frame(
-        figure,
+    return frame(
+        layers,
         theme,
         (min(ROW * len(options), MAX_ROWS_PX) + ROWS_EXTRA) * theme.scale,
         margin=margins(
             min(8.0 * longest, 300) * theme.scale, 40 * theme.scale, 24 * theme.scale, 8
         ),
-        xaxis=axis(theme, visible=False, range=[0, most * 1.08]),
+        xaxis=axis(theme, visible=False, range=[0, 1.08 * max([*counts, *(again or ()), 1])]),
         yaxis=row_axis(theme, labels, 14),
         showlegend=half,
     )
-    return figure
-
-
-def _votes(
-    counts: Sequence[int], again: Sequence[int] | None, theme: Theme, names: tuple[str, str]
-) -> list[tuple[float, Sequence[int], str, str]]:
-    if again is None:
-        return [(0.0, counts, theme.primary, names[0])]
-    return [(-0.2, counts, theme.line, names[0]), (0.2, again, theme.primary, names[1])]

@@ -91,50 +91,39 @@ def overhead_curves(
     technologies
         Switching time in ms by name.
     """
-    figure = go.Figure()
     most = max(MAX_MS, now_ms)
     top = _top(curves, limit, now_ms)
-    labels = []
+    layers, labels = [], []
     for one in curves:
         fabric, words, symbol = CONTROL[one.control]
         at = sorted(zip(one.delay_ms, one.overhead, one.iteration_ms, strict=True))
         at = [point for point in at if point[0] <= most]
         colour = theme.fabric_colour(fabric)
-        facts = [
-            [
-                words + (f", {one.measured}" if one.measured else ""),
-                delay_label(d),
-                percent(o),
-                time(ms),
-            ]
-            for d, o, ms in at
-        ]
-        figure.add_scatter(
-            x=[_place(d) for d, _, _ in at],
-            y=[100 * o for _, o, _ in at],
-            name=facts[0][0] if facts else words,
-            mode="markers+lines",
-            customdata=facts,
-            line=line(
-                colour, 1 if one.measured else 2.4, "dot" if one.measured else ENTRIES[fabric].dash
-            ),
-            marker=opaque(
-                9 if one.measured else 7,
-                colour,
-                symbol=symbol + ("-open" if one.measured else ""),
-                line={"width": 1.6, "color": colour} if one.measured else {"width": 0},
-            ),
-            showlegend=bool(one.measured),
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
+        name = words + (f", {one.measured}" if one.measured else "")
+        layers.append(
+            go.Scatter(
+                x=[_place(d) for d, _, _ in at],
+                y=[100 * o for _, o, _ in at],
+                name=name if at else words,
+                mode="markers+lines",
+                customdata=[[name, delay_label(d), percent(o), time(ms)] for d, o, ms in at],
+                line=line(colour, 1, "dot")
+                if one.measured
+                else line(colour, 2.4, ENTRIES[fabric].dash),
+                marker=opaque(
+                    9 if one.measured else 7,
+                    colour,
+                    symbol=symbol + ("-open" if one.measured else ""),
+                    line={"width": 1.6, "color": colour} if one.measured else {"width": 0},
+                ),
+                showlegend=bool(one.measured),
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
+            )
         )
         if not one.measured and at:
             labels.append(_label(at, words, one.control, top, theme))
-    marks, notes = _technologies(technologies, most, theme)
-    marks.append(upright(_place(now_ms), line(VERMILION, 2)))
-    marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
-    words = f"limit, {percent(limit)}"
     limit_note = note(
-        words,
+        f"limit, {percent(limit)}",
         0,
         100 * limit,
         11 * theme.scale,
@@ -149,11 +138,18 @@ def overhead_curves(
     decades = range(round(math.log10(MIN_MS)), math.ceil(math.log10(most)))
     values = [*(10.0**d for d in decades), most]
     return frame(
-        figure,
+        layers,
         theme,
         262 * theme.scale,
-        shapes=marks,
-        annotations=[limit_note, *labels, *notes],  # a narrow window hides the fourth and on
+        [
+            limit_note,
+            *labels,
+            *_technologies(
+                technologies, most, theme
+            ),  # a narrow window hides the fourth note and on
+            upright(_place(now_ms), line(VERMILION, 2)),
+            level(100 * limit, line(theme.ink, 1.2, DOTS)),
+        ],
         showlegend=any(one.measured for one in curves),
         legend={
             "orientation": "v",
@@ -227,21 +223,18 @@ def _place(delay_ms: float) -> float:
     return max(math.log10(delay_ms), math.log10(MIN_MS) - BEFORE_0 / 2)
 
 
-def _technologies(
-    technologies: Mapping[str, float], most_ms: float, theme: Theme
-) -> tuple[list[Look], list[Look]]:
+def _technologies(technologies: Mapping[str, float], most_ms: float, theme: Theme) -> list[Look]:
     """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
     fast = [item for item in known if item[1] < MIN_MS]
     slow = [item for item in known if item[1] > most_ms]
     inside = [item for item in known if MIN_MS <= item[1] <= most_ms]
-    shapes: list[Look] = []
-    notes: list[Look] = []
+    marks: list[Look] = []
 
     def name_at(x: float, words: str, side: str, shift: float, **placement: Any) -> None:
         where = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xanchor": side, "align": side}
         where |= {"xshift": shift, **placement}
-        notes.append(note(words, x, 1, 10.5 * theme.scale, theme.muted, **where))
+        marks.append(note(words, x, 1, 10.5 * theme.scale, theme.muted, **where))
 
     if fast:
         less = " and less" if len(fast) > 1 else ""
@@ -252,14 +245,14 @@ def _technologies(
         name_at(1, f"{names}<br>{time(slow[0][1])} ›", "right", -2, xref="paper")
     for k, (name, delay) in enumerate(inside):
         x = _place(delay)
-        shapes.append(upright(x, line(theme.muted, 1, "3px,3px")))
+        marks.append(upright(x, line(theme.muted, 1, "3px,3px")))
         # A near neighbour to the right takes that side of its own line, unless one to the left has
         # the other already.
         crowded = k > 0 and x - _place(inside[k - 1][1]) < 0.5
         left = k + 1 < len(inside) and _place(inside[k + 1][1]) - x < 0.8 and not crowded
-        words = f"{name}<br>{delay_label(delay)}"
-        name_at(x, words, "right" if left else "left", -4 if left else 4)
-    return shapes, notes
+        side, shift = ("right", -4) if left else ("left", 4)
+        name_at(x, f"{name}<br>{delay_label(delay)}", side, shift)
+    return marks
 
 
 def switch_word(name: str) -> str:
@@ -283,36 +276,40 @@ def expert_region(
     published
         Delay in ms -> degree -> overhead that others published.
     """
-    figure = go.Figure()
     known = [100 * v for row in overhead.values() for v in row if v is not None]
     known += [100 * v for theirs in published.values() for d, v in theirs.items() if d in degrees]
     low, high = MIN_OVERHEAD, max([300 * limit, *known])
     first, last = math.log10(low), math.log10(high) + 0.12
-    for (delay, row), shade, dash in zip(
-        overhead.items(), _shades(len(overhead), theme), DASHES * len(overhead), strict=False
-    ):
+    layers = []
+    for number, (delay, row) in enumerate(overhead.items()):
+        # From quiet to strong; dashes and labels tell them apart as well.
+        shade = blend(theme.muted, "#CC79A7", (number + 1) / len(overhead))
         at = [(k, 100 * v) for k, v in enumerate(row) if v is not None]
-        figure.add_scatter(
-            x=[k for k, _ in at],
-            y=[max(low, v) for _, v in at],
-            mode="lines+markers",
-            name=delay_label(delay),
-            showlegend=True,
-            line=line(shade, 2.2, dash),
-            marker=opaque(8, shade),
-            customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
-            hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
+        layers.append(
+            go.Scatter(
+                x=[k for k, _ in at],
+                y=[max(low, v) for _, v in at],
+                mode="lines+markers",
+                name=delay_label(delay),
+                showlegend=True,
+                line=line(shade, 2.2, DASHES[number % len(DASHES)]),
+                marker=opaque(8, shade),
+                customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
+                hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
+            )
         )
     for delay, theirs in published.items():
         at = [(degrees.index(d), 100 * v) for d, v in theirs.items() if d in degrees]
-        figure.add_scatter(
-            x=[k for k, _ in at],
-            y=[v for _, v in at],
-            mode="markers",
-            name=f"published, {delay_label(delay)}",
-            showlegend=True,
-            marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
-            hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
+        layers.append(
+            go.Scatter(
+                x=[k for k, _ in at],
+                y=[v for _, v in at],
+                mode="markers",
+                name=f"published, {delay_label(delay)}",
+                showlegend=True,
+                marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
+                hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
+            )
         )
     fails = note(
         f"✗ fails: more than {percent(limit)}",
@@ -327,12 +324,11 @@ def expert_region(
     )
     ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(
-        figure,
+        layers,
         theme,
         300 * theme.scale,
+        [band(100 * limit, 10**last, TOO_SHORT), fails],
         showlegend=True,
-        shapes=[band(100 * limit, 10**last, TOO_SHORT)],
-        annotations=[fails],
         margin=margins(62 * theme.scale, 12, 34 * theme.scale, 42),
         xaxis=axis(
             theme,
@@ -352,11 +348,6 @@ def expert_region(
     )
 
 
-def _shades(n: int, theme: Theme) -> list[str]:
-    """Return n colours from quiet to strong; dashes and labels tell them apart as well."""
-    return [blend(theme.muted, "#CC79A7", (k + 1) / max(1, n)) for k in range(n)]
-
-
 def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go.Figure:
     """Return a bar a way to wire the rail: the iteration, and hatched what switching adds to it.
 
@@ -366,33 +357,27 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         (name, iteration in ms or None where it cannot be wired so, of which stall in ms).
     """
     known = [(k, name, ms, stall) for k, (name, ms, stall) in enumerate(rows) if ms is not None]
-    figure = go.Figure(
-        sideways_bars(
-            None,
-            [ms - stall for _, _, ms, stall in known],
-            [k for k, *_ in known],
-            "iteration",
-            {"color": theme.primary, "line": {"width": 0}},
-            width=0.66,
-            customdata=[[name, time(ms)] for _, name, ms, _ in known],
-            hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]}<extra></extra>",
-        )
-    )
     stalled = [row for row in known if row[3] > 0]
-    if stalled:
-        figure.add_trace(
-            sideways_bars(
-                [ms - stall for _, _, ms, stall in stalled],
-                [stall for *_, stall in stalled],
-                [k for k, *_ in stalled],
-                "stalled by switching",
-                hatched(theme),
-                width=0.66,
-                customdata=[[name, time(stall)] for _, name, _, stall in stalled],
-                hovertemplate="<b>%{customdata[0]}</b>: stalled %{customdata[1]}<extra></extra>",
-            )
-        )
-    top = max((ms for _, _, ms, _ in known), default=1.0)
+    iterations = sideways_bars(
+        None,
+        [ms - stall for _, _, ms, stall in known],
+        [k for k, *_ in known],
+        "iteration",
+        {"color": theme.primary, "line": {"width": 0}},
+        width=0.66,
+        customdata=[[name, time(ms)] for _, name, ms, _ in known],
+        hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]}<extra></extra>",
+    )
+    stalls = sideways_bars(
+        [ms - stall for _, _, ms, stall in stalled],
+        [stall for *_, stall in stalled],
+        [k for k, *_ in stalled],
+        "stalled by switching",
+        hatched(theme),
+        width=0.66,
+        customdata=[[name, time(stall)] for _, name, _, stall in stalled],
+        hovertemplate="<b>%{customdata[0]}</b>: stalled %{customdata[1]}<extra></extra>",
+    )
     base = known[0][2] if known else 1.0
     words = []
     for k, (_, ms, _) in enumerate(rows):
@@ -403,13 +388,13 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         words.append(note(text, ms or 0.0, k, 12 * theme.scale, colour, xanchor="left", xshift=6))
     names = [name for name, *_ in rows]
     return frame(
-        figure,
+        [iterations, stalls if stalled else None],
         theme,
         (31 * len(rows) + 66) * theme.scale,
+        words,
         showlegend=True,
-        annotations=words,
         margin=margins(name_px(names, theme, 20, 6.3, 4), 8, 32 * theme.scale, 28),
-        xaxis=time_axis(theme, top * 1.22, grid=True),
+        xaxis=time_axis(theme, 1.22 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
         yaxis=row_axis(theme, names, 11.5),
     )
 
@@ -420,13 +405,9 @@ MAX_CIRCUITS = 4_000
 
 def groups_in_view(run: RailRun, most: int = MAX_GROUPS) -> list[int]:
     """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
-    with_circuits = sorted({circuit.group for circuit in run.circuits})
-    groups = run.iteration.groups
-
-    def place(g: int) -> tuple[bool, str, int]:
-        return groups[g].parallelism != "pp", groups[g].parallelism, g
-
-    return sorted(with_circuits, key=place)[:most]
+    with_circuits = {circuit.group for circuit in run.circuits}
+    uses = {g: run.iteration.groups[g].parallelism for g in with_circuits}
+    return sorted(with_circuits, key=lambda g: (uses[g] != "pp", uses[g], g))[:most]
 
 
 def timeline(run: RailRun, theme: Theme) -> go.Figure:
@@ -435,12 +416,12 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
     row = {group: k for k, group in enumerate(shown)}
     circuits = [one for one in run.circuits if one.group in row][:MAX_CIRCUITS]
     groups = run.iteration.groups
-    figure = go.Figure()
     least = 0.003 * run.iteration_ms  # of the width: about three pixels
     markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
+    layers = []
     for name in dict.fromkeys(groups[g].parallelism for g in shown):
         same = [one for one in circuits if groups[one.group].parallelism == name]
-        figure.add_trace(
+        layers.append(
             sideways_bars(
                 [one.start_ms for one in same],
                 [max(least, one.end_ms - one.start_ms) for one in same],
@@ -463,7 +444,7 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
         )
     dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
     if dark:
-        figure.add_trace(
+        layers.append(
             sideways_bars(
                 [one.setup_ms for one in dark],
                 [one.start_ms - one.setup_ms for one in dark],
@@ -484,7 +465,7 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
         )
     names = [group_words(run, g) for g in shown]
     return frame(
-        figure,
+        layers,
         theme,
         ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
         showlegend=True,

@@ -68,23 +68,19 @@ def strip(
     legend
         Without one, :func:`strip_legend` says what to write beside the figure.
     """
-    short_windows = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
+    too_short = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
     overlaps = [one for one in windows if one.length_ms <= 0]
-    figure = go.Figure(
-        [
-            _outlines(windows, view, theme),
-            *_traffic(phases, view, theme),
-            *_marks(
-                short_windows, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale
-            ),
-            *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
-        ]
-    )
+    layers = [
+        _outlines(windows, view, theme),
+        *_traffic(phases, view, theme),
+        *_marks(too_short, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale),
+        *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
+    ]
     ticks, words = clock(*view)
-    long = sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX
+    long = sum(44 + 6.4 * len(trace.name) for trace in layers) > LEGEND_PX
     above = (30 + 20 * long) * legend
     return frame(
-        figure,
+        layers,
         theme,
         (82 + above) * theme.scale,
         showlegend=legend,
@@ -269,7 +265,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     lengths, shares = (values.tolist() for values in distribution(windows))
     low, high, ticks, words = log_length_axis(lengths, threshold_ms)
     x = [low, *(min(max(v, low), high) for v in lengths), high]
-    figure = go.Figure().add_scatter(
+    steps = go.Scatter(
         x=x,
         y=[0.0, *(100 * share for share in shares), 100.0],
         mode="lines",
@@ -278,30 +274,29 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
     )
     at = min(max(threshold_ms, low), high)
-    too_short = 1 - share_hiding(windows, threshold_ms)
+    too_short = percent(1 - share_hiding(windows, threshold_ms))
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
-    side = "left" if right else "right"
+    side = {"xanchor": "left", "xshift": 8} if right else {"xanchor": "right", "xshift": -8}
     words_there = note(
-        f"delay {time(threshold_ms)}<br><b>{percent(too_short)} too short</b>",
+        f"delay {time(threshold_ms)}<br><b>{too_short} too short</b>",
         math.log10(at),
         1 if right else 0.04,
         12.5 * theme.scale,
         theme.ink,
         yref="paper",
         yanchor="top" if right else "bottom",
-        xanchor=side,
-        xshift=8 if right else -8,
-        align=side,
+        align=side["xanchor"],
+        **side,
     )
     return frame(
-        figure,
+        [steps],
         theme,
         262 * theme.scale,
-        shapes=[
+        [
+            words_there,
             upright(at, line(VERMILION, 2)),
             box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
         ],
-        annotations=[words_there],
         **share_by_length(low, high, ticks, words, theme),
     )
 
@@ -363,7 +358,7 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
     """Return each class's windows as dots (logarithmic), their mean, and the threshold."""
     every = [one.length_ms for group in groups for one in group.windows]
     low, high, ticks, words = log_length_axis(every, threshold_ms)
-    figure = go.Figure().add_scatter(
+    means = go.Scatter(
         x=[min(max(group.mean_idle_ms, low), high) for group in groups],
         y=list(range(len(groups))),
         mode="markers",
@@ -372,8 +367,8 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
         customdata=[[time(group.mean_idle_ms), plural(group.count, "window")] for group in groups],
         hovertemplate="mean %{customdata[0]} of %{customdata[1]}<extra></extra>",
     )
-    for row, group in enumerate(groups):
-        figure.add_scatter(
+    dots = [
+        go.Scatter(
             x=[min(max(one.length_ms, low), high) for one in group.windows],
             y=[row] * group.count,
             mode="markers",
@@ -390,12 +385,14 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
             ],
             hovertemplate="<b>%{customdata[0]}</b> after %{customdata[1]}<br>before %{customdata[2]}<extra></extra>",
         )
+        for row, group in enumerate(groups)
+    ]
     rows = [f"{traffic_words(group)}  ({count(group.count)})" for group in groups]
     return frame(
-        figure,
+        [means, *dots],
         theme,
         (30 * max(2, len(groups)) + 56) * theme.scale,
-        shapes=[upright(min(max(threshold_ms, low), high), line(VERMILION, 2))],
+        [upright(min(max(threshold_ms, low), high), line(VERMILION, 2))],
         margin=margins(name_px(rows, theme, 16, 6.1, 10), 10, 8, 42),
         xaxis=axis(
             theme,
@@ -413,8 +410,7 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
 def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
-    top = max([*exact, formula, 1]) * 1.16
-    figure = go.Figure().add_bar(
+    bars = go.Bar(
         x=stages,
         y=list(exact),
         width=0.7,
@@ -425,27 +421,29 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     )
     # Above the picture: beside its line it would stand in the bars' numbers.
     above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    every = max(1, len(exact) // 16)
+    words = f"dotted: formula, reconstructed: {count(formula)}"
     return frame(
-        figure,
+        [bars],
         theme,
         232 * theme.scale,
-        shapes=[level(formula, line(theme.ink, 1.4, DOTS))],
-        annotations=[
-            note(
-                f"dotted: formula, reconstructed: {count(formula)}",
-                1,
-                1,
-                11.5 * theme.scale,
-                theme.ink,
-                **above,
-            )
+        [
+            level(formula, line(theme.ink, 1.4, DOTS)),
+            note(words, 1, 1, 11.5 * theme.scale, theme.ink, **above),
         ],
         margin=margins(42 * theme.scale, 8, 22 * theme.scale, 42),
         xaxis=axis(
-            theme, range=[-0.6, len(exact) - 0.4], tickvals=stages[::every], title="pipeline stage"
+            theme,
+            range=[-0.6, len(exact) - 0.4],
+            tickvals=stages[:: max(1, len(exact) // 16)],
+            title="pipeline stage",
         ),
-        yaxis=axis(theme, grid=True, range=[0, top], nticks=5, tickformat=",~g"),
+        yaxis=axis(
+            theme,
+            grid=True,
+            range=[0, 1.16 * max([*exact, formula, 1])],
+            nticks=5,
+            tickformat=",~g",
+        ),
     )
 
 
@@ -466,29 +464,31 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
     there = [(letter, lengths) for letter, lengths in runs if len(lengths)]
     every = [v for _, lengths in there for v in lengths.tolist()]
     low, high, ticks, words = log_length_axis(every, 0.0)
-    figure = go.Figure()
-    marks = []
+    lines, marks = [], []
     for number, (letter, lengths) in enumerate(there):
         fabric, dash = _LOOKS[number % len(_LOOKS)]
         colour = theme.fabric_colour(fabric)
         ascending, shares = (values.tolist() for values in distribution(lengths.tolist()))
         x = [low, *(min(max(v, low), high) for v in ascending), high]
-        figure.add_scatter(
-            x=x,
-            y=[0.0, *(100 * share for share in shares), 100.0],
-            mode="lines",
-            name=letter,
-            line={"shape": "hv", **line(colour, 2.2, dash)},
-            customdata=[[letter, time(v)] for v in x],
-            hovertemplate="<b>%{customdata[0]}</b>: %{y:.1f} % are no longer than %{customdata[1]}<extra></extra>",
+        lines.append(
+            go.Scatter(
+                x=x,
+                y=[0.0, *(100 * share for share in shares), 100.0],
+                mode="lines",
+                name=letter,
+                line={"shape": "hv", **line(colour, 2.2, dash)},
+                customdata=[[letter, time(v)] for v in x],
+                hovertemplate="<b>%{customdata[0]}</b>: %{y:.1f} % are no longer than %{customdata[1]}<extra></extra>",
+            )
         )
         half = float(np.median(lengths))
         at = min(max(half, low), high)
+        words_of = f"half longer than {time(half)}" if half > 0 else "half of them overlaps"
         # On the side that has more room, each at a height of its own.
         side = 1 if math.log10(at / low) < 0.45 * math.log10(high / low) else -1
         marks.append(
             note(
-                f'<span style="color:{colour}"><b>{letter}</b></span>, {_half_words(half)}',
+                f'<span style="color:{colour}"><b>{letter}</b></span>, {words_of}',
                 math.log10(at),
                 30 + 14 * number,
                 11.5 * theme.scale,
@@ -498,17 +498,12 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
             )
         )
     return frame(
-        figure,
+        lines,
         theme,
         250 * theme.scale,
-        annotations=marks,
+        marks,
         **share_by_length(low, high, ticks, words, theme),
     )
-
-
-def _half_words(half_ms: float) -> str:
-    """Return what half of the windows are: longer than a time, or no window at all but an overlap."""
-    return f"half longer than {time(half_ms)}" if half_ms > 0 else "half of them overlaps"
 
 
 def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -> go.Figure:
@@ -516,44 +511,41 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
 
     Without a delay all are filled.
     """
-    least_ms = delay_ms or 0.0
     low, high = 1.0, max(window.length_ms for window in windows) * 2.5
-    figure = go.Figure()
-    for fits in (True, False):
-        rows = [k for k, one in enumerate(windows) if (one.length_ms >= least_ms) == fits]
-        figure.add_bar(
+    fitting = [k for k, one in enumerate(windows) if one.length_ms >= (delay_ms or 0.0)]
+    others = [k for k in range(len(windows)) if k not in fitting]
+    bars = [
+        go.Bar(
             x=[windows[k].length_ms - low for k in rows],
             base=[low] * len(rows),
             y=rows,
             width=0.7,
             orientation="h",
-            marker={"color": theme.primary} if fits else hatched(theme),
+            marker=marker,
             **outside([time(windows[k].length_ms) for k in rows], theme),
             hovertemplate="%{text}<extra></extra>",
         )
-    rows_of = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
-    shapes, notes = [], []
+        for rows, marker in ((fitting, {"color": theme.primary}), (others, hatched(theme)))
+    ]
+    names = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
+    marks: list[Look] = []
     if delay_ms is not None:
-        shapes = [upright(delay_ms, line(VERMILION, 2))]
-        notes = [
-            note(
-                f"delay {time(delay_ms)}",
-                math.log10(delay_ms),
-                1,
-                12 * theme.scale,
-                theme.bad,
-                yref="paper",
-                yanchor="bottom",
-                xanchor="left" if delay_ms < 2 else "center",
-            )
+        where = {
+            "yref": "paper",
+            "yanchor": "bottom",
+            "xanchor": "left" if delay_ms < 2 else "center",
+        }
+        words, at = f"delay {time(delay_ms)}", math.log10(delay_ms)
+        marks = [
+            upright(delay_ms, line(VERMILION, 2)),
+            note(words, at, 1, 12 * theme.scale, theme.bad, **where),
         ]
     ticks = log_ticks(low, high)
     return frame(
-        figure,
+        bars,
         theme,
         232 * theme.scale,
-        shapes=shapes,
-        annotations=notes,
+        marks,
         margin=margins(78 * theme.scale, 14, 22, 26),
         xaxis=axis(
             theme,
@@ -562,5 +554,5 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
             tickvals=ticks,
             ticktext=[time(tick) for tick in ticks],
         ),
-        yaxis=row_axis(theme, rows_of, 11.5),
+        yaxis=row_axis(theme, names, 11.5),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -31,6 +30,7 @@ from topox_core.figures.template import (
     note,
     opaque,
     outside,
+    roomy,
     sideways_bars,
 )
 from topox_core.text.numbers import short, size, time
@@ -64,38 +64,31 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         [one.words, time(one.recorded_ms), time(n)] for one, n in zip(rows, network, strict=True)
     ]
     says = "step %{customdata[0]}: %{customdata[1]}, the network at most %{customdata[2]}<extra></extra>"
-    ink = [line(theme.ink, 2) if one.number == chosen else None for one in rows]
-    figure = go.Figure()
-    parts = (
-        (
-            "without the network",
-            [one.recorded_ms - n for one, n in zip(rows, network, strict=True)],
-        ),
-        ("the network at most", network),
-    )
-    for k, (name, heights) in enumerate(parts):
-        figure.add_bar(
+    free = [one.recorded_ms - n for one, n in zip(rows, network, strict=True)]
+    pale = faded(theme.primary, _PALE)
+    layers = [
+        go.Bar(
             x=at,
             y=heights,
-            base=[0.0] * len(rows) if k == 0 else parts[0][1],
+            base=base,
             name=name,
             width=0.7,
-            marker={
-                "color": (theme.primary, faded(theme.primary, _PALE))[k],
-                "line": {"width": 0},
-            },
+            marker={"color": colour, "line": {"width": 0}},
             customdata=hover,
             hovertemplate=says,
             **UNFADED,
         )
-    figure.add_bar(
+        for name, heights, base, colour in (
+            ("without the network", free, [0.0] * len(rows), theme.primary),
+            ("the network at most", network, free, pale),
+        )
+    ]
+    outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
+    chosen_one = go.Bar(
         x=at,
         y=[one.recorded_ms for one in rows],
         width=0.7,
-        marker={
-            "color": CLEAR,
-            "line": {"color": theme.ink, "width": [2 if one else 0 for one in ink]},
-        },
+        marker={"color": CLEAR, "line": outline},
         **outside(
             [short(one.recorded_ms) for one in rows] if len(rows) <= LABELLED_STEPS else None, theme
         ),
@@ -106,7 +99,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
     top = max((one.recorded_ms for one in rows), default=1.0) * 1.18
     return frame(
-        figure,
+        [*layers, chosen_one],
         theme,
         190 * theme.scale,
         margin=margins(58, 8, 8, 42 * theme.scale),
@@ -137,9 +130,9 @@ def speed_curve(
     """
     ordered = sorted({*points, now})
     x = [gbps for gbps, _ in ordered]
-    low, high = min(free_ms, recorded_ms), max(*(ms for _, ms in ordered), recorded_ms)
-    span = max(high - low, 0.02 * high, 1e-9)
-    figure = go.Figure().add_scatter(
+    highest = max(*(ms for _, ms in ordered), recorded_ms)
+    low, high, _ = roomy((min(free_ms, recorded_ms), highest), 0.15, 0.12)
+    curve = go.Scatter(
         x=x,
         y=[ms for _, ms in ordered],
         mode="lines+markers",
@@ -148,7 +141,7 @@ def speed_curve(
         customdata=[time(ms) for _, ms in ordered],
         hovertemplate="%{x:,g} Gbit/s: %{customdata}<extra></extra>",
     )
-    figure.add_scatter(
+    here = go.Scatter(
         x=[now[0]],
         y=[now[1]],
         mode="markers",
@@ -170,11 +163,10 @@ def speed_curve(
     edge = 0.06 * max(right - left, 0.1)
     ticks = [v for v in (1, 10, 25, 100, 400, 1600, 10_000) if x[0] <= v <= x[-1]]
     return frame(
-        figure,
+        [curve, here],
         theme,
         240 * theme.scale,
-        shapes=[level(recorded_ms, line(theme.ink, 1.4, "6px,3px"))],
-        annotations=[words],
+        [level(recorded_ms, line(theme.ink, 1.4, "6px,3px")), words],
         margin=margins(58, 12, 8, 44 * theme.scale),
         xaxis=axis(
             theme,
@@ -187,7 +179,7 @@ def speed_curve(
         yaxis=axis(
             theme,
             grid=True,
-            range=[max(0.0, low - 0.15 * span), high + 0.12 * span],
+            range=[max(0.0, low), high],
             nticks=5,
             tickformat=",~g",
             title="iteration, ms",
@@ -215,17 +207,17 @@ def lanes(
     placed, deep = _call_lanes(calls)
     pitch = _SEGMENT + deep * _CALL + _GAP
     top = {rank: k * pitch for k, rank in enumerate(ranks)}
-    figure = go.Figure()
-    _add_segments(figure, graph, top, view, theme)
-    _add_calls(figure, calls, placed, top, labels, view, theme)
     rows = [(top[rank], f"<b>R{rank}</b> gpu") for rank in ranks]
     rows += [(top[rank] + (_SEGMENT + deep * _CALL) / 2, "calls") for rank in ranks]
     whole = len(ranks) * pitch
     return frame(
-        figure,
+        [
+            *_segments(graph, top, view, theme),
+            *_calls(calls, placed, top, labels, view, theme),
+        ],
         theme,
         (max(90, 19 * whole) + 60) * theme.scale,
-        shapes=[band(top[rank] - 0.6, top[rank] - 0.6 + pitch, theme.band) for rank in ranks[::2]],
+        [band(top[rank] - 0.6, top[rank] - 0.6 + pitch, theme.band) for rank in ranks[::2]],
         margin=margins(LANE_LEFT, LANE_RIGHT, 4, 42 * theme.scale),
         xaxis=axis(
             theme,
@@ -260,109 +252,80 @@ def _call_lanes(calls: Sequence[CallBar]) -> tuple[list[int], int]:
     return placed, max((len(ends) for ends in free.values()), default=1)
 
 
-def _add_segments(
-    figure: go.Figure,
-    graph: RunGraph,
-    top: Mapping[int, float],
-    view: tuple[float, float],
-    theme: Theme,
-) -> None:
-    for kind, colour in KIND_COLOURS.items():
-        found = [
-            (node.end_ms - node.duration_ms, node.end_ms, node)
-            for node in graph.nodes
-            if not node.is_call
-            and node.ranks[0] in top
-            and node.duration_ms > 0
-            and (node.kind if node.kind in KIND_COLOURS else "forward") == kind
-        ]
-        bars = [one for one in found if _seen(one[0], one[1], view)]
-        if bars:
-            figure.add_trace(
-                _bars(
-                    [(begin, end) for begin, end, _ in bars],
-                    [top[node.ranks[0]] for _, _, node in bars],
-                    [[f"rank {n.ranks[0]}, {n.kind}", time(e - b), time(b)] for b, e, n in bars],
-                    kind,
-                    colour,
-                    0.86 if kind != "update" else 0.5,
-                    view,
-                    theme,
+def _segments(
+    graph: RunGraph, top: Mapping[int, float], view: tuple[float, float], theme: Theme
+) -> list[go.Bar | None]:
+    segments = [one for one in graph.nodes if not one.is_call and one.ranks[0] in top]
+    return [
+        _bars(
+            [
+                (
+                    one.end_ms - one.duration_ms,
+                    one.end_ms,
+                    top[one.ranks[0]],
+                    f"rank {one.ranks[0]}, {one.kind}",
                 )
-            )
+                for one in segments
+                if one.kind == kind or (kind == "forward" and one.kind not in KIND_COLOURS)
+            ],
+            kind,
+            colour,
+            0.86 if kind != "update" else 0.5,
+            view,
+            theme,
+        )
+        for kind, colour in KIND_COLOURS.items()
+    ]
 
 
-def _add_calls(
-    figure: go.Figure,
+def _calls(
     calls: Sequence[CallBar],
     placed: Sequence[int],
     top: Mapping[int, float],
     labels: Mapping[str, str],
     view: tuple[float, float],
     theme: Theme,
-) -> None:
-    groups: dict[str, list[tuple[CallBar, float]]] = defaultdict(list)
+) -> list[go.Bar | None]:
+    groups: dict[str, list[tuple[CallBar, float, str]]] = defaultdict(list)
     for one, lane in zip(calls, placed, strict=True):
         y = top[one.rank] + _SEGMENT / 2 + _CALL * (lane + 0.5)
-        groups[label_of(one.call, labels)].append((one, y))
+        kind = one.call.kind.replace("_", "-")
+        words = f"rank {one.rank}, {kind} {size(one.call.size_bytes or 0.0)}"
+        groups[label_of(one.call, labels)].append((one, y, words))
+    traces = []
     for label, found in groups.items():
-        for waits in (True, False):
-            shown = [
-                (*((one.begin_ms, one.latest_ms) if waits else (one.latest_ms, one.end_ms)), one, y)
-                for one, y in found
-            ]
-            shown = [row for row in shown if row[1] > row[0] and _seen(row[0], row[1], view)]
-            if not shown:
-                continue
-            colour = call_colour(label)
-            verb = "waits for the last rank" if waits else "moves bytes"
-            hover = [
-                [
-                    f"rank {one.rank}, {one.call.kind.replace('_', '-')} "
-                    f"{size(one.call.size_bytes or 0.0)}: {verb}",
-                    time(end - begin),
-                    time(begin),
-                ]
-                for begin, end, one, _ in shown
-            ]
-            figure.add_trace(
-                _bars(
-                    [(begin, end) for begin, end, _, _ in shown],
-                    [y for *_, y in shown],
-                    hover,
-                    f"{label or 'no label'}, {verb}",
-                    faded(colour, _PALE) if waits else colour,
-                    0.72,
-                    view,
-                    theme,
-                )
-            )
-
-
-def _seen(begin: float, end: float, view: tuple[float, float]) -> bool:
-    return end > view[0] and begin < view[1]
+        waits, moves = "waits for the last rank", "moves bytes"
+        colour, name = call_colour(label), label or "no label"
+        early = [(one.begin_ms, one.latest_ms, y, f"{what}: {waits}") for one, y, what in found]
+        late = [(one.latest_ms, one.end_ms, y, f"{what}: {moves}") for one, y, what in found]
+        traces += [
+            _bars(early, f"{name}, {waits}", faded(colour, _PALE), 0.72, view, theme),
+            _bars(late, f"{name}, {moves}", colour, 0.72, view, theme),
+        ]
+    return traces
 
 
 def _bars(
-    spans: Sequence[tuple[float, float]],
-    rows: Sequence[float],
-    hover: Sequence[Sequence[str]],
+    spans: Sequence[tuple[float, float, float, str]],
     name: str,
     colour: str,
     width: float,
     view: tuple[float, float],
     theme: Theme,
-) -> Any:
-    low = [max(begin, view[0]) for begin, _ in spans]
-    high = [min(end, view[1]) for _, end in spans]
+) -> go.Bar | None:
+    """Return those (begin in ms, end in ms, y, words) that are seen, clipped to the view; None if none is."""
+    seen = [one for one in spans if one[1] > max(one[0], view[0]) and one[0] < view[1]]
+    if not seen:
+        return None
+    low = [max(begin, view[0]) for begin, *_ in seen]
     return sideways_bars(
         low,
-        [b - a for a, b in zip(low, high, strict=True)],
-        list(rows),
+        [min(end, view[1]) - begin for (_, end, *_), begin in zip(seen, low, strict=True)],
+        [y for *_, y, _ in seen],
         name,
         {"color": colour, "line": line(theme.page, 0.5)},
         width=width,
         showlegend=False,
-        customdata=[list(row) for row in hover],
+        customdata=[[words, time(end - begin), time(begin)] for begin, end, _, words in seen],
         hovertemplate="%{customdata[0]}<br><b>%{customdata[1]}</b> from %{customdata[2]}<extra></extra>",
     )

@@ -19,6 +19,7 @@ from topox_core.figures.template import (
     named_axis,
     note,
     opaque,
+    roomy,
 )
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import Family
@@ -61,38 +62,40 @@ def search(
     events = events_of(trace)
     moments = [point.elapsed_s for point in trace]
     begin, end = _clock([until_s, *moments], moments)
-    figure = go.Figure()
     falling, rising = [[e for e in events if e.moved == what] for what in ("schedule", "bound")]
+    layers = []
     for name, steps in (("bound", rising), ("best found", falling)):
+        best = name == "best found"
         if steps:
-            best = steps is falling
-            figure.add_scatter(
-                x=[*(max(e.elapsed_s, begin) for e in steps), end],
-                y=[*(e.value_ms for e in steps), steps[-1].value_ms],
-                # Where the incumbent starts later than the bound, the band between them starts
-                # there too.
-                mode="lines",
-                fill="tonexty" if best and rising else None,
-                fillcolor="rgba(86,180,233,0.18)",
-                name=name,
-                line={
-                    "shape": "hv",
-                    **(line(theme.primary, 2.5) if best else line(theme.ink, 2, DOTS)),
-                },
-                hoverinfo="skip",
+            layers.append(
+                go.Scatter(
+                    x=[*(max(e.elapsed_s, begin) for e in steps), end],
+                    y=[*(e.value_ms for e in steps), steps[-1].value_ms],
+                    # Where the incumbent starts later than the bound, the band between them starts
+                    # there too.
+                    mode="lines",
+                    fill="tonexty" if best and rising else None,
+                    fillcolor="rgba(86,180,233,0.18)",
+                    name=name,
+                    line={
+                        "shape": "hv",
+                        **(line(theme.primary, 2.5) if best else line(theme.ink, 2, DOTS)),
+                    },
+                    hoverinfo="skip",
+                )
             )
-    for family in families_of(events):
-        figure.add_trace(_marks(family, [e for e in events if e.family == family], begin, theme))
+    families = families_of(events)
+    layers += [_marks(f, [e for e in events if e.family == f], begin, theme) for f in families]
+    low, high, _ = roomy((e.value_ms for e in events), ROOM, ROOM)
+    px_per_ms = (height - 38) * theme.scale / (high - low)
     return frame(
-        figure,
+        layers,
         theme,
         height * theme.scale,
-        annotations=_ends(falling, rising, height, theme),
+        _ends(falling, rising, px_per_ms, theme),
         margin=margins(46, 60 * theme.scale, 8, 30),
         xaxis=_time_axis(begin, end, theme),
-        yaxis=axis(
-            theme, grid=True, range=_room([e.value_ms for e in events]), nticks=5, tickformat=",~g"
-        ),
+        yaxis=axis(theme, grid=True, range=[low, high], nticks=5, tickformat=",~g"),
     )
 
 
@@ -148,15 +151,8 @@ def families_of(events: Sequence[Event]) -> list[Family]:
     return [family for family in SYMBOLS if any(e.family == family for e in events)]
 
 
-def _room(values: Sequence[float]) -> list[float]:
-    """Return a range with a little room above the highest and below the lowest value."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    spread = max(high - low, 0.02 * high, 1e-9)
-    return [low - ROOM * spread, high + ROOM * spread]
-
-
 def _ends(
-    falling: Sequence[Event], rising: Sequence[Event], height: float, theme: Theme
+    falling: Sequence[Event], rising: Sequence[Event], px_per_ms: float, theme: Theme
 ) -> list[Look]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
@@ -181,9 +177,7 @@ def _ends(
     best = f"<b>{words[0]}</b>"
     if len(values) == 1 or values[0] <= values[1]:
         return [label(0, best, theme.good if rising else theme.primary)]
-    low, high = _room([e.value_ms for e in (*falling, *rising)])
-    distance = (values[0] - values[1]) / (high - low) * (height - 38) * theme.scale
-    push = max(0.0, (15 * theme.scale - distance) / 2)
+    push = max(0.0, (15 * theme.scale - (values[0] - values[1]) * px_per_ms) / 2)
     return [label(0, best, theme.primary, push), label(1, words[1], theme.ink, -push)]
 
 
@@ -200,11 +194,10 @@ def delays(
         for i, (delay, value) in enumerate(zip(delay_ms, makespan_ms, strict=True))
         if value is not None
     ]
-    at = [i for i, _, _ in known]
     values = [value for _, _, value in known]
     here = [delay == now for _, delay, _ in known]
-    figure = go.Figure().add_scatter(
-        x=at,
+    times = go.Scatter(
+        x=[i for i, _, _ in known],
         y=values,
         mode="lines+markers+text",
         line=line(theme.line, 2),
@@ -219,18 +212,14 @@ def delays(
         customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
         hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
     )
-    shapes = []
-    lowest = [*values]
-    if bound_ms:
-        shapes.append(level(bound_ms, line(theme.ink, 1.5, DOTS)))
-        lowest.append(bound_ms)
-    low, high = min(lowest, default=1.0), max(values, default=1.0)
+    low = min([*values, *([bound_ms] if bound_ms else [])], default=1.0)
+    high = max(values, default=1.0)
     span = max(math.log10(high / low) if low > 0 else 1.0, 0.05)
     return frame(
-        figure,
+        [times],
         theme,
         170 * theme.scale,
-        shapes=shapes,
+        [level(bound_ms, line(theme.ink, 1.5, DOTS)) if bound_ms else None],
         margin=margins(12, 16, 12, 40),
         xaxis=named_axis(
             theme,
@@ -265,32 +254,23 @@ def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figu
     begin, end = _clock(
         [limit_s, *(r.wall_s for r in shown)], [e.elapsed_s for r in shown for e in r.events]
     )
-    figure = go.Figure()
-    for runner in shown:
-        for moved in ("schedule", "bound"):
-            steps = [e for e in runner.events if e.moved == moved]
-            if steps:
-                figure.add_trace(_line(runner, steps, moved, begin, theme))
-    for runner in shown:
-        figure.add_trace(_end(runner, begin, theme))
-    values = [e.value_ms for r in shown for e in r.events]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    spread = max(high - low, 0.02 * high, 1e-9)
+    lines = [
+        _line(runner, steps, moved, begin, theme)
+        for runner in shown
+        for moved in ("schedule", "bound")
+        if (steps := [e for e in runner.events if e.moved == moved])
+    ]
+    low, high, spread = roomy((e.value_ms for r in shown for e in r.events), 0.12, 0.1)
     return frame(
-        figure,
+        [*lines, *(_end(runner, begin, theme) for runner in shown)],
         theme,
         320 * theme.scale,
+        _labels(shown, spread, theme),
         showlegend=True,
-        annotations=_labels(shown, spread, theme),
         margin=margins(52, 150 * theme.scale, 30 * theme.scale, 42),
         xaxis=_time_axis(begin, end, theme, "seconds since each engine began"),
         yaxis=axis(
-            theme,
-            grid=True,
-            range=[low - 0.12 * spread, high + 0.1 * spread],
-            nticks=6,
-            tickformat=",~g",
-            ticksuffix=" ms",
+            theme, grid=True, range=[low, high], nticks=6, tickformat=",~g", ticksuffix=" ms"
         ),
     )
 

@@ -13,6 +13,7 @@ from topox_core.figures.template import (
     DOTS,
     INSIDE,
     UNFADED,
+    Look,
     axis,
     beside,
     frame,
@@ -24,6 +25,7 @@ from topox_core.figures.template import (
     named_axis,
     note,
     opaque,
+    roomy,
     round_step,
     row_axis,
     sideways_bars,
@@ -88,13 +90,8 @@ def walk(
     x: list[float] = [0, *(p for p, _ in points), max(until, tried, *(p for p, _ in points), 1)]
     y = [start_ms, *(ms for _, ms in points)]
     y.append(y[-1])
-    best = np.minimum.accumulate(y)
-    figure = go.Figure()
-    for words, values, width, colour, hover in (
-        ("now", y, 1.2, theme.muted, None),
-        ("best so far", best, 2.6, theme.primary, HOVER_BEST),
-    ):
-        figure.add_scatter(
+    layers = [
+        go.Scatter(
             x=x,
             y=values,
             mode="lines",
@@ -104,6 +101,11 @@ def walk(
             hovertemplate=hover,
             hoverinfo=None if hover else "skip",
         )
+        for words, values, width, colour, hover in (
+            ("now", y, 1.2, theme.muted, None),
+            ("best so far", np.minimum.accumulate(y), 2.6, theme.primary, HOVER_BEST),
+        )
+    ]
     for words, symbol in dict.fromkeys(REASONS.values()):
         of = [
             (place, move)
@@ -111,63 +113,51 @@ def walk(
             if REASONS.get(move.reason) == (words, symbol)
         ]
         if of:
-            figure.add_scatter(
-                x=[place for place, _ in of],
-                y=[move.after_ms for _, move in of],
-                mode="markers",
-                name=words,
-                showlegend=True,
-                marker=opaque(
-                    5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol
-                ),
-                customdata=[
-                    [move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"]
-                    for _, move in of
-                ],
-                hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
-                + words
-                + "<extra></extra>",
+            layers.append(
+                go.Scatter(
+                    x=[place for place, _ in of],
+                    y=[move.after_ms for _, move in of],
+                    mode="markers",
+                    name=words,
+                    showlegend=True,
+                    marker=opaque(
+                        5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol
+                    ),
+                    customdata=[
+                        [
+                            move.operator or "circuits",
+                            f"{move.before_ms:.6g}",
+                            f"{move.after_ms:.6g}",
+                        ]
+                        for _, move in of
+                    ],
+                    hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
+                    + words
+                    + "<extra></extra>",
+                )
             )
-    low, high = min([best_ms, *y]), max([start_ms, *y])
-    high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)
-    spread = max(high - low, 0.04 * high, 1e-9)
-    shapes = [level(start_ms, line(theme.ink, 1.5, DOTS))]
-    notes = [
-        note(
-            f"data parallel {time(start_ms)}",
-            1,
-            start_ms,
-            12 * theme.scale,
-            theme.ink,
-            xref="paper",
-            xanchor="right",
-            yanchor="bottom",
-        )
+    highest = min(max(y), max(start_ms, 1.6 * best_ms) * 1.05)
+    low, high, _ = roomy((min(best_ms, *y), highest), 0.12, 0.18, 0.04)
+    right = {"xref": "paper", "xanchor": "right", "yanchor": "bottom"}
+    words, size = f"data parallel {time(start_ms)}", 12 * theme.scale
+    marks = [
+        level(start_ms, line(theme.ink, 1.5, DOTS)),
+        note(words, 1, start_ms, size, theme.ink, **right),
     ]
     if x[-1] > until:
-        shapes.append(upright(until, line(theme.line, 1)))
-        notes.append(
-            note(
-                "then in order",
-                until,
-                0,
-                11 * theme.scale,
-                theme.muted,
-                xanchor="left",
-                xshift=3,
-                yref="paper",
-                yanchor="bottom",
-            )
-        )
+        beside = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
+        marks += [
+            upright(until, line(theme.line, 1)),
+            note("then in order", until, 0, 11 * theme.scale, theme.muted, **beside),
+        ]
     step = round_step(x[-1] / 6)
     ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
     return frame(
-        figure,
+        layers,
         theme,
         300 * theme.scale,
+        marks,
         showlegend=True,
-        shapes=shapes,
-        annotations=notes,
         margin=margins(54 * theme.scale, 24, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
@@ -179,7 +169,7 @@ def walk(
         yaxis=axis(
             theme,
             grid=True,
-            range=[low - 0.12 * spread, high + 0.18 * spread],
+            range=[low, high],
             nticks=6,
             tickformat=",~g",
             title="iteration time, ms",
@@ -197,13 +187,13 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
     """
     names, totals, computing = (list(column) for column in zip(*rows, strict=True))
     waiting = [total - part for total, part in zip(totals, computing, strict=True)]
-    figure, colour = go.Figure(), PLAN_PARTS["compute"][1]
+    blue = PLAN_PARTS["compute"][1]
     parts = (
-        ("computing, busiest server", [0.0] * len(rows), computing, colour, "#FFFFFF"),
+        ("computing, busiest server", [0.0] * len(rows), computing, blue, "#FFFFFF"),
         ("waiting for data", computing, waiting, theme.line, theme.ink),
     )
-    for words, begin, values, colour, ink in parts:
-        figure.add_trace(
+    return frame(
+        [
             sideways_bars(
                 np.array(begin),
                 np.array(values),
@@ -217,13 +207,12 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
                 customdata=[[name, time(v)] for name, v in zip(names, values, strict=True)],
                 hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}}<extra></extra>",
             )
-        )
-    return frame(
-        figure,
+            for words, begin, values, colour, ink in parts
+        ],
         theme,
         138 * theme.scale,
+        beside([f"<b>{time(t)}</b>" for t in totals], totals, theme, 13, 5),
         showlegend=True,
-        annotations=beside([f"<b>{time(t)}</b>" for t in totals], totals, theme, 13, 5),
         margin=margins(104 * theme.scale, 8, 34 * theme.scale, 30),
         xaxis=time_axis(theme, 1.24 * max(totals)),
         yaxis=row_axis(theme, names, 12, range=[len(rows) - 0.5, -0.5]),
@@ -243,23 +232,21 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     for row, placement in enumerate(strategy.placements):
         z[row, list(placement.servers(strategy.servers))] = codes[placement.partitions]
     shades = _shades(counts, theme)
-    small = z.size <= 20_000
-    hover = {
-        "customdata": [[name] * strategy.servers for name in names],
-        "hovertemplate": "%{customdata} on S%{x}<extra></extra>",
-    }
-    style = hover if small else {"hoverinfo": None}
-    figure = go.Figure(image(z, [theme.page, *shades], xgap=1, ygap=1, **style))
-    for p, shade in zip(counts, shades, strict=True):
-        figure.add_trace(legend_square("whole" if p == 1 else f"in {p} parts", shade))
-    shown = len(names) <= MAX_ROWS
-    every = max(1, strategy.servers // 16)
-    servers = list(range(0, strategy.servers, every))
-    ticks = (
-        list(range(len(names))) if shown else list(range(0, len(names), max(1, len(names) // 30)))
-    )
+    hover: Look = {"hoverinfo": None}
+    if z.size <= 20_000:
+        hover = {
+            "customdata": [[name] * strategy.servers for name in names],
+            "hovertemplate": "%{customdata} on S%{x}<extra></extra>",
+        }
+    squares = [
+        legend_square("whole" if p == 1 else f"in {p} parts", shade)
+        for p, shade in zip(counts, shades, strict=True)
+    ]
+    servers = list(range(0, strategy.servers, max(1, strategy.servers // 16)))
+    every = 1 if len(names) <= MAX_ROWS else max(1, len(names) // 30)
+    ticks = list(range(0, len(names), every))
     drawn = frame(
-        figure,
+        [image(z, [theme.page, *shades], xgap=1, ygap=1, **hover), *squares],
         theme,
         float(np.clip(11 * len(names), 160, 900)) * theme.scale + 64,
         showlegend=True,
@@ -297,36 +284,35 @@ def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
 
 def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
     """Return the fastest plans, each iteration stacked by what it is spent on."""
-    figure = go.Figure()
     totals = [one.total_ms for one in ranked]
-    left = np.zeros(len(ranked))
+    begin = np.zeros(len(ranked))
+    layers = []
     for key, (words, colour) in PLAN_PARTS.items():
         values = np.array([one.parts[key] for one in ranked])
-        if not values.any():
-            continue
-        figure.add_trace(
-            sideways_bars(
-                left.copy(),
-                values,
-                list(range(len(ranked))),
-                words,
-                {"color": colour or theme.line, "line": line(theme.page, 1)},
-                width=0.7,
-                customdata=[
-                    [one.words, f"{value:.6g}"]
-                    for one, value in zip(ranked, values.tolist(), strict=True)
-                ],
-                hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}} ms<extra></extra>",
+        if values.any():
+            layers.append(
+                sideways_bars(
+                    begin,
+                    values,
+                    list(range(len(ranked))),
+                    words,
+                    {"color": colour or theme.line, "line": line(theme.page, 1)},
+                    width=0.7,
+                    customdata=[
+                        [one.words, f"{value:.6g}"]
+                        for one, value in zip(ranked, values.tolist(), strict=True)
+                    ],
+                    hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}} ms<extra></extra>",
+                )
             )
-        )
-        left += values
+        begin = begin + values
     labels = [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked]
     return frame(
-        figure,
+        layers,
         theme,
         (34 * len(ranked) + 76) * theme.scale,
+        beside(labels, totals, theme),
         showlegend=True,
-        annotations=beside(labels, totals, theme),
         # Time and memory stand behind the bars, the longest one's in the margin.
         margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
         xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
@@ -357,19 +343,12 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
     pairs = [(k, name, table.start, table.best(name)) for k, name in enumerate(shown)]
     times_ms = [row.outcomes[name].iteration_ms for _, name, *rows in pairs for row in rows]
     limit = max(times_ms, default=1.0) * 1.18 or 1.0
-    figure = go.Figure()
-    figure.add_trace(
-        _bars("data parallel", [(k + UPPER, name, row) for k, name, row, _ in pairs], theme.line)
-    )
-    colours = [theme.fabric_colour(name) for name in shown]
-    own = [(k + LOWER, name, row) for k, name, _, row in pairs]
-    figure.add_trace(_bars("found for the fabric", own, colours))
     both = [
         (k + at, row.outcomes[name])
         for k, name, *rows in pairs
         for at, row in zip((UPPER, LOWER), rows, strict=True)
     ]
-    figure.add_scatter(
+    bounds = go.Scatter(
         x=[one.bound_ms for _, one in both],
         y=[at for at, _ in both],
         mode="markers",
@@ -380,17 +359,27 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
         hovertemplate="no less than %{customdata[0]} ms<br>%{customdata[1]}<extra></extra>",
     )
     return frame(
-        figure,
+        [
+            _bars(
+                "data parallel", [(k + UPPER, name, row) for k, name, row, _ in pairs], theme.line
+            ),
+            _bars(
+                "found for the fabric",
+                [(k + LOWER, name, row) for k, name, _, row in pairs],
+                [theme.fabric_colour(name) for name in shown],
+            ),
+            bounds,
+        ],
         theme,
         (46 * len(shown) + 78) * theme.scale,
-        showlegend=True,
-        annotations=beside(
+        beside(
             [time(one.iteration_ms) for _, one in both],
             [one.iteration_ms for _, one in both],
             theme,
             shift=8,
             rows=[at for at, _ in both],
         ),
+        showlegend=True,
         margin=margins(124 * theme.scale, 8, 34 * theme.scale, 30),
         xaxis=time_axis(theme, limit, grid=True),
         yaxis=row_axis(theme, [FABRICS[name] for name in shown]),

@@ -21,6 +21,7 @@ from topox_core.figures.template import (
     name_px,
     named_axis,
     opaque,
+    spread_band,
 )
 from topox_core.studies.keys import (
     Key,
@@ -216,16 +217,8 @@ def seed_lines(
         points = sorted(one.points, key=lambda p: places[p.at])
         x = [places[p.at] for p in points]
         if any(p.most > p.least for p in points):
-            figure.add_scatter(
-                x=[*x, *reversed(x)],
-                y=[*(p.most for p in points), *(p.least for p in reversed(points))],
-                fill="toself",
-                mode="lines",
-                fillcolor=faded(colour, 0.16),
-                line={"width": 0},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+            least, most = [p.least for p in points], [p.most for p in points]
+            figure.add_trace(spread_band(x, least, most, faded(colour, 0.16)))
         figure.add_scatter(
             x=x,
             y=[p.mean for p in points],

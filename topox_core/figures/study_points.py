@@ -86,7 +86,11 @@ def drawn_rows(axes: Sequence[Upright], most: int = MAX_LINES) -> NDArray[np.int
     complete = np.ones(len(axes[0].values) if axes else 0, bool)
     for one in axes:
         complete &= np.isfinite(one.places())
-    rows = np.flatnonzero(complete)
+    return thinned(np.flatnonzero(complete), most)
+
+
+def thinned(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return no more than so many of some rows, evenly from the first to the last."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
@@ -111,20 +115,15 @@ def parallel_axes(
     rows = drawn_rows(axes, most)
     by = axes[colour_by].places()[rows] if axes else np.zeros(0)
     low, high = ("#3D2F8F", "#E0CF93") if theme.name == "light" else ("#A79FF2", "#5C5330")
-    outside = {"color": theme.line, "opacity": 0.12}
-    figure = go.Figure(
-        go.Parcoords(
-            dimensions=[
-                _dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)
-            ],
-            line={"color": by.tolist(), "colorscale": [[0, low], [1, high]], "showscale": False},
-            unselected={"line": outside},
-            labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
-            tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
-            rangefont={"size": 10 * theme.scale, "color": theme.muted},
-        )
+    runs = go.Parcoords(
+        dimensions=[_dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)],
+        line={"color": by.tolist(), "colorscale": [[0, low], [1, high]], "showscale": False},
+        unselected={"line": {"color": theme.line, "opacity": 0.12}},
+        labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
+        rangefont={"size": 10 * theme.scale, "color": theme.muted},
     )
-    return frame(figure, theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
+    return frame([runs], theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
 
 
 def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.int64]) -> Look:
@@ -208,10 +207,7 @@ class Landmark:
 def drawn_points(cloud: Cloud, most: int = MAX_POINTS) -> NDArray[np.int64]:
     """Return which runs are drawn: all on the front, and of the others as many as there is room for, evenly."""
     front = np.array(cloud.on_front, bool)
-    others = np.flatnonzero(~front)
-    room = max(0, most - int(front.sum()))
-    if len(others) > room:
-        others = others[np.linspace(0, len(others) - 1, room).round().astype(np.int64)]
+    others = thinned(np.flatnonzero(~front), max(0, most - int(front.sum())))
     return np.sort(np.concatenate([np.flatnonzero(front), others]))
 
 
@@ -227,79 +223,61 @@ def pareto_front(
     The first entry of a point's customdata is its run. Points are SVG: a page without a graphics
     card draws them sooner than WebGL's.
     """
-    shown = drawn_points(cloud, most)
-    front = [k for k in shown.tolist() if cloud.on_front[k]]
-    beaten = [k for k in shown.tolist() if not cloud.on_front[k]]
-    xs = [*cloud.x, *(one.x for one in landmarks)]
-    ys = [*cloud.y, *(one.y for one in landmarks)]
-    x_axis, y_axis = (
-        measure_axis(theme, cloud.across, xs, 0.1),
-        measure_axis(theme, cloud.up, ys, 0.1),
-    )
+    shown = drawn_points(cloud, most).tolist()
+    front = [k for k in shown if cloud.on_front[k]]
+    x_axis = measure_axis(theme, cloud.across, [*cloud.x, *(one.x for one in landmarks)], 0.1)
+    y_axis = measure_axis(theme, cloud.up, [*cloud.y, *(one.y for one in landmarks)], 0.1)
     accent = theme.fabric_colour("scheduled")
-    figure = go.Figure()
-    if len(cloud.steps) > 1:
-        figure.add_scatter(
-            x=[cloud.x[k] for k in cloud.steps],
-            y=[cloud.y[k] for k in cloud.steps],
-            mode="lines",
-            line={"shape": "hv", **line(accent, 1.8)},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    figure.add_trace(
-        _points(
-            cloud,
-            beaten,
-            "another one does better",
-            {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
-        )
+    steps = go.Scatter(
+        x=[cloud.x[k] for k in cloud.steps],
+        y=[cloud.y[k] for k in cloud.steps],
+        mode="lines",
+        line={"shape": "hv", **line(accent, 1.8)},
+        hoverinfo="skip",
+        showlegend=False,
     )
-    figure.add_trace(
-        _points(
-            cloud,
-            front,
-            "nothing beats it",
-            opaque(
-                [(13 if k == best else 8) * theme.scale for k in front],
-                accent,
-                line={
-                    "width": [2 if k == best else 0 for k in front],
-                    "color": theme.ink,
-                },
-            ),
-        )
+    beaten = _points(
+        cloud,
+        [k for k in shown if not cloud.on_front[k]],
+        "another one does better",
+        {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
     )
-    if landmarks:
-        figure.add_scatter(
-            x=[one.x for one in landmarks],
-            y=[one.y for one in landmarks],
-            mode="markers",
-            name="to compare with",
-            showlegend=True,
-            marker=opaque(10 * theme.scale, theme.ink, symbol="diamond"),
-            customdata=[[None, one.name] for one in landmarks],
-            hovertemplate="<b>%{customdata[1]}</b><extra></extra>",
-        )
+    unbeaten = _points(
+        cloud,
+        front,
+        "nothing beats it",
+        opaque(
+            [(13 if k == best else 8) * theme.scale for k in front],
+            accent,
+            line={"width": [2 if k == best else 0 for k in front], "color": theme.ink},
+        ),
+    )
+    compared = go.Scatter(
+        x=[one.x for one in landmarks],
+        y=[one.y for one in landmarks],
+        mode="markers",
+        name="to compare with",
+        showlegend=True,
+        marker=opaque(10 * theme.scale, theme.ink, symbol="diamond"),
+        customdata=[[None, one.name] for one in landmarks],
+        hovertemplate="<b>%{customdata[1]}</b><extra></extra>",
+    )
     marks = _labels(cloud, front, best, (x_axis, y_axis), theme)
     for one in landmarks:
-        marks.append(
-            note(
-                one.name,
-                place_on(x_axis, one.x),
-                place_on(y_axis, one.y),
-                11 * theme.scale,
-                theme.ink,
-                xanchor="left",
-                xshift=9,
-            )
-        )
+        x, y = place_on(x_axis, one.x), place_on(y_axis, one.y)
+        side = {"xanchor": "left", "xshift": 9}
+        marks.append(note(one.name, x, y, 11 * theme.scale, theme.ink, **side))
     return frame(
-        figure,
+        [
+            steps if len(cloud.steps) > 1 else None,
+            beaten,
+            unbeaten,
+            compared if landmarks else None,
+        ],
         theme,
         HEIGHT * theme.scale,
+        marks,
         showlegend=True,
-        annotations=marks,
         margin=margins(
             name_px(y_axis["ticktext"], theme, 30, 6.4), 14, 44 * theme.scale, 44 * theme.scale
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,6 +140,22 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [low, high]
 
 
+def roomy(
+    values: Iterable[float], below: float, above: float, least: float = 0.02
+) -> tuple[float, float, float]:
+    """Return the ends of an axis with room below and above its values, and the span that room is a share of.
+
+    Parameters
+    ----------
+    least
+        The span is no less than this share of the highest value.
+    """
+    known = list(values) or [0.0, 1.0]
+    low, high = min(known), max(known)
+    span = max(high - low, least * high, 1e-9)
+    return low - below * span, high + above * span, span
+
+
 def name_px(
     names: Sequence[str], theme: Theme, pad: float, letter: float, if_none: int = 0
 ) -> float:
@@ -154,8 +170,26 @@ def margins(
     return {"l": left, "r": right, "t": top, "b": bottom, "pad": pad}
 
 
-def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.Figure:
-    """Give a chart transparent paper, small margins and a horizontal legend, without a mode bar."""
+def frame(
+    layers: go.Figure | Iterable[Any],
+    theme: Theme,
+    height: float,
+    marks: Iterable[Look | None] = (),
+    **changes: Any,
+) -> go.Figure:
+    """Return a chart on transparent paper, with small margins and a horizontal legend, without a mode bar.
+
+    Parameters
+    ----------
+    layers
+        Its traces from the back to the front, None for one that there is not; or a figure that has them.
+    marks
+        Its notes and shapes, None for one that there is not.
+    """
+    figure = layers
+    if not isinstance(figure, go.Figure):
+        figure = go.Figure([one for one in layers if one is not None])
+    drawn = [mark for mark in marks if mark is not None]
     font = {"family": FONT, "size": 12 * theme.scale, "color": theme.ink}
     base: Look = {
         "height": round(height),
@@ -187,6 +221,8 @@ def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.
         # Streamlit draws every new figure twice, the second time from a copy. With a revision, and
         # lists in place of arrays, plotly sees that nothing changed, and does not draw again.
         "datarevision": 1,
+        "annotations": [mark for mark in drawn if "text" in mark],
+        "shapes": [mark for mark in drawn if "text" not in mark],
     }
     figure.update_layout({**base, **changes}, overwrite=True)
     # The figure says how it looks. The template that is in force (plotly's, Streamlit's) would be
@@ -222,6 +258,11 @@ def note(text: str, x: object, y: object, size: float, colour: str, **placement:
     """Return an annotation without an arrow; ``placement`` are anchors, shifts and references."""
     font = {"size": size, "color": colour}
     return {"x": x, "y": y, "text": text, "showarrow": False, "font": font, **placement}
+
+
+def first_that_fits(words: Iterable[str], letters: float) -> str:
+    """Return the first of some words that is shorter than so many letters; none where all are too long."""
+    return next((one for one in words if len(one) < letters), "")
 
 
 def beside(
@@ -313,6 +354,31 @@ def time_image(z: Any, colours: Sequence[str], until_ms: float, **style: Any) ->
     return image(z, colours, x0=step / 2, dx=step, **style)
 
 
+def spread_band(
+    x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str
+) -> go.Scatter:
+    """Return the filled band between two lines over the same places, without an entry in the legend."""
+    return go.Scatter(
+        x=[*x, *reversed(x)],
+        y=[*high, *reversed(low)],
+        fill="toself",
+        mode="lines",
+        fillcolor=colour,
+        line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def curved_lines(
+    start: FloatArray, end: FloatArray, bend: FloatArray | float, points: int = ARC_POINTS
+) -> FloatArray:
+    """Return the points of :func:`arc_points` as one line, ``[points, 2]``, with a gap (NaN) after each curve."""
+    curves = arc_points(start, end, bend, points)
+    gaps = np.full((len(curves), 1, 2), np.nan)
+    return np.concatenate([curves, gaps], axis=1).reshape(-1, 2)
+
+
 def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:
     """Return an entry of the legend for a colour of an image."""
     return go.Scatter(
@@ -380,7 +446,14 @@ def arc_points(
     length = np.maximum(np.hypot(across[..., 0], across[..., 1]), 1e-9)
     sideways = np.stack([-across[..., 1], across[..., 0]], axis=-1) / length[..., None]
     bulge = (start + end) / 2 + 1.6 * np.asarray(bend)[..., None] * sideways
-    t = np.linspace(0.0, 1.0, points)[:, None]
-    from_start, by_bulge, from_end = (one[..., None, :] for one in (start, bulge, end))
-    curve: FloatArray = (1 - t) ** 2 * from_start + 2 * t * (1 - t) * by_bulge + t**2 * from_end
+    return bezier(start, bulge, end, np.linspace(0.0, 1.0, points))
+
+
+def bezier(start: FloatArray, control: FloatArray, end: FloatArray, t: FloatArray) -> FloatArray:
+    """Return the points of quadratic Bezier curves at some shares of their way: ``[..., len(t), 2]``."""
+    at = t[:, None]
+    from_start, by_control, from_end = (one[..., None, :] for one in (start, control, end))
+    curve: FloatArray = (
+        (1 - at) ** 2 * from_start + 2 * at * (1 - at) * by_control + at**2 * from_end
+    )
     return curve

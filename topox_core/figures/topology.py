@@ -15,6 +15,7 @@ from topox_core.figures.template import (
     INSIDE,
     Look,
     arc_points,
+    curved_lines,
     frame,
     image,
     line,
@@ -246,12 +247,10 @@ class _Arcs:
     def drawn(self) -> FloatArray:
         """Return the points of all lines, with a gap after each; a straight one is its two ends."""
         straight = self.bend == 0
-        lines = []
-        for chosen, points in ((straight, 2), (~straight, BENT_POINTS)):
-            ends = (self.start[chosen], self.end[chosen], self.bend[chosen])
-            curve = arc_points(*ends, points)
-            gap = np.full((len(curve), 1, 2), np.nan)
-            lines.append(np.concatenate([curve, gap], axis=1).reshape(-1, 2))
+        lines = [
+            curved_lines(self.start[chosen], self.end[chosen], self.bend[chosen], points)
+            for chosen, points in ((straight, 2), (~straight, BENT_POINTS))
+        ]
         return np.concatenate(lines)
 
 
