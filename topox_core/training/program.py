@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from topox_core.errors import InputError
-from topox_core.training.collectives import Group
-from topox_core.training.exchanges import TIME_OF
+from topox_core.training.collectives import TIME_OF, Group
 from topox_core.training.job import Job
 from topox_core.training.weights import Shared
 
