@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,16 +11,15 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened
-from topox_core.rails.chunks import Unit, chunk_units, message_bytes
+from topox_core.rails.chunks import Unit, chunk_units, message_bytes, weights_of
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.folding import unfold
 from topox_core.rails.iteration import (
-    ALL_GATHER,
     ALL_REDUCE,
     BACKWARD,
     COMPUTE,
     FORWARD,
-    REDUCE_SCATTER,
+    KINDS,
     SEND,
     UPDATE,
     WORK,
@@ -35,7 +35,8 @@ from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
 from topox_core.training.program import Spread
-from topox_core.training.weights import WEIGHT_BYTES, tied_tables
+from topox_core.training.units import GatheredChunks
+from topox_core.training.weights import Shared, tied_tables
 
 CLOSE = 1e-9
 
@@ -123,6 +124,7 @@ class _Builder:
 
     def __init__(self, job: Job, by_layer: bool) -> None:
         self.job = job
+        self.sharing = "fsdp" if job.plan.fsdp else "dp"
         self.units = [
             chunk_units(job, chunk, layers, by_layer)
             for chunk, layers in enumerate(dealt(job.shape.layers, job.chunks))
@@ -139,7 +141,7 @@ class _Builder:
         self.sending: list[list[int]] = [[] for _ in stages]
         self.arrived: dict[Pass, int] = {}
         self.result: dict[Pass, list[int]] = {}
-        self.gathered = [False] * job.chunks
+        self.gathered = GatheredChunks(job)
         self.backwards_left = [job.plan.microbatches] * job.chunks
 
     def _check_size(self) -> None:
@@ -204,14 +206,13 @@ class _Builder:
         if name not in self.groups:
             self.groups[name] = len(self.members)
             job = self.job
-            weights = "fsdp" if job.plan.fsdp else "dp"
             spread, parallelism, size = {
                 "pp": (Spread.REPLICA, "pp", 2),
                 "cp": (Spread.CONTEXT, "cp", job.plan.context),
                 "ep": (Spread.EXCHANGE, "ep", job.plan.expert),
-                "experts": (Spread.EXPERTS, weights, job.plan.replicas // job.plan.expert),
+                "experts": (Spread.EXPERTS, self.sharing, job.plan.expert_replicas),
                 "sync": (Spread.WEIGHTS, "dp", job.plan.replicas),
-            }.get(kind, (Spread.WEIGHTS, weights, job.plan.replicas))
+            }.get(kind, (Spread.WEIGHTS, self.sharing, job.plan.replicas))
             self.members.append(RailGroup(name, parallelism, stages, size, spread))
         return self.groups[name]
 
@@ -230,55 +231,38 @@ class _Builder:
         node = _Node(COMPUTE, label, work, rank=stage, duration_ms=ms, **rest)
         return [self._add(stage, waits, node)]
 
-    def _shards(self, unit: Unit) -> list[tuple[str, float]]:
-        """Return the unit's weights that the rail moves: (group kind, parameters)."""
-        job = self.job
-        size = {"weights": job.plan.replicas, "experts": job.plan.replicas // job.plan.expert}
-        kind = {"weights": "fsdp" if job.plan.fsdp else "dp", "experts": "experts"}
-        return [(kind[spread], count) for spread, count in unit.weights if size[spread] > 1]
-
-    def _collective(self, kind: int, unit: Unit, group: int, parameters: float, m: int) -> _Node:
-        """Return the collective that moves a unit's weights or gradients in a group."""
-        gradient_bytes = self.job.plan.gradient_bytes
-        word, each = {
-            ALL_GATHER: ("gather", WEIGHT_BYTES),
-            REDUCE_SCATTER: ("scatter", gradient_bytes),
-            ALL_REDUCE: ("reduce", gradient_bytes),
-        }[kind]
+    def _collective(self, one: Shared, unit: Unit, stage: int, m: int) -> _Node:
+        """Return the collective that moves a unit's weights or gradients between replicas."""
+        word = {"all_gather": "gather", "reduce_scatter": "scatter", "all_reduce": "reduce"}
         return _Node(
-            kind,
-            f"{word} {unit.name}",
-            group=group,
-            size_bytes=parameters * each,
+            KINDS.index(one.kind),
+            f"{word[one.kind]} {unit.name}",
+            group=self._group("experts" if one.experts else self.sharing, (stage,)),
+            size_bytes=one.size_bytes,
             microbatch=m,
             layer=unit.layer,
         )
 
     def _collectives(
-        self, stage: int, unit: Unit, kind: int, waits: list[int], m: int
+        self, stage: int, unit: Unit, shared: Iterable[Shared], waits: list[int], m: int
     ) -> list[int]:
         """Add a unit's collectives; those of one group follow each other."""
         nodes: list[int] = []
-        for shard, count in self._shards(unit):
-            group = self._group(shard, (stage,))
-            before = [node for node in nodes if self.nodes[node].group == group]
-            collective = self._collective(kind, unit, group, count, m)
+        for one in shared:
+            collective = self._collective(one, unit, stage, m)
+            before = [node for node in nodes if self.nodes[node].group == collective.group]
             nodes.append(self._add(stage, before or waits, collective))
         return nodes
 
     def _burst(
-        self, stage: int, units: list[Unit], kind: int, waits: list[int], m: int
+        self, stage: int, shared: Iterable[tuple[Shared, Unit]], waits: list[int], m: int
     ) -> list[int]:
         """Add several units' collectives ring by ring, so that each ring is set up once."""
-        shards = [(shard, count, unit) for unit in units for shard, count in self._shards(unit)]
+        collectives = [self._collective(one, unit, stage, m) for one, unit in shared]
         nodes: list[int] = []
-        for ring in dict.fromkeys(shard for shard, _, _ in shards):
-            group, before = self._group(ring, (stage,)), nodes[-1:] or waits
-            nodes += [
-                self._add(stage, before, self._collective(kind, unit, group, count, m))
-                for shard, count, unit in shards
-                if shard == ring
-            ]
+        for ring in dict.fromkeys(one.group for one in collectives):
+            before = nodes[-1:] or waits
+            nodes += [self._add(stage, before, one) for one in collectives if one.group == ring]
         return nodes
 
     def _last_of_groups(self, nodes: list[int]) -> list[int]:
@@ -306,39 +290,32 @@ class _Builder:
         forward = work == FORWARD
         units = self.units[one.chunk] if forward else self.units[one.chunk][::-1]
         begin = self._begun(stage, one, f"{WORK[work]} {m} launch")
-        must_gather = job.plan.fsdp and self._gathers(one)
+        must_gather = job.plan.fsdp and self.gathered.needed(one.chunk, one.way)
         scatters = job.plan.fsdp and not forward
         last: list[int] = []
         scattered: list[int] = []
         # The gather of the next unit may run while this one computes, not earlier: two units are
         # held at most.
-        coming = self._collectives(stage, units[0], ALL_GATHER, begin, m) if must_gather else []
+        coming = (
+            self._collectives(stage, units[0], units[0].gathers, begin, m) if must_gather else []
+        )
         for k, unit in enumerate(units):
             ready = coming
             if must_gather and k + 1 < len(units):
                 before = last or ready or begin
-                coming = self._collectives(stage, units[k + 1], ALL_GATHER, before, m)
+                following = units[k + 1]
+                coming = self._collectives(stage, following, following.gathers, before, m)
             last = self._unit(stage, unit, work, m, last or begin, ready)
             if scatters and job.schedule.reduce == "layer":
-                scattered += self._collectives(stage, unit, REDUCE_SCATTER, last, m)
+                scattered += self._collectives(stage, unit, unit.gradients, last, m)
         self.backwards_left[one.chunk] -= not forward
         if scatters and (
             job.schedule.reduce == "pass"
             or (job.schedule.reduce == "last" and not self.backwards_left[one.chunk])
         ):
-            scattered = self._burst(stage, units, REDUCE_SCATTER, last, m)
+            gradients = ((one, unit) for unit in units for one in unit.gradients)
+            scattered = self._burst(stage, gradients, last, m)
         self.result[one] = self.passed[stage] = [*last, *self._last_of_groups(scattered)]
-
-    def _gathers(self, one: Pass) -> bool:
-        """Whether a pass gathers its weights; what it leaves gathered is noted."""
-        job, forward = self.job, one.way == "f"
-        if job.schedule.reshard and not job.schedule.regather:
-            return forward
-        gathers = not self.gathered[one.chunk]
-        self.gathered[one.chunk] = not job.schedule.reshard or (
-            job.schedule.reduce == "last" and not forward
-        )
-        return gathers
 
     def _unit(
         self, stage: int, unit: Unit, work: int, m: int, waits: list[int], weights: list[int]
@@ -388,8 +365,8 @@ class _Builder:
         waits = self._begun(stage, None, "optimizer launch")
         if self.job.plan.fsdp:
             return waits
-        kind = REDUCE_SCATTER if self.job.plan.zero > 0 else ALL_REDUCE
-        burst = self._burst(stage, self._units_of(stage), kind, waits, -1)
+        gradients = ((one, unit) for unit in self._units_of(stage) for one in unit.gradients)
+        burst = self._burst(stage, gradients, waits, -1)
         return self._last_of_groups(burst) or waits
 
     def _tied(self, summed: list[list[int]]) -> None:
@@ -413,19 +390,15 @@ class _Builder:
         """Add the optimizer's step: the update, and FSDP's scalars or what ZeRO gathers after it."""
         job = self.job
         units = self._units_of(stage)
-        held = {
-            spread: sum(count for unit in units for kind, count in unit.weights if kind == spread)
-            for spread in ("weights", "experts")
-        }
-        sharers = {"weights": job.plan.replicas, "experts": job.plan.replicas // job.plan.expert}
-        shared_out = job.plan.zero > 0
-        count = sum(held[spread] / (sharers[spread] if shared_out else 1) for spread in held)
+        held, shared_out = weights_of(units), job.plan.zero > 0
+        count = held.split(job) if shared_out else held.held
         norm_ms = job.machine.moved_ms(count * job.plan.gradient_bytes)
         step_ms = update_ms(job, count)
         if not job.plan.fsdp or job.plan.replicas == 1:
             waits = self._compute(stage, waits, UPDATE, "update", step_ms)
             if shared_out and not job.plan.fsdp:  # each updated a part (ZeRO 1 and 2)
-                self._burst(stage, units, ALL_GATHER, waits, -1)
+                gathers = ((one, unit) for unit in units for one in unit.gathers)
+                self._burst(stage, gathers, waits, -1)
             return
         waits = self._compute(stage, waits, UPDATE, "norm", norm_ms)
         waits = self._scalar(stage, waits, "norm")

@@ -119,11 +119,10 @@ def gathering_passes(job: Job, stage: int, chunk: int) -> int:
 
 def _weights(job: Job, stage: int, chunk: int, units: list[Unit]) -> list[ByteClass]:
     classes = []
-    for spread, n in (
-        ("weights", job.plan.replicas),
-        ("experts", job.plan.replicas // job.plan.expert),
-    ):
-        counts = [count for unit in units for kind, count in unit.weights if kind == spread]
+    for spread, n in (("shared", job.plan.replicas), ("experts", job.plan.expert_replicas)):
+        counts = [
+            count for unit in units for part in unit.weights if (count := getattr(part, spread))
+        ]
         if n == 1 or not counts:
             continue
         held, calls = sum(counts), len(counts)

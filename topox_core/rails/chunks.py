@@ -12,7 +12,15 @@ from topox_core.training.exchanges import layer_exchanges, message, single_excha
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
 from topox_core.training.passes import layer_passes
-from topox_core.training.weights import head_weights, input_weights, layer_weights
+from topox_core.training.weights import (
+    Shared,
+    Weights,
+    gathers_of,
+    gradients_of,
+    head_weights,
+    input_weights,
+    layer_weights,
+)
 
 
 @dataclass(frozen=True)
@@ -34,18 +42,20 @@ class Unit:
     name, layer
         E.g. ``layer 7`` and 7; -1 where it is not one layer.
     weights
-        Parameters of one tensor-parallel rank by sharding: ``weights`` over all replicas,
-        ``experts`` over those that hold the same experts. Several entries of one kind are gathered
-        one after the other.
+        Of one tensor-parallel rank; several entries are gathered one after the other.
     forward, backward
         Steps of the passes, in order.
+    gathers, gradients
+        What replicas do to have the weights whole, and with their gradients.
     """
 
     name: str
     layer: int
-    weights: tuple[tuple[str, float], ...]
+    weights: tuple[Weights, ...]
     forward: tuple[ChunkStep, ...]
     backward: tuple[ChunkStep, ...]
+    gathers: tuple[Shared, ...] = ()
+    gradients: tuple[Shared, ...] = ()
 
     @property
     def forward_ms(self) -> float:
@@ -65,22 +75,30 @@ def chunk_units(job: Job, chunk: int, layers: range, by_layer: bool) -> list[Uni
     own. Norms, which tensor parallelism copies, are counted as split. Exchanges inside the server are
     part of computing: one follows the lookup, one the head's backward pass.
     """
-    passes, weights = _passes(job), _weights(job)
-    units = [Unit(f"layer {layer}", layer, weights, *passes) for layer in layers]
+    passes, weights = _passes(job), layer_weights(job)
+    if job.plan.expert == 1:
+        weights = Weights(weights.held, 0.0)
+    units = [Unit(f"layer {layer}", layer, (weights,), *passes) for layer in layers]
     single_ms = single_exchange(job).ms(job)
     if chunk == 0:
-        table = ("weights", input_weights(job))
-        units[0] = replace(units[0], weights=(table, *weights))
+        units[0] = replace(units[0], weights=(Weights(input_weights(job), 0.0), weights))
     if chunk == job.chunks - 1:
         head_ms = head_forward_ms(job)
         steps = (ChunkStep(COMPUTE, head_ms),), (ChunkStep(COMPUTE, 2 * head_ms + single_ms),)
-        units.append(Unit("head", -1, (("weights", head_weights(job)),), *steps))
+        units.append(Unit("head", -1, (Weights(head_weights(job), 0.0),), *steps))
     if not by_layer:
         units = [_merged(units)]
     if chunk == 0:
         first = _joined([ChunkStep(COMPUTE, single_ms), *units[0].forward])
         units[0] = replace(units[0], forward=first)
-    return units
+    return [
+        replace(
+            unit,
+            gathers=tuple(one for part in unit.weights for one in gathers_of(job, part)),
+            gradients=tuple(one for part in unit.weights for one in gradients_of(job, part)),
+        )
+        for unit in units
+    ]
 
 
 def message_bytes(job: Job) -> float:
@@ -120,14 +138,6 @@ def _passes(job: Job) -> tuple[tuple[ChunkStep, ...], tuple[ChunkStep, ...]]:
     return _joined(forward), _joined([*again, *backward])
 
 
-def _weights(job: Job) -> tuple[tuple[str, float], ...]:
-    """Return a layer's parameters of one tensor-parallel rank, by who shares them."""
-    weights = layer_weights(job)
-    if job.plan.expert == 1:
-        return (("weights", weights.held),)
-    return (("weights", weights.shared), ("experts", weights.experts))
-
-
 def _joined(steps: Iterable[ChunkStep]) -> tuple[ChunkStep, ...]:
     """Return the steps with computing that follows computing made one, and none that takes no time."""
     result: list[ChunkStep] = []
@@ -150,8 +160,11 @@ def _merged(units: list[Unit]) -> Unit:
 
     forward = [*all_of(layers[0].forward), *(step for unit in ends for step in unit.forward)]
     backward = [*(step for unit in ends for step in unit.backward), *all_of(layers[0].backward)]
-    sums: dict[str, float] = {}
-    for unit in units:
-        for kind, count in unit.weights:
-            sums[kind] = sums.get(kind, 0.0) + count
-    return Unit("all layers", -1, tuple(sums.items()), _joined(forward), _joined(backward))
+    held = weights_of(units)
+    return Unit("all layers", -1, (held,), _joined(forward), _joined(backward))
+
+
+def weights_of(units: Iterable[Unit]) -> Weights:
+    """Return what one tensor-parallel rank holds of several units."""
+    parts = [part for unit in units for part in unit.weights]
+    return Weights(sum(part.shared for part in parts), sum(part.experts for part in parts))

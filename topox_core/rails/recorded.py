@@ -19,6 +19,7 @@ from topox_core.rails.iteration import (
     RailGroup,
     RailIteration,
 )
+from topox_core.rails.windows import calls_of
 
 Ints = NDArray[np.int64]
 
@@ -90,23 +91,13 @@ def _communications(
 ) -> tuple[FloatArray, FloatArray, list[list[int]]]:
     """Return, by task, when it began and ended, and its servers."""
     graph = execution.graph
-    start, end = np.zeros(n), np.zeros(n)
-    servers = execution.cluster.servers
-    twice = np.tile(transfers, 2)
-    server = np.concatenate((graph.source[transfers], graph.destination[transfers])).astype(
-        np.int64
-    )
-    call, call_of = np.unique(
-        node_task[twice].astype(np.int64) * servers + server, return_inverse=True
-    )
-    joined = np.full(len(call), np.inf)
-    np.minimum.at(joined, call_of, execution.start_ms[twice])
-    np.maximum.at(start, call // servers, joined)
-    np.maximum.at(end, node_task[transfers], execution.end_ms[transfers])
+    ends = np.stack((graph.source[transfers], graph.destination[transfers]))
+    times_ms = execution.start_ms[transfers], execution.end_ms[transfers]
+    owner, server, start, end = calls_of(node_task[transfers], ends, times_ms, n)
     members: list[list[int]] = [[] for _ in range(n)]
-    for task, one in zip((call // servers).tolist(), (call % servers).tolist(), strict=True):
+    for task, one in zip(owner.tolist(), server.tolist(), strict=True):
         members[task].append(one)
-    return start, end, members
+    return np.maximum(start, 0.0), np.maximum(end, 0.0), members
 
 
 def _groups(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,27 +148,6 @@ class Phase:
     size_bytes: float
 
 
-@dataclass(frozen=True)
-class _Calls:
-    """One row for every rank that takes part in a communication."""
-
-    rank: IntArray
-    rail: IntArray
-    word: IntArray  # number of the parallelism
-    start_ms: FloatArray
-    end_ms: FloatArray
-    size_bytes: FloatArray
-    operation: NDArray[np.object_]
-    words: tuple[str, ...]
-
-
-def windows_of_run(
-    iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray
-) -> tuple[Window, ...]:
-    """Return the windows of every rank of a run, by rank and time."""
-    return _windows(strip(iteration, start_ms, end_ms))
-
-
 def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     """Return the windows of an execution of any fabric, by server, switch and time.
 
@@ -181,41 +160,9 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     InputError
         If the execution has no transfer.
     """
-    return _windows(strip_of_execution(execution))
-
-
-def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) -> tuple[Phase, ...]:
-    """Return the communication pattern (Fig. 3): a run's phases, by rank and time."""
-    node, rank = _taking_part(iteration)
-    names = np.array([group.parallelism for group in iteration.groups] or [""], dtype=np.object_)
-    words, word = np.unique(names.astype(str), return_inverse=True)
-    group = iteration.group[node]
-    calls = _Calls(
-        rank,
-        np.zeros(len(node), np.int32),
-        word[group].astype(np.int32),
-        start_ms[node],
-        end_ms[node],
-        iteration.size_bytes[node],
-        np.array(KINDS, dtype=np.object_)[iteration.kind[node]],
-        tuple(words.tolist()),
-    )
-    return _stretches(calls)
-
-
-def strip_of_execution(execution: Execution) -> tuple[Phase, ...]:
-    """Return the phases of an execution of any fabric, by server, switch and time.
-
-    Raises
-    ------
-    InputError
-        If the execution has no transfer.
-    """
     graph = execution.graph
     node, rail = _rails(execution)
-    labels = [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()]
-    kinds = [graph.task_kind[i] or "transfer" for i in node.tolist()]
-    return strip_of_transfers(
+    return windows_of_transfers(
         Transfers(
             graph.origin[node].astype(np.int64),
             rail,
@@ -224,9 +171,26 @@ def strip_of_execution(execution: Execution) -> tuple[Phase, ...]:
             execution.start_ms[node],
             execution.end_ms[node],
             np.nan_to_num(graph.size_bytes[node]),
-            labels,
-            kinds,
+            [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()],
+            [graph.task_kind[i] or "transfer" for i in node.tolist()],
         )
+    )
+
+
+def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) -> tuple[Phase, ...]:
+    """Return the communication pattern (Fig. 3): a run's phases, by rank and time."""
+    communicates = iteration.kind[iteration.issue_idx] != COMPUTE
+    node, rank = (
+        entries[communicates]
+        for entries in (iteration.issue_idx, row_of_entry(iteration.issue_ptr))
+    )
+    names = np.array([group.parallelism for group in iteration.groups] or [""], np.object_)
+    return _phases(
+        (rank, np.zeros_like(rank), names[iteration.group[node]]),
+        np.array(KINDS, np.object_)[iteration.kind[node]],
+        start_ms[node],
+        end_ms[node],
+        iteration.size_bytes[node],
     )
 
 
@@ -256,52 +220,59 @@ def windows_of_transfers(transfers: Transfers) -> tuple[Window, ...]:
     InputError
         If there is no transfer.
     """
-    return _windows(strip_of_transfers(transfers))
-
-
-def strip_of_transfers(transfers: Transfers) -> tuple[Phase, ...]:
-    """Return the phases of transfers that ran, by server, rail and time.
-
-    Raises
-    ------
-    InputError
-        If there is no transfer.
-    """
     if not len(transfers.task):
         raise InputError("has no transfer, so it has no phases of communication")
-    server = np.concatenate((transfers.source, transfers.destination)).astype(np.int64)
-    twice = np.tile(np.arange(len(transfers.task)), 2)
-    begins, ends, rail = transfers.start_ms, transfers.end_ms, transfers.rail
-    rails, servers = int(rail.max()) + 1, int(server.max()) + 1
-    # One communication is one task on one rail; one call of it is one server of that.
-    task, task_of = np.unique(transfers.task * rails + rail, return_inverse=True)
+    rails = int(transfers.rail.max()) + 1
+    # One communication is one task on one rail.
+    task, first, task_of = np.unique(
+        transfers.task * rails + transfers.rail, return_index=True, return_inverse=True
+    )
+    ends = np.stack((transfers.source, transfers.destination))
+    owner, server, start, end = calls_of(
+        task_of, ends, (transfers.start_ms, transfers.end_ms), len(task)
+    )
+    size: FloatArray = np.bincount(task_of, weights=transfers.size_bytes).astype(np.float64)
+    labels, kinds = (
+        np.array([words[i] for i in first.tolist()], np.object_)
+        for words in (transfers.label, transfers.operation)
+    )
+    return windows_between(
+        _phases(
+            (server, task[owner] % rails, labels[owner]),
+            kinds[owner],
+            start[owner],
+            end[owner],
+            size[owner],
+        )
+    )
+
+
+def calls_of(
+    task: NDArray[np.int64],
+    ends: NDArray[np.integer[Any]],
+    times_ms: tuple[FloatArray, FloatArray],
+    tasks: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:
+    """Return (task, server) for every server that takes part in a task, and when each task began and ended.
+
+    A task begins when the last of its servers sends or receives its first transfer, and ends with
+    its last transfer; one without a transfer at minus infinity.
+
+    Parameters
+    ----------
+    task
+        Of each transfer.
+    ends, times_ms
+        Sources and destinations of the transfers; when they began and ended.
+    """
+    servers, twice = int(ends.max()) + 1, np.tile(np.arange(len(task)), 2)
     call, call_of = np.unique(
-        task_of[twice].astype(np.int64) * servers + server, return_inverse=True
+        task[twice].astype(np.int64) * servers + ends.ravel(), return_inverse=True
     )
-    joined = _by(call_of, begins[twice], len(call), np.minimum, np.inf)
-    owner = (call // servers).astype(np.int64)
-    start = _by(owner, joined, len(task), np.maximum, -np.inf)
-    end = _by(task_of, ends, len(task), np.maximum, -np.inf)
-    size: FloatArray = np.bincount(
-        task_of, weights=transfers.size_bytes, minlength=len(task)
-    ).astype(np.float64)
-    first = np.zeros(len(task), np.int64)
-    first[task_of[::-1]] = np.arange(len(task_of))[::-1]
-    words, word = np.unique(
-        np.array([transfers.label[i] for i in first.tolist()]), return_inverse=True
-    )
-    kinds = np.array([transfers.operation[i] for i in first.tolist()], dtype=np.object_)
-    calls = _Calls(
-        (call % servers).astype(np.int32),
-        (task[owner] % rails).astype(np.int32),
-        word[owner].astype(np.int32),
-        start[owner],
-        end[owner],
-        size[owner],
-        kinds[owner],
-        tuple(words.tolist()),
-    )
-    return _stretches(calls)
+    joined = _by(call_of, times_ms[0][twice], len(call), np.minimum, np.inf)
+    owner = call // servers
+    start = _by(owner, joined, tasks, np.maximum, -np.inf)
+    return owner, call % servers, start, _by(task, times_ms[1], tasks, np.maximum, -np.inf)
 
 
 class RecordedCall(NamedTuple):
@@ -318,21 +289,18 @@ class RecordedCall(NamedTuple):
 def windows_of_calls(calls: Sequence[RecordedCall]) -> tuple[Window, ...]:
     """Return the windows of recorded communications, by rank and time."""
     rows = [(rank, call) for call in calls for rank in call.ranks]
-    words, word = np.unique(
-        np.array([call.parallelism for _, call in rows], str), return_inverse=True
-    )
-    return _windows(
-        _stretches(
-            _Calls(
-                np.array([rank for rank, _ in rows], np.int32),
-                np.zeros(len(rows), np.int32),
-                word.astype(np.int32),
-                np.array([call.start_ms for _, call in rows], np.float64),
-                np.array([call.end_ms for _, call in rows], np.float64),
-                np.array([call.size_bytes for _, call in rows], np.float64),
-                np.array([call.operation for _, call in rows], np.object_),
-                tuple(words.tolist()),
-            )
+    rank = np.array([rank for rank, _ in rows], np.int64)
+    return windows_between(
+        _phases(
+            (
+                rank,
+                np.zeros_like(rank),
+                np.array([call.parallelism for _, call in rows], np.object_),
+            ),
+            np.array([call.operation for _, call in rows], np.object_),
+            np.array([call.start_ms for _, call in rows], np.float64),
+            np.array([call.end_ms for _, call in rows], np.float64),
+            np.array([call.size_bytes for _, call in rows], np.float64),
         )
     )
 
@@ -351,13 +319,6 @@ def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Phase, 
         last, end = ordered[-1], max(begin, until_ms)
         phases.append(Phase(last.rank, last.rail, last.after, operation, begin, end, 1, size))
     return tuple(phases)
-
-
-def _taking_part(iteration: RailIteration) -> tuple[IntArray, IntArray]:
-    """Return (node, rank) for every rank of every communication."""
-    rank = row_of_entry(iteration.issue_ptr)
-    communicates = iteration.kind[iteration.issue_idx] != COMPUTE
-    return iteration.issue_idx[communicates], rank[communicates]
 
 
 def _rails(execution: Execution) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -383,35 +344,40 @@ def _by(
     return best_of
 
 
-def _stretches(calls: _Calls) -> tuple[Phase, ...]:
-    if not len(calls.rank):
-        return ()
-    order = np.lexsort((calls.end_ms, calls.start_ms, calls.rail, calls.rank))
-    rank, rail, word = calls.rank[order], calls.rail[order], calls.word[order]
+def _phases(
+    lanes: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.object_]],
+    operation: NDArray[np.object_],
+    start_ms: FloatArray,
+    end_ms: FloatArray,
+    size_bytes: FloatArray,
+) -> tuple[Phase, ...]:
+    """Return the phases of calls: one row for every rank that takes part in a communication.
+
+    Parameters
+    ----------
+    lanes
+        Rank, rail and parallelism of each call.
+    """
+    order = np.lexsort((end_ms, start_ms, *lanes[1::-1]))
+    sorted_lanes = [lane[order] for lane in lanes]
     begins = np.ones(len(order), np.bool_)
-    begins[1:] = (rank[1:] != rank[:-1]) | (rail[1:] != rail[:-1]) | (word[1:] != word[:-1])
+    begins[1:] = np.logical_or.reduce([lane[1:] != lane[:-1] for lane in sorted_lanes])
     first = np.flatnonzero(begins)
-    start, operation = calls.start_ms[order][first], calls.operation[order][first]
-    end = np.maximum.reduceat(calls.end_ms[order], first)
-    size = np.add.reduceat(calls.size_bytes[order], first)
-    count = np.diff(np.append(first, len(order)))
-    return tuple(
-        Phase(*row)
-        for row in zip(
-            rank[first].tolist(),
-            rail[first].tolist(),
-            [calls.words[w] for w in word[first].tolist()],
-            operation.tolist(),
-            start.tolist(),
-            end.tolist(),
-            count.tolist(),
-            size.tolist(),
-            strict=True,
-        )
+    if not len(first):
+        return ()
+    columns = (
+        *(lane[first] for lane in sorted_lanes),
+        operation[order][first],
+        start_ms[order][first],
+        np.maximum.reduceat(end_ms[order], first),
+        np.diff(np.append(first, len(order))),
+        np.add.reduceat(size_bytes[order], first),
     )
+    return tuple(Phase(*row) for row in zip(*(one.tolist() for one in columns), strict=True))
 
 
-def _windows(stretches: tuple[Phase, ...]) -> tuple[Window, ...]:
+def windows_between(phases: tuple[Phase, ...]) -> tuple[Window, ...]:
+    """Return the windows between phases that follow each other on one rank and rail."""
     return tuple(
         Window(
             after.rank,
@@ -423,6 +389,6 @@ def _windows(stretches: tuple[Phase, ...]) -> tuple[Window, ...]:
             after.begin_ms - before.end_ms,
             after.size_bytes,
         )
-        for before, after in pairwise(stretches)
+        for before, after in pairwise(phases)
         if before.rank == after.rank and before.rail == after.rail
     )

@@ -124,3 +124,25 @@ def _latency_ms(machine: Machine, crosses: bool, steps: int) -> float:
     if crosses:
         return (machine.network_call_us + machine.network_step_us * steps) / 1e3
     return (machine.inside_call_us + machine.inside_step_us * steps) / 1e3
+
+
+TIME_OF = {
+    "all_reduce": all_reduce_ms,
+    "all_gather": gather_ms,
+    "reduce_scatter": scatter_ms,
+    "all_to_all": all_to_all_ms,
+    "send": message_ms,
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is done with how many bytes of a member, and who takes part."""
+
+    kind: str
+    size_bytes: float
+    group: Group
+
+    def ms(self, job: Job) -> float:
+        """Return how long one call takes."""
+        return TIME_OF[self.kind](job.machine, self.group, self.size_bytes)

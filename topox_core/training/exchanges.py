@@ -5,52 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from topox_core.training.collectives import (
-    Group,
-    Groups,
-    all_reduce_ms,
-    all_to_all_ms,
-    gather_ms,
-    message_ms,
-    scatter_ms,
-)
+from topox_core.training.collectives import Call, Groups, gather_ms
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, LayerTime
 
 HALF = 2
-TIME_OF = {
-    "all_reduce": all_reduce_ms,
-    "all_gather": gather_ms,
-    "reduce_scatter": scatter_ms,
-    "all_to_all": all_to_all_ms,
-    "send": message_ms,
-}
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Exchange(Call):
     """A collective that every layer of a pass calls.
 
     Attributes
     ----------
     parallelism
         tp, cp or ep.
-    kind, size_bytes, group
-        What is done with how many bytes of a member, and who takes part.
     forward, backward
         Calls of a layer in either pass.
     """
 
     parallelism: str
-    kind: str
-    size_bytes: float
-    group: Group
     forward: int
     backward: int
-
-    def ms(self, job: Job) -> float:
-        """Return how long one call takes."""
-        return TIME_OF[self.kind](job.machine, self.group, self.size_bytes)
 
 
 def residual_bytes(job: Job) -> float:
@@ -66,28 +42,28 @@ def layer_exchanges(job: Job) -> list[Exchange]:
     if plan.tensor > 1:
         size, calls = residual_bytes(job), (2, 4 if again else 2)
         kinds = ("all_gather", "reduce_scatter") if plan.sequence_parallel else ("all_reduce",)
-        found += [Exchange("tp", kind, size, groups.tensor, *calls) for kind in kinds]
+        found += [Exchange(kind, size, groups.tensor, "tp", *calls) for kind in kinds]
     if plan.context > 1:
         size = 2.0 * HALF * job.tokens * plan.context * job.key_width
-        found.append(Exchange("cp", "all_gather", size, groups.context, 1, int(again)))
-        found.append(Exchange("cp", "reduce_scatter", size, groups.context, 0, 1))
+        found.append(Exchange("all_gather", size, groups.context, "cp", 1, int(again)))
+        found.append(Exchange("reduce_scatter", size, groups.context, "cp", 0, 1))
     if plan.expert > 1:
         size = HALF * job.expert_rows * shape.hidden / plan.tensor
-        found.append(Exchange("ep", "all_to_all", size, groups.experts, 2, 4 if again else 2))
+        found.append(Exchange("all_to_all", size, groups.experts, "ep", 2, 4 if again else 2))
     return found
 
 
 def single_exchange(job: Job) -> Exchange:
     """Return what follows the lookup on the first stage, and the head's backward pass on the last, once a pass."""
     kind = "all_gather" if job.plan.sequence_parallel else "all_reduce"
-    return Exchange("tp", kind, residual_bytes(job), Groups.of(job).tensor, 1, 1)
+    return Exchange(kind, residual_bytes(job), Groups.of(job).tensor, "tp", 1, 1)
 
 
 def message(job: Job) -> Exchange:
     """Return what a stage sends its neighbour after a pass."""
     parts = job.plan.tensor if job.schedule.split_sends else 1
     size = residual_bytes(job) / parts
-    return Exchange("pp", "send", size, Groups.of(job).neighbours, 1, 1)
+    return Exchange("send", size, Groups.of(job).neighbours, "pp", 1, 1)
 
 
 def gathered_ms(job: Job) -> float:

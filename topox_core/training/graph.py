@@ -10,7 +10,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -27,39 +26,23 @@ from topox_core.training.steps import program
 OWN_TASTE = 0.25
 
 
-@dataclass(frozen=True)
-class Routing:
-    """The routing of one layer and microbatch in one group of ranks that share the experts.
-
-    Attributes
-    ----------
-    share
-        Of the tokens of rank i, the part that goes to the experts of rank j; each row adds up to 1.
-    """
-
-    share: tuple[tuple[float, ...], ...]
-
-    def load(self, rank: int) -> float:
-        """Return how many ranks' tokens the experts of a rank are sent; 1 if routing is even."""
-        return sum(row[rank] for row in self.share)
-
-
 @lru_cache(maxsize=4096)
-def _drawn(ranks: int, skew: float, draw: str) -> Routing:
+def _drawn(ranks: int, skew: float, draw: str) -> tuple[tuple[float, ...], ...]:
     rng = random.Random(draw)
     popular = [math.exp(skew * rng.gauss(0, 1)) for _ in range(ranks)]
     rows = [
         [one * math.exp(OWN_TASTE * skew * rng.gauss(0, 1)) for one in popular]
         for _ in range(ranks)
     ]
-    return Routing(tuple(tuple(one / sum(row) for one in row) for row in rows))
+    return tuple(tuple(one / sum(row) for one in row) for row in rows)
 
 
-def routing(job: Job, group: int, microbatch: int, layer: int) -> Routing:
+def routing(job: Job, group: int, microbatch: int, layer: int) -> tuple[tuple[float, ...], ...]:
     """Return the routing of a layer and microbatch in one of the groups that share experts.
 
-    Popularities are log-normal with the spread ``skew`` and drawn from the job's seed, so that the
-    same job always routes alike.
+    Of the tokens of rank i, entry j of row i is the part that goes to the experts of rank j; each
+    row adds up to 1. Popularities are log-normal with the spread ``skew`` and drawn from the job's
+    seed, so that the same job always routes alike.
     """
     draw = f"{job.plan.seed} {group} {microbatch} {layer}"
     return _drawn(job.plan.expert, job.plan.skew, draw)
@@ -226,12 +209,13 @@ class _Unfolding:
             return 0.0
         group = self.instance[Spread.EXCHANGE][replica]
         rank = self._replicas(Spread.EXCHANGE, group).index(replica)
-        load = routing(self.job, group, step.microbatch, step.layer).load(rank)
-        return (load - 1) * step.loaded_ms
+        share = routing(self.job, group, step.microbatch, step.layer)
+        # How many ranks' tokens its experts are sent; 1 if routing is even.
+        return (sum(row[rank] for row in share) - 1) * step.loaded_ms
 
     def _transfers(self, step: Step, group: int) -> Iterator[Task]:
         """Yield a transfer for each two replicas in different servers; each sends once its own tokens are there."""
-        share = routing(self.job, group, step.microbatch, step.layer).share
+        share = routing(self.job, group, step.microbatch, step.layer)
         members = self._replicas(step.spread, group)
         servers = [self._place(step.stage, replica)[0] for replica in members]
         for i, source in enumerate(servers):

@@ -22,11 +22,7 @@ def order(stage: int, stages: int, microbatches: int, schedule: str) -> list[tup
     then the backwards that are left (Narayanan et al., SC 2021, section 2.2). ``afab``: all
     forwards, then all backwards (GPipe).
     """
-    warm = warm_passes(stage, stages, microbatches, schedule)
-    work = [("f", m) for m in range(warm)]
-    for m in range(microbatches - warm):
-        work += [("f", warm + m), ("b", m)]
-    return work + [("b", m) for m in range(microbatches - warm, microbatches)]
+    return [(way, m) for way, m, _ in pass_order(stage, stages, microbatches, schedule)]
 
 
 def pass_order(
@@ -39,13 +35,12 @@ def pass_order(
     through its second, and so on; 2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P
     microbatches all of them do (Megatron-LM).
     """
-    if schedule != "interleaved":
-        return [(way, m, 0) for way, m in order(stage, stages, microbatches, schedule)]
+    together = stages if schedule == "interleaved" else max(1, microbatches)
     turns = [
-        (group * stages + m, chunk)
-        for group in range(microbatches // stages)
+        (group * together + m, chunk)
+        for group in range(microbatches // together)
         for chunk in range(virtual_stages)
-        for m in range(stages)
+        for m in range(together)
     ]
     forward = [("f", m, chunk) for m, chunk in turns]
     backward = [("b", m, virtual_stages - 1 - chunk) for m, chunk in turns]
@@ -80,23 +75,22 @@ def order_1f1b(stages: int, microbatches: int) -> Passes:
         [(way.upper(), k) for way, k in order(stage, stages, microbatches, "1f1b")]
         for stage in range(stages)
     ]
-    ends: dict[tuple[str, int, int], int] = {}
+    # Forward passes wait for the stage before, backward ones for the stage after: at the ends for nobody.
+    ends = {
+        (kind, k, beyond): 0
+        for kind, beyond in (("F", -1), ("B", stages))
+        for k in range(microbatches)
+    }
     passes: Passes = [[] for _ in range(stages)]
     free = [0] * stages
     while any(len(passes[s]) < len(orders[s]) for s in range(stages)):
         for s in range(stages):
             while len(passes[s]) < len(orders[s]):
                 kind, k = orders[s][len(passes[s])]
-                before = _before(kind, k, s, stages)
-                if before is not None and before not in ends:
+                before = kind, k, s - 1 if kind == "F" else s + 1
+                if before not in ends:
                     break
-                begin = max(free[s], 0 if before is None else ends[before])
+                begin = max(free[s], ends[before])
                 ends[kind, k, s] = free[s] = begin + 1
                 passes[s].append((kind, k, begin))
     return passes
-
-
-def _before(kind: str, k: int, stage: int, stages: int) -> tuple[str, int, int] | None:
-    if kind == "F":
-        return ("F", k, stage - 1) if stage else None
-    return ("B", k, stage + 1) if stage < stages - 1 else ("F", k, stage)

@@ -53,16 +53,14 @@ NOTHING = PassTime()
 
 
 @dataclass(frozen=True)
-class LayerPasses:
-    """The passes of one layer, and what FSDP moves for it."""
+class ChunkPasses:
+    """One microbatch through a layer, or through a chunk of layers, forward and backward."""
 
     forward: PassTime
     backward: PassTime
-    gather_ms: float
-    scatter_ms: float
 
 
-def layer_passes(job: Job) -> LayerPasses:
+def layer_passes(job: Job) -> ChunkPasses:
     """Return what a layer takes forward and backward, FSDP's traffic apart."""
     time, exchanges = layer_time(job), layer_exchanges(job)
     forward = dict.fromkeys(("tp", "cp", "ep"), 0.0)
@@ -71,20 +69,10 @@ def layer_passes(job: Job) -> LayerPasses:
         forward[one.parallelism] += one.forward * one.ms(job)
         backward[one.parallelism] += one.backward * one.ms(job)
     backward["tp"] -= hidden_backward_ms(job, exchanges, time)
-    return LayerPasses(
+    return ChunkPasses(
         PassTime(time.forward_ms, *forward.values()),
         PassTime(layer_backward_ms(job, time), *backward.values()),
-        sum(one.ms(job) for one in layer_gathers(job)),
-        sum(one.ms(job) for one in layer_scatters(job)),
     )
-
-
-@dataclass(frozen=True)
-class ChunkPasses:
-    """One microbatch through a chunk of layers, forward and backward."""
-
-    forward: PassTime
-    backward: PassTime
 
 
 def chunk_passes(job: Job, factor: float = 1.0) -> list[ChunkPasses]:
@@ -98,12 +86,13 @@ def chunk_passes(job: Job, factor: float = 1.0) -> list[ChunkPasses]:
     layer, host = layer_passes(job), PassTime(host_ms=job.machine.host_ms)
     single = PassTime(tensor_ms=single_exchange(job).ms(job))
     head_ms = head_forward_ms(job)
-    both = layer.gather_ms + layer.scatter_ms
+    gather_ms = sum(one.ms(job) for one in layer_gathers(job))
+    both_ms = gather_ms + sum(one.ms(job) for one in layer_scatters(job))
     # Chunks of as many layers take as long.
     middle = {
         count: (
-            _layers(stretched(layer.forward, factor), count, layer.gather_ms).plus(host),
-            _layers(stretched(layer.backward, factor), count, both).plus(host),
+            _layers(stretched(layer.forward, factor), count, gather_ms).plus(host),
+            _layers(stretched(layer.backward, factor), count, both_ms).plus(host),
         )
         for count in set(job.chunk_layers)
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from topox_core.training.collectives import Group
-from topox_core.training.exchanges import Exchange, layer_exchanges, message, single_exchange
+from topox_core.training.collectives import Call, Group
+from topox_core.training.exchanges import layer_exchanges, message, single_exchange
 from topox_core.training.iteration import Iteration
 from topox_core.training.weights import (
     Shared,
@@ -152,7 +152,7 @@ def _called(one: Iteration, shared: Sequence[Shared]) -> list[Piece]:
     return [_piece(one, each.what, each, 1) for each in shared]
 
 
-def _piece(one: Iteration, name: str, what: Exchange | Shared, calls: int) -> Piece:
+def _piece(one: Iteration, name: str, what: Call, calls: int) -> Piece:
     """Return a communication with its whole time; what of it is hidden is told later."""
     return Piece(name, calls * what.ms(one.job), 0.0, what.kind, what.size_bytes, calls, what.group)
 

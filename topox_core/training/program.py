@@ -11,7 +11,6 @@ from enum import IntEnum
 
 from topox_core.errors import InputError
 from topox_core.training.collectives import Group
-from topox_core.training.exchanges import TIME_OF
 from topox_core.training.job import Job
 from topox_core.training.weights import Shared
 
@@ -82,13 +81,6 @@ class Step:
         """Whether it holds a device."""
         return self.kind in COMPUTING
 
-    def own_ms(self, job: Job) -> float:
-        """Return how long it takes with the network to itself."""
-        if self.group is None:
-            return self.ms
-        each_bytes = self.size_bytes / self.calls
-        return self.calls * TIME_OF[self.kind](job.machine, self.group, each_bytes)
-
 
 @dataclass(frozen=True)
 class Program:
@@ -96,32 +88,6 @@ class Program:
 
     job: Job
     steps: tuple[Step, ...]
-
-    def length_ms(self) -> float:
-        """Return how long it takes if no two communications share a link."""
-        number = {step.name: i for i, step in enumerate(self.steps)}
-        waiting = [0] * len(self.steps)
-        after: list[list[int]] = [[] for _ in self.steps]
-        for i, step in enumerate(self.steps):
-            for name in step.waits:
-                after[number[name]].append(i)
-            waiting[i] = len(step.waits)
-        end = [0.0] * len(self.steps)
-        ready = [i for i, count in enumerate(waiting) if not count]
-        while ready:
-            i = ready.pop()
-            end[i] += self.steps[i].own_ms(self.job)
-            for j in after[i]:
-                end[j] = max(end[j], end[i])
-                waiting[j] -= 1
-                if not waiting[j]:
-                    ready.append(j)
-        return max(end)
-
-    def copies(self) -> list[int]:
-        """Return how often each step is there in the whole job."""
-        many = instances(self.job)
-        return [max(many[step.spread]) + 1 for step in self.steps]
 
 
 def instances(job: Job) -> dict[Spread, list[int]]:

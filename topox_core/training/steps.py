@@ -12,6 +12,7 @@ from topox_core.training.job import Job
 from topox_core.training.order import pass_order
 from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
 from topox_core.training.units import (
+    GatheredChunks,
     PassSegment,
     Unit,
     inside_ms,
@@ -71,7 +72,7 @@ class _Builder:
         # Of each stage and layer: what ends its backward passes so far.
         self.layer_ends: dict[tuple[int, int], Names] = {}
         self.sharded, self.layered = sharded(one.job), layered(one.job)
-        self.gathered = [False] * one.job.chunks
+        self.gathered = GatheredChunks(one.job)
         self.backwards_left = [one.job.plan.microbatches] * one.job.chunks
 
     def program(self) -> Program:
@@ -157,8 +158,18 @@ class _Builder:
         return ms
 
     def _compute(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
-        step = Step(way, unit.place, WORDS[way], stage, waits, unit.ms)
-        return self._add(replace(step, microbatch=m, layer=unit.layer))
+        return self._add(
+            Step(
+                way,
+                unit.place,
+                WORDS[way],
+                stage,
+                waits,
+                unit.ms,
+                microbatch=m,
+                layer=unit.layer,
+            )
+        )
 
     def _exchange(
         self,
@@ -180,10 +191,14 @@ class _Builder:
             if parallelism not in chosen or not any(calls) or not found[0].group.crosses:
                 continue
             size = sum(layers * n * one.size_bytes for n, one in zip(calls, found, strict=True))
-            step = Step(f"{way}{parallelism}", place, kind, stage, waits, 0.0, size)
             waits = self._add(
-                replace(
-                    step,
+                Step(
+                    f"{way}{parallelism}",
+                    place,
+                    kind,
+                    stage,
+                    waits,
+                    size_bytes=size,
                     group=found[0].group,
                     spread=spread,
                     calls=layers * sum(calls),
@@ -200,10 +215,19 @@ class _Builder:
         if not 0 <= goes < job.chunks or not self.groups.neighbours.crosses:
             return
         sent = message(job)
-        step = Step(f"{way}x", f".s{chunk}.m{m}", "send", stage, done, 0.0, sent.size_bytes)
-        other = goes % job.plan.pipeline
         went = self._add(
-            replace(step, group=sent.group, other=other, parallelism="pp", microbatch=m)
+            Step(
+                f"{way}x",
+                f".s{chunk}.m{m}",
+                "send",
+                stage,
+                done,
+                size_bytes=sent.size_bytes,
+                group=sent.group,
+                other=goes % job.plan.pipeline,
+                parallelism="pp",
+                microbatch=m,
+            )
         )
         if not (job.schedule.overlap_sends or job.schedule.overlap_exchanges):
             self.before[stage] = went
@@ -241,9 +265,18 @@ class _Builder:
             elif one.parallelism:
                 waits = self._exchange(stage, way, m, (unit.place, 1, unit.layer), waits, ("cp",))
             else:
-                step = Step(way + one.word, unit.place, WORDS[way], stage, waits, one.ms)
                 waits = self._add(
-                    replace(step, microbatch=m, layer=unit.layer, loaded_ms=one.loaded_ms)
+                    Step(
+                        way + one.word,
+                        unit.place,
+                        WORDS[way],
+                        stage,
+                        waits,
+                        one.ms,
+                        microbatch=m,
+                        layer=unit.layer,
+                        loaded_ms=one.loaded_ms,
+                    )
                 )
         return waits
 
@@ -254,10 +287,14 @@ class _Builder:
         found = next((each for each in layer_exchanges(self.job) if each.parallelism == "ep"), None)
         if found is None or not found.group.crosses:
             return waits
-        step = Step(way + one.word, unit.place, found.kind, stage, waits, 0.0, found.size_bytes)
         return self._add(
-            replace(
-                step,
+            Step(
+                way + one.word,
+                unit.place,
+                found.kind,
+                stage,
+                waits,
+                size_bytes=found.size_bytes,
                 group=found.group,
                 spread=Spread.EXCHANGE,
                 parallelism="ep",
@@ -275,7 +312,7 @@ class _Builder:
         """Add a pass of FSDP: the weights of the next unit come while one computes, two are held at most."""
         begin, ms = begun
         units = layer_units(self.one, chunk, way, f".s{chunk}.m{m}", ms)
-        gathers = self._gathers(chunk, way)
+        gathers = self.gathered.needed(chunk, way)
         coming = self._gather(stage, way, m, units[0], begin) if gathers else ()
         last: Names = ()
         scattered: Names = ()
@@ -293,15 +330,6 @@ class _Builder:
                 scattered = self._scatter(stage, m, unit, scattered or last)
         return (*last, *scattered)
 
-    def _gathers(self, chunk: int, way: str) -> bool:
-        """Whether a pass gathers its weights; what it leaves gathered is noted."""
-        schedule = self.job.schedule
-        if schedule.reshard and not schedule.regather:
-            return way == "f"
-        gathers = not self.gathered[chunk]
-        self.gathered[chunk] = not schedule.reshard or (schedule.reduce == "last" and way == "b")
-        return gathers
-
     def _gather(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
         found = gathers_of(self.job, unit.weights)
         return self._shared(f"{way}gather", stage, m, unit, found, waits)
@@ -317,10 +345,14 @@ class _Builder:
         parallelism = "fsdp" if self.job.plan.fsdp else "dp"
         for one, spread in shared_steps(found):
             name = f"{word}.experts" if one.experts else word
-            step = Step(name, unit.place, one.kind, stage, waits, 0.0, one.size_bytes)
             waits = self._add(
-                replace(
-                    step,
+                Step(
+                    name,
+                    unit.place,
+                    one.kind,
+                    stage,
+                    waits,
+                    size_bytes=one.size_bytes,
                     group=one.group,
                     spread=spread,
                     parallelism=parallelism,

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.training.collectives import (
-    Group,
-    Groups,
-    all_reduce_ms,
-    gather_ms,
-    scatter_ms,
-    strided,
-)
+from topox_core.training.collectives import Call, Groups, all_reduce_ms, strided
 from topox_core.training.job import Job
 from topox_core.training.layer import expert_share, layer_share, update_ms
 
@@ -84,30 +77,22 @@ def stage_update_ms(job: Job, stage: int) -> float:
 
 
 @dataclass(frozen=True)
-class Shared:
+class Shared(Call):
     """A tensor that replicas add up or gather: its bytes on one GPU, and who takes part.
 
     ``experts``: it is of experts, and those alone take part that hold the same ones.
     """
 
-    kind: str
     what: str
-    size_bytes: float
-    group: Group
     experts: bool = False
-
-    def ms(self, job: Job) -> float:
-        """Return how long it takes."""
-        time = {"all_reduce": all_reduce_ms, "reduce_scatter": scatter_ms, "all_gather": gather_ms}
-        return time[self.kind](job.machine, self.group, self.size_bytes)
 
 
 def shared_out(job: Job, weights: Weights, kind: str, what: str, each: int) -> list[Shared]:
     """Return the collectives that move ``each`` bytes of every parameter of ``weights`` between replicas."""
     groups = Groups.of(job)
     found = [
-        Shared(kind, what, each * weights.shared, groups.weights),
-        Shared(kind, f"experts' {what}", each * weights.experts, groups.same_experts, True),
+        Shared(kind, each * weights.shared, groups.weights, what),
+        Shared(kind, each * weights.experts, groups.same_experts, f"experts' {what}", True),
     ]
     return [one for one in found if one.size_bytes and one.group.size > 1]
 
@@ -148,4 +133,4 @@ def tied_tables(job: Job) -> list[Shared]:
     if not job.shape.tied or job.plan.pipeline == 1:
         return []
     size = job.plan.gradient_bytes * job.shape.table_parameters / job.plan.tensor
-    return [Shared("all_reduce", "tied tables", size, Groups.of(job).ends)]
+    return [Shared("all_reduce", size, Groups.of(job).ends, "tied tables")]

@@ -1,10 +1,13 @@
 """The walk through an iteration's passes as it reads in words, pass by pass: what the compiled one must agree with."""
 
 from collections.abc import Sequence
+from graphlib import TopologicalSorter
 
+from topox_core.training.collectives import TIME_OF
 from topox_core.training.iteration import Walk
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
+from topox_core.training.program import Program, Step, instances
 
 NEVER = float("inf")
 
@@ -49,3 +52,28 @@ def reference_walk(
     return Walk(
         free, sent, [backward_ms[local * ranks + rank] for rank, (_, _, local) in enumerate(last)]
     )
+
+
+def own_ms(step: Step, job: Job) -> float:
+    """How long a step takes with the network to itself."""
+    if step.group is None:
+        return step.ms
+    each_bytes = step.size_bytes / step.calls
+    return step.calls * TIME_OF[step.kind](job.machine, step.group, each_bytes)
+
+
+def length_ms(built: Program) -> float:
+    """How long a program takes if no two communications share a link."""
+    steps = {step.name: step for step in built.steps}
+    end: dict[str, float] = {}
+    waits = {name: step.waits for name, step in steps.items()}
+    for name in TopologicalSorter(waits).static_order():
+        before = max((end[one] for one in waits[name]), default=0.0)
+        end[name] = before + own_ms(steps[name], built.job)
+    return max(end.values())
+
+
+def copies(built: Program) -> list[int]:
+    """How often each step is there in the whole job."""
+    many = instances(built.job)
+    return [max(many[step.spread]) + 1 for step in built.steps]

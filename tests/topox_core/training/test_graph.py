@@ -10,6 +10,7 @@ from hypothesis import given
 from tests.conftest import examples
 from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import JOBS, R1, R2, R4, R5, R6
+from tests.topox_core.training.reference_walk import copies, length_ms, own_ms
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import simulate
 from topox_core.fabrics.packet import non_blocking
@@ -34,9 +35,9 @@ SHORT_R4 = R4.changed(plan__microbatches=4)
 
 def unfolded_ms(built: Program) -> float:
     """How long all replicas take together, each communication as long as the closed form says."""
-    own = [step.own_ms(built.job) for step in built.steps]
+    own = [own_ms(step, built.job) for step in built.steps]
     waits = {task.id: task.dependencies for task in tasks(built)}
-    lasts = dict(zip(waits, np.repeat(own, built.copies()), strict=True))
+    lasts = dict(zip(waits, np.repeat(own, copies(built)), strict=True))
     end: dict[str, float] = {}
     for name in TopologicalSorter(waits).static_order():
         end[name] = max((end[one] for one in waits[name]), default=0.0) + lasts[name]
@@ -66,7 +67,7 @@ def test_a_program_and_a_graph_on_a_shared_network_take_as_long_as_the_closed_fo
     job: Job, longer: float
 ) -> None:
     expected = pytest.approx(iteration(job).total_ms, rel=1e-12)
-    assert program(job).length_ms() == expected == unfolded_ms(program(job))
+    assert length_ms(program(job)) == expected == unfolded_ms(program(job))
     plain = job.changed(**PLAIN)
     stretched = fair_ms(task_graph(plain), plain) / iteration(plain).total_ms
     assert 1 - 1e-6 < stretched < 1 + longer
@@ -89,9 +90,9 @@ def test_the_first_job_has_236_tasks_whose_bytes_are_those_of_whole_servers() ->
 @given(jobs())
 def test_folded_and_unfolded_run_equally_long(job: Job) -> None:
     built = program(job)
-    assert unfolded_ms(built) == pytest.approx(built.length_ms(), rel=1e-12)
+    assert unfolded_ms(built) == pytest.approx(length_ms(built), rel=1e-12)
     graph = task_graph(job)  # every name is known, nothing waits in a circle
-    assert len(graph.tasks) == sum(built.copies())
+    assert len(graph.tasks) == sum(copies(built))
     assert all(
         task.server is None or task.server < suggested_cluster(job).servers for task in graph.tasks
     )
@@ -106,9 +107,9 @@ def test_without_overlap_a_program_is_no_longer_than_the_closed_form(job: Job) -
     plan = {"plan__zero": 0, "schedule__overlap_gradients": False, "schedule__overlap_sends": sends}
     plan |= WHOLE | {"schedule__overlap_exchanges": False}
     apart = job.changed(**plan, shape__tied=False)
-    assert program(apart).length_ms() == pytest.approx(iteration(apart).total_ms, rel=1e-9)
+    assert length_ms(program(apart)) == pytest.approx(iteration(apart).total_ms, rel=1e-9)
     ending = iteration(apart.changed(plan__zero=1))
-    shared_out = program(apart.changed(plan__zero=1)).length_ms()
+    shared_out = length_ms(program(apart.changed(plan__zero=1)))
     assert (
         ending.total_ms - ending.update_ms - ending.gather_ms
         <= shared_out
@@ -120,7 +121,7 @@ def test_gradients_that_leave_layer_by_layer_are_hidden_as_the_closed_form_says(
     job = R1.changed(schedule__overlap_gradients=True, **PLAIN, **WHOLE)
     built = program(job)
     assert sum(step.kind == "all_reduce" for step in built.steps) == job.shape.layers
-    assert built.length_ms() == pytest.approx(iteration(job).total_ms, rel=1e-9)
+    assert length_ms(built) == pytest.approx(iteration(job).total_ms, rel=1e-9)
 
 
 def test_weights_that_are_split_are_gathered_layer_by_layer() -> None:
@@ -135,13 +136,13 @@ def test_weights_that_are_split_are_gathered_layer_by_layer() -> None:
         assert (kinds["all_gather"], kinds["reduce_scatter"]) == (gathers, scatters)
         moved = sum(step.size_bytes for step in steps if step.kind == "all_gather")
         assert moved * 33 == 2 * gathers * sum(stage_weights(job, stage).held for stage in (0, 1))
-    assert program(job).length_ms() == pytest.approx(iteration(job).total_ms, rel=0.03)
+    assert length_ms(program(job)) == pytest.approx(iteration(job).total_ms, rel=0.03)
 
 
 def test_a_job_of_16384_gpus_is_built_folded() -> None:
     job = R6.changed(plan__data=64, plan__microbatches=16)
     built = program(job)
-    assert (job.plan.gpus, max(built.copies())) == (16_384, 128)
+    assert (job.plan.gpus, max(copies(built))) == (16_384, 128)
     assert len(built.steps) < 3_000
     with pytest.raises(InputError, match="tasks, more than 200,000"):
         task_graph(job.changed(plan__microbatches=64))
@@ -163,7 +164,7 @@ BY_LAYER = {"schedule__exchanges": "layer"}
 def test_exchanges_layer_by_layer_take_as_long_as_once_a_pass(recompute: str) -> None:
     job = R5.changed(schedule__recompute=recompute, **BY_LAYER)
     built, expected = program(job), iteration(job).total_ms
-    assert built.length_ms() == pytest.approx(expected, rel=1e-12)
+    assert length_ms(built) == pytest.approx(expected, rel=1e-12)
     calls = 6 if recompute == "full" else 4
     exchanges = [step for step in built.steps if step.kind == "all_to_all"]
     assert len(exchanges) == job.shape.layers * job.plan.microbatches * calls

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1
-from tests.topox_core.training.reference_walk import reference_walk
+from tests.topox_core.training.reference_walk import length_ms, reference_walk
 from topox_core.errors import InputError
 from topox_core.training.collectives import (
     all_reduce_ms,
@@ -251,7 +251,7 @@ def test_gpus_that_share_a_head_of_keys_hold_and_make_it_alike_by_hand() -> None
     sum_ms = (41 + 2 * 2.7) / 1e3 + (4 * 2 * 2 * 64 * 8 / 2) / (450e6 * 0.76)
     stage = stage_weights(job, 0).held
     assert stage_update_ms(job, 0) == pytest.approx(sum_ms + 28 * stage / 2 / (3350e6 * 0.7))
-    assert iteration(job).total_ms == pytest.approx(program(job).length_ms(), rel=1e-9)
+    assert iteration(job).total_ms == pytest.approx(length_ms(program(job)), rel=1e-9)
     # A head a GPU is what grouped queries have where there are as many; one for all is PaLM and Falcon.
     even = job.changed(shape__key_value=32)
     assert even.key_width == 8 and layer_share(even) == held

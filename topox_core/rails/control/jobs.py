@@ -19,6 +19,7 @@ COMM, CHECKIN_ACK = "COMM", "CHECKIN_ACK"
 # change.
 CONFIG_REQ, CONFIG_ACK, NACK = "CONFIG_REQ", "CONFIG_ACK", "NACK"
 _ANSWERS = "CONFIG_ACK or NACK"
+_ASKED = (COMM, CONFIG_REQ)  # of the controller; every other word is its answer
 
 
 class Log:
@@ -33,20 +34,15 @@ class Log:
         self._kept: list[Message] = []
         self.counts: Counter[str] = Counter()
 
-    def ask(self, at_ms: float, rank: int, word: str, group: str, note: str = "") -> None:
-        """Note what a rank's shim says to the controller."""
+    def note(self, at_ms: float, rank: int, word: str, group: str, note: str = "") -> None:
+        """Note what a rank's shim says to the controller, or the controller to it."""
         self.counts[word] += 1
-        if self._room[word] > 0:
-            self._room[word] -= 1
-            self._kept.append(Message(at_ms, f"server {rank}", "controller", word, group, note))
-
-    def answer(self, at_ms: float, rank: int, word: str, group: str, note: str = "") -> None:
-        """Note what the controller says to a rank's shim."""
-        self.counts[word] += 1
-        kind = word if word == CHECKIN_ACK else _ANSWERS
+        kind = word if word in self._room else _ANSWERS
         if self._room[kind] > 0:
             self._room[kind] -= 1
-            self._kept.append(Message(at_ms, "controller", f"server {rank}", word, group, note))
+            ends = f"server {rank}", "controller"
+            sender, receiver = ends if word in _ASKED else ends[::-1]
+            self._kept.append(Message(at_ms, sender, receiver, word, group, note))
 
     @property
     def sent(self) -> int:
@@ -56,29 +52,6 @@ class Log:
     def messages(self) -> tuple[Message, ...]:
         """Return the messages kept, by time; at one time in the order in which they were sent."""
         return tuple(sorted(self._kept, key=lambda one: one.at_ms))
-
-
-class Demand:
-    """The group that each side of a server's NIC was last asked for."""
-
-    def __init__(self) -> None:
-        self._group: dict[int, int] = {}
-        self.coalesced = 0
-
-    def holds(self, group: int, sides: tuple[int, ...]) -> None:
-        """Note circuits that stand without having been asked for."""
-        for side in sides:
-            self._group[side] = group
-
-    def changes(self, group: int, sides: tuple[int, ...]) -> bool:
-        """Note a call; return whether circuits must be asked for (another group had a side)."""
-        changed = False
-        for side in sides:
-            if self._group.get(side) != group:
-                self._group[side] = group
-                changed = True
-        self.coalesced += not changed
-        return changed
 
 
 class Shim:
@@ -93,39 +66,40 @@ class Shim:
         self.rank = rank
         self.profiled = profiled
         self._log = log
-        self._demand = Demand()
+        # The group that each side of the server's NIC was last asked for.
+        self._group: dict[int, int] = {}
 
     def call(self, at_ms: float, group: int, name: str, sides: tuple[int, ...], label: str) -> bool:
         """Announce a call to the controller; return whether circuits were asked for with it."""
-        if sides and not self.profiled and self._demand.changes(group, sides):
-            self._log.ask(at_ms, self.rank, CONFIG_REQ, name, label)
+        if sides and not self.profiled and self._changes(group, sides):
+            self._log.note(at_ms, self.rank, CONFIG_REQ, name, label)
             return True
-        self._log.ask(at_ms, self.rank, COMM, name, label)
-        self._log.answer(
-            at_ms, self.rank, CHECKIN_ACK, name, "rail" if sides else "scale-up domain"
-        )
+        self._log.note(at_ms, self.rank, COMM, name, label)
+        network = "rail" if sides else "scale-up domain"
+        self._log.note(at_ms, self.rank, CHECKIN_ACK, name, network)
         return False
 
     def holds(self, group: int, sides: tuple[int, ...]) -> None:
         """Learn that a group's circuits stand from the iteration before."""
-        self._demand.holds(group, sides)
+        self._group.update(dict.fromkeys(sides, group))
 
     def foresee(self, at_ms: float, group: int, name: str, sides: tuple[int, ...]) -> bool:
         """Ask for the next group's circuits, right after the traffic before it."""
-        if not self._demand.changes(group, sides):
+        if not self._changes(group, sides):
             return False
-        self._log.ask(at_ms, self.rank, CONFIG_REQ, name, "ahead of the call")
+        self._log.note(at_ms, self.rank, CONFIG_REQ, name, "ahead of the call")
         return True
 
+    def _changes(self, group: int, sides: tuple[int, ...]) -> bool:
+        """Note a call; return whether circuits must be asked for (another group had a side)."""
+        changed = any(self._group.get(side) != group for side in sides)
+        self.holds(group, sides)
+        return changed
+
     def configured(self, at_ms: float, name: str, changed: bool) -> None:
-        """Take the controller's answer to a request."""
-        self._log.answer(
-            at_ms,
-            self.rank,
-            CONFIG_ACK if changed else NACK,
-            name,
-            "" if changed else "nothing to change",
-        )
+        """Take the controller's answer to a request: its circuits are switched, or nothing had to change."""
+        word, words = (CONFIG_ACK, "") if changed else (NACK, "nothing to change")
+        self._log.note(at_ms, self.rank, word, name, words)
 
 
 NEVER = float("inf")
@@ -140,15 +114,6 @@ class Session:
     start_ms: float
     changed: bool
     end_ms: float = NEVER
-
-
-@dataclass
-class Entry:
-    """A group in the job table: its name, its sides by rank, and its wiring."""
-
-    name: str
-    sides: dict[int, tuple[int, ...]]
-    wiring: int
 
 
 @dataclass
@@ -197,9 +162,11 @@ class Jobs(ABC):
         self.shims = (
             [] if log is None else [Shim(rank, log, profiled) for rank in range(iteration.ranks)]
         )
-        self.table = [
-            Entry(group.name, _sides_by_rank(group.ranks, use.sides[g]), use.wiring[g])
-            for g, group in enumerate(iteration.groups)
+        self.name = [group.name for group in iteration.groups]
+        # Of each group the sides that each of its ranks gives it.
+        self.sides = [
+            {rank: tuple(side for side in taken if side // SIDES == rank) for rank in group.ranks}
+            for group, taken in zip(iteration.groups, use.sides, strict=True)
         ]
         self.sessions: list[Session] = []
         self.current = [-1] * (
@@ -208,10 +175,12 @@ class Jobs(ABC):
         self._holder: dict[int, int] = {}  # session that last set up each side
         self.reconfigurations = 0
         self._called: dict[int, int] = {}
+        # Of each communication the ranks that asked for circuits together with their call.
+        self.asking: dict[int, list[int]] = {}
         for group in standing.groups:
             self.open(group, 0.0, 0.0, changed=False)
             for shim in self.shims:
-                shim.holds(group, self.table[group].sides.get(shim.rank, ()))
+                shim.holds(group, self.sides[group].get(shim.rank, ()))
 
     def called(self, at_ms: float, node: int, slot: int) -> None:
         """Take the call of a slot's rank; ranks that compute nothing for it call with the last."""
@@ -229,11 +198,9 @@ class Jobs(ABC):
 
     def _call(self, at_ms: float, node: int, rank: int) -> None:
         group = self.group[node]
-        entry = self.table[group]
-        if self.shims[rank].call(
-            at_ms, group, entry.name, entry.sides.get(rank, ()), self.program.iteration.label[node]
-        ):
-            self.note_request(node, rank)
+        sides, label = self.sides[group].get(rank, ()), self.program.iteration.label[node]
+        if self.shims[rank].call(at_ms, group, self.name[group], sides, label):
+            self.asking.setdefault(node, []).append(rank)
 
     def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
         """Set up a group's circuits, cutting what holds their ports; return the session."""
@@ -253,9 +220,7 @@ class Jobs(ABC):
     def answer(self, rank: int, group: int, at_ms: float, changed: bool) -> None:
         """Answer a rank's shim: its circuits are switched, or nothing had to change."""
         self.shims[rank].configured(
-            at_ms + (self.rail.reconfiguration_ms if changed else 0.0),
-            self.table[group].name,
-            changed,
+            at_ms + (self.rail.reconfiguration_ms if changed else 0.0), self.name[group], changed
         )
 
     def circuits(self, end_ms: float) -> tuple[RailCircuit, ...]:
@@ -276,10 +241,6 @@ class Jobs(ABC):
         )
 
     @abstractmethod
-    def note_request(self, node: int, rank: int) -> None:
-        """Note that a rank asked for circuits together with its call."""
-
-    @abstractmethod
     def complete(self, at_ms: float, node: int) -> None:
         """Take a communication that all its ranks have called."""
 
@@ -289,11 +250,3 @@ class Jobs(ABC):
 
     def serve(self, at_ms: float) -> None:  # noqa: B027 (what decides at once has nothing to do here)
         """Decide what can be decided now that all that happens at this time is known."""
-
-
-def _sides_by_rank(ranks: tuple[int, ...], sides: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    return (
-        {rank: tuple(side for side in sides if side // SIDES == rank) for rank in ranks}
-        if sides
-        else {}
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +13,6 @@ from topox_core.model.csr import grouped, row_of_entry
 from topox_core.rails.iteration import COMPUTE, SEND, RailIteration, senders
 
 Ints = NDArray[np.int64]
-
-
-class Edges(NamedTuple):
-    """Pairs of nodes: ``before`` ends before ``after`` begins."""
-
-    before: Ints
-    after: Ints
 
 
 @dataclass(frozen=True)
@@ -67,12 +59,12 @@ class Program:
         issued = iteration.issue_idx.astype(np.int64)
         place = np.arange(len(issued)) - iteration.issue_ptr[:-1].astype(np.int64)[owner]
         sender = senders(iteration)
-        edges = _edges(iteration, owner, issued, sender)
+        before, after = _edges(iteration, owner, issued, sender)
         comms = np.flatnonzero(kind != COMPUTE).tolist()
         members = _members(n, comms, owner, issued, kind)
         # An end reaches one slot if it is computing of a member, else the communication as a whole.
-        key_of_slot, slot = _local(iteration, edges)
-        target = np.where(slot >= 0, n + slot, edges.after)
+        key_of_slot, slot = _local(iteration, before, after)
+        target = np.where(slot >= 0, n + slot, after)
         waiting = np.bincount(target, minlength=n + len(key_of_slot)).astype(np.int64)
         slot_node, slot_rank = (
             (key_of_slot // iteration.ranks).tolist(),
@@ -89,7 +81,7 @@ class Program:
         return cls(
             iteration,
             (kind == COMPUTE).tolist(),
-            _grouped(edges.before, target, n),
+            _grouped(before, target, n),
             waiting.tolist(),
             slot_node,
             slot_rank,
@@ -114,6 +106,11 @@ class ProgramProgress:
         self._called = called  # (when, communication, slot or -1 if nobody computes for it)
         self._waiting = list(program.waiting)
         self._latest = [0.0] * len(program.waiting)
+
+    @property
+    def iteration_ms(self) -> float:
+        """When the last node ends."""
+        return max(self.end_ms, default=0.0)
 
     def begin(self) -> None:
         """Start whatever waits for nothing."""
@@ -187,8 +184,8 @@ class ProgramProgress:
         )
 
 
-def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) -> Edges:
-    """Return predecessors and program order, by rank, by group and by direction."""
+def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) -> tuple[Ints, Ints]:
+    """Return pairs of nodes, one before the other: predecessors, and program order by rank, group and direction."""
     n = len(iteration)
     after = row_of_entry(iteration.pred_ptr)
     codes = [iteration.pred_idx.astype(np.int64) * n + after]
@@ -203,12 +200,11 @@ def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) ->
     next_in_line = (stream[1:] == stream[:-1]) & (who[1:] == who[:-1])
     codes.append(what[:-1][next_in_line] * n + what[1:][next_in_line])
     code = np.unique(np.concatenate(codes))
-    return Edges(code // n, code % n)
+    return code // n, code % n
 
 
-def _local(iteration: RailIteration, edges: Edges) -> tuple[Ints, Ints]:
+def _local(iteration: RailIteration, before: Ints, after: Ints) -> tuple[Ints, Ints]:
     """Return (node * ranks + rank of every slot, slot of every edge or -1)."""
-    before, after = edges
     local = (
         (iteration.kind[before] == COMPUTE)
         & (iteration.kind[after] != COMPUTE)

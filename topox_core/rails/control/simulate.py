@@ -15,7 +15,7 @@ from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun
 from topox_core.rails.ports import SIDES, PortUse, port_use
 from topox_core.rails.timing import durations_ms
-from topox_core.rails.windows import windows_of_run
+from topox_core.rails.windows import strip, windows_between
 
 
 @dataclass
@@ -85,10 +85,6 @@ class ProvisioningController(Jobs):
                 turn.start_ms = 0.0
         return first
 
-    def note_request(self, node: int, rank: int) -> None:
-        """Take no request with a call: those of a profiled shim go ahead of it."""
-        raise AssertionError(f"server {rank} asked for circuits with the call of node {node}")
-
     def complete(self, at_ms: float, node: int) -> None:
         """Start a communication, or let it wait for its circuits."""
         turn = self._turn[node]
@@ -106,7 +102,7 @@ class ProvisioningController(Jobs):
                 self._left(at_ms, side, stay.after)
 
     def _left(self, at_ms: float, side: int, turn: Turn) -> None:
-        rank, entry = side // SIDES, self.table[turn.group]
+        rank, group = side // SIDES, turn.group
         turn.sides_left -= 1
         turn.left_of_rank[rank] -= 1
         turn.ready_ms = max(turn.ready_ms, at_ms)
@@ -114,7 +110,7 @@ class ProvisioningController(Jobs):
         if (
             self.shims
             and released
-            and self.shims[rank].foresee(at_ms, turn.group, entry.name, entry.sides[rank])
+            and self.shims[rank].foresee(at_ms, group, self.name[group], self.sides[group][rank])
         ):
             turn.asking.append(rank)
         if turn.sides_left:
@@ -146,11 +142,6 @@ class Controller(Jobs):
         self._in_flight = [0] * len(self.use.sides)
         self._fresh: list[int] = []
         self._waiting: list[int] = []
-        self._asking: dict[int, list[int]] = {}
-
-    def note_request(self, node: int, rank: int) -> None:
-        """Note that a rank asked for circuits together with its call."""
-        self._asking.setdefault(node, []).append(rank)
 
     def complete(self, at_ms: float, node: int) -> None:
         """Put a communication into the line."""
@@ -196,7 +187,7 @@ class Controller(Jobs):
             session = self.open(group, at_ms, at_ms + self.rail.dark_ms, changed=True)
         self._in_flight[group] += 1
         self._busy |= self._mask[group]
-        for rank in self._asking.pop(node, ()):
+        for rank in self.asking.pop(node, ()):
             self.answer(rank, group, at_ms, changed)
         self.served.append((node, session))
         # Light may still be coming up for a communication granted before.
@@ -239,16 +230,8 @@ def simulate(
     return Simulation(iteration, rail).run(profile=profile, messages=messages)
 
 
-@dataclass
-class _Pass:
-    """One walk through the iteration: its times and the controller that let it happen."""
-
-    progress: ProgramProgress
-    jobs: Jobs
-
-    @property
-    def iteration_ms(self) -> float:
-        return max(self.progress.end_ms, default=0.0)
+# One walk through the iteration: its times, and the controller that let it happen.
+_Pass = tuple[ProgramProgress, Jobs]
 
 
 class Simulation:
@@ -273,7 +256,7 @@ class Simulation:
         self._program = Program.of(iteration)
         self._base = self._walk(self._with(0.0), Standing(), None)
         # The iteration when switching takes no time.
-        self.undisturbed_ms = self._base.iteration_ms
+        self.undisturbed_ms = self._base[0].iteration_ms
         self._standing = self._left_standing()
 
     @property
@@ -283,37 +266,37 @@ class Simulation:
 
     def on_demand_ms(self, dark_ms: float) -> float:
         """Return the iteration time on demand, with this dark time instead of the rail's."""
-        return self._on_demand(self._with(dark_ms), None).iteration_ms
+        return self._walk(self._with(dark_ms), self._standing, None)[0].iteration_ms
 
     def both_ms(self, dark_ms: float) -> tuple[float, float]:
         """Return the iteration time on demand and provisioned, with another dark time."""
         rail = self._with(dark_ms)
-        profiled = self._on_demand(rail, None)
-        return profiled.iteration_ms, self._provisioned(rail, profiled, None).iteration_ms
+        profiled = self._walk(rail, self._standing, None)
+        provisioned, _ = self._walk(rail, self._standing, None, profiled)
+        return profiled[0].iteration_ms, provisioned.iteration_ms
 
     def run(self, profile: bool = True, messages: int = MESSAGES) -> RailRun:
         """Run on the rail as it is; see :func:`simulate`."""
-        log = Log(messages)
-        if not self.switches:
-            walked, log = self._base, Log(0)
-        elif not profile:
-            walked = self._walk(self.rail, Standing(), log)
-        elif self.rail.provisioned:
-            walked = self._provisioned(self.rail, self._on_demand(self.rail, None), log)
+        log, profiled = Log(messages), None
+        if profile and self.switches and self.rail.provisioned:
+            profiled = self._walk(self.rail, self._standing, None)
+        if self.switches:
+            standing = self._standing if profile else Standing()
+            progress, jobs = self._walk(self.rail, standing, log, profiled)
         else:
-            walked = self._on_demand(self.rail, log)
-        start, end = np.array(walked.progress.start_ms), np.array(walked.progress.end_ms)
+            progress, jobs = self._base
+        start, end = np.array(progress.start_ms), np.array(progress.end_ms)
         return RailRun(
             iteration=self.iteration,
             rail=self.rail,
             start_ms=start,
             end_ms=end,
-            iteration_ms=walked.iteration_ms,
+            iteration_ms=progress.iteration_ms,
             undisturbed_ms=self.undisturbed_ms,
-            reconfigurations=walked.jobs.reconfigurations,
-            circuits=self._circuits(walked),
+            reconfigurations=jobs.reconfigurations,
+            circuits=self._circuits(jobs, progress.iteration_ms),
             messages=log.messages(),
-            windows=windows_of_run(self.iteration, start, end),
+            windows=windows_between(strip(self.iteration, start, end)),
             messages_sent=log.sent,
         )
 
@@ -326,15 +309,9 @@ class Simulation:
     def _with(self, dark_ms: float) -> Rail:
         return replace(self.rail, reconfiguration_ms=dark_ms, link_up_ms=0.0)
 
-    def _on_demand(self, rail: Rail, log: Log | None) -> _Pass:
-        return self._walk(rail, self._standing, log)
-
-    def _provisioned(self, rail: Rail, profiled: _Pass, log: Log | None) -> _Pass:
-        return self._walk(rail, self._standing, log, profiled)
-
     def _left_standing(self) -> Standing:
         """Return what an iteration leaves to the next, which begins where it ends."""
-        jobs, progress = self._base.jobs, self._base.progress
+        progress, jobs = self._base
         groups = tuple(jobs.sessions[session].group for session in jobs.current if session >= 0)
         left: dict[int, float] = {}
         for node, group in enumerate(jobs.group):
@@ -344,14 +321,14 @@ class Simulation:
                     left[side] = max(left.get(side, ended), ended)
         return Standing(groups, left)
 
-    def _circuits(self, walked: _Pass) -> tuple[RailCircuit, ...]:
+    def _circuits(self, jobs: Jobs, iteration_ms: float) -> tuple[RailCircuit, ...]:
         if self.rail.optical and self.rail.static_split:
             return tuple(
-                RailCircuit(g, 0.0, 0.0, walked.iteration_ms, False)
+                RailCircuit(g, 0.0, 0.0, iteration_ms, False)
                 for g, sides in enumerate(self._use.sides)
                 if sides
             )
-        return walked.jobs.circuits(walked.iteration_ms) if self.switches else ()
+        return jobs.circuits(iteration_ms) if self.switches else ()
 
     def _walk(
         self, rail: Rail, standing: Standing, log: Log | None, profiled: _Pass | None = None
@@ -367,12 +344,10 @@ class Simulation:
 
         progress = ProgramProgress(self._program, self._duration_ms, call)
         setup = Setup(self._program, self._use, rail, log, start, standing)
-        jobs: Jobs
-        if profiled is None:
-            jobs = Controller(setup)
-        else:
-            assert isinstance(profiled.jobs, Controller)
-            jobs = ProvisioningController(setup, profiled.jobs.served)
+        jobs: Jobs = Controller(setup)
+        if profiled is not None:
+            assert isinstance(profiled[1], Controller)
+            jobs = ProvisioningController(setup, profiled[1].served)
         progress.begin()
         while events:
             now = events[0][0]
@@ -386,4 +361,4 @@ class Simulation:
             jobs.serve(now)
         if progress.left:
             raise progress.unfinished()
-        return _Pass(progress, jobs)
+        return progress, jobs
