@@ -179,7 +179,7 @@ def ring_drawing(
     # First the links that other traffic wanted, as wide as they have fibres.
     layers = []
     for k, count in enumerate(sorted(set(view.links[view.wanted].tolist()))):
-        wanted = np.argwhere(view.wanted & (view.links == count)).tolist()
+        wanted = [(i, j) for i, j in np.argwhere(view.wanted & (view.links == count)).tolist()]
         style, name = line(theme.line, _width(count)), "wanted by other traffic"
         layers.append(_arcs(places, wanted, 0.04, style, name, legend=k == 0))
     laid = view.wanted.copy()
