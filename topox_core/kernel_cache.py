@@ -51,11 +51,14 @@ def choose_folder(package: Path, name: str) -> Path:
         if _usable(folder := package / "__pycache__" / name, 0o755, package):
             return folder
     with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
-        if _usable(folder := user_cache() / name, 0o700):
+        if _usable(folder := user_cache() / name, 0o700) and stays_ours(folder):
             return folder
     try:
         folder = Path(tempfile.mkdtemp(prefix="topox-kernels-"))
+        safe = stays_ours(folder)
     except OSError:  # nothing can be written anywhere
+        safe = False
+    if not safe:
         return Path(os.devnull) / name
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = str(folder)  # the processes that this one starts share it
@@ -98,6 +101,42 @@ def trusted(folder: Path, code: Path | None = None) -> bool:
         if beside.st_gid != status.st_gid:
             writable &= ~stat.S_IWGRP
     return status.st_uid in owners and not status.st_mode & OTHERS & ~writable
+
+
+def stays_ours(folder: Path) -> bool:
+    """Return whether nobody but us and root can put another folder where this one is, by any folder above it.
+
+    Raises
+    ------
+    OSError
+        If one of them cannot be looked at.
+    """
+    if not hasattr(os, "getuid"):
+        return True
+    above = {*folder.absolute().parents, *folder.resolve().parents}
+    return all(_nobody_else_may_write(parent.stat()) for parent in above)
+
+
+def _nobody_else_may_write(status: os.stat_result) -> bool:
+    if status.st_uid not in (0, os.getuid()):
+        return False
+    if (
+        status.st_mode & stat.S_ISVTX
+    ):  # who does not own what is in it can neither remove nor rename it
+        return True
+    writable = status.st_mode & OTHERS
+    return not writable or (writable == stat.S_IWGRP and _of_one(status.st_gid))
+
+
+def _of_one(group: int) -> bool:
+    """Whether a group has nobody but us: its name is ours, and it lists no other."""
+    import grp
+    import pwd
+
+    with suppress(KeyError):
+        mine, of = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(group)
+        return of.gr_name == mine and not set(of.gr_mem) - {mine}
+    return False
 
 
 @contextmanager

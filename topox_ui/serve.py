@@ -24,6 +24,7 @@ def command(limits: ServerLimits) -> list[str]:
         *("--server.address", limits.address),
         *("--server.port", str(limits.port)),
         *("--server.fileWatcherType", "none"),
+        *(word for name in limits.allowed_hosts for word in ("--server.allowedHosts", name)),
     ]
 
 

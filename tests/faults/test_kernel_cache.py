@@ -13,7 +13,7 @@ import pytest
 from tests.real_inputs import ROOT
 from topox_core import kernel_cache
 from topox_core.compiled import compiled, working_s
-from topox_core.kernel_cache import choose_folder, trusted
+from topox_core.kernel_cache import choose_folder, stays_ours, trusted
 
 OWNERS = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no owner here")
 
@@ -111,6 +111,34 @@ def test_a_folder_that_somebody_else_may_have_written_to_is_not_used(
     assert not trusted(mine, code)
     code.chmod(0o775)
     assert trusted(mine, code)
+
+
+@OWNERS
+@pytest.mark.parametrize(
+    ("mode", "ours"), [(0o700, True), (0o755, True), (0o777, False), (0o775, False), (0o1777, True)]
+)
+def test_a_folder_below_one_that_others_may_change_can_be_swapped_after_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, ours: bool
+) -> None:
+    monkeypatch.setattr(kernel_cache, "_of_one", lambda _group: False)
+    (shared := tmp_path / "shared").mkdir()
+    (below := shared / "a" / "b").mkdir(parents=True)
+    shared.chmod(mode)
+    assert stays_ours(below) == ours
+    (link := tmp_path / "link").symlink_to(below)
+    assert stays_ours(link / "c") == ours
+
+
+@OWNERS
+def test_a_folder_below_one_of_somebody_else_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    (package := tmp_path / "package").touch()
+    assert choose_folder(package, "k").is_relative_to(tmp_path)
+    tmp_path.chmod(0o777)
+    assert not choose_folder(package, "k").is_relative_to(tmp_path)
 
 
 @OWNERS

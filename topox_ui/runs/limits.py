@@ -38,6 +38,9 @@ class ServerLimits:
     address, port
         Where the server listens (``TOPOX_ADDRESS``, ``TOPOX_PORT``); by default only this machine
         reaches it.
+    hosts
+        By which names visitors reach it, with commas between (``TOPOX_HOSTS``); by default those of
+        this machine where nobody else reaches the address, any elsewhere.
     solver_places
         How many solves and other long runs go on at once, over all sessions
         (``TOPOX_SOLVER_PLACES``, by default one a core).
@@ -64,6 +67,7 @@ class ServerLimits:
 
     address: str = field(default="127.0.0.1", metadata=_from("TOPOX_ADDRESS"))
     port: int = field(default=8501, metadata=_from("TOPOX_PORT", 1, 65_535))
+    hosts: str = field(default="", metadata=_from("TOPOX_HOSTS"))
     solver_places: int = field(default=CORES, metadata=_from("TOPOX_SOLVER_PLACES", 1, 1_024))
     longest_s: float = field(default=3600.0, metadata=_from("TOPOX_LONGEST_S", 5, 86_400))
     most_tasks: int = field(default=MAX_TASKS, metadata=_from("TOPOX_MOST_TASKS", 1, MAX_TASKS))
@@ -83,6 +87,16 @@ class ServerLimits:
                 assert one.default is not MISSING
                 values[one.name] = _value(type(one.default), text, **one.metadata)
         return cls(**values)  # type: ignore[arg-type]
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """Names in a browser's address that the server answers to; none: to all.
+
+        A page elsewhere could otherwise have its own name lead to this machine and read what is here
+        (DNS rebinding).
+        """
+        named = tuple(name for name in self.hosts.split(",") if name)
+        return named or (LOOPBACK if only_this_machine(self.address) else ())
 
     @property
     def keeps_runs(self) -> bool:
@@ -111,6 +125,9 @@ class ServerLimits:
                 f"holds {tasks:,} tasks, more than the {self.most_tasks:,} that this server takes",
                 file=file,
             )
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def only_this_machine(address: str) -> bool:

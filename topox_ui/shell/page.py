@@ -6,7 +6,9 @@ import gc
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit.runtime.scriptrunner_utils.script_requests import (
@@ -71,6 +73,17 @@ def stretch_in_view(
     )
     keep_address()
     return view
+
+
+def from_elsewhere(origin: str | None, host: str | None) -> bool:
+    """Whether the page that asks was served by another program on this machine; Streamlit refuses those of other machines."""
+    asking, asked = urlsplit(origin or ""), urlsplit(f"//{host or ''}")
+    names = {"localhost", "127.0.0.1", "::1"}
+    with suppress(ValueError):  # a port that is none
+        here = asking.hostname in names and asked.hostname in names
+        # A proxy that leaves the port out says nothing of it.
+        return here and asked.port is not None and asking.port != asked.port
+    return True
 
 
 _REFUSED = Passing[str]("class_word_refused")
@@ -176,6 +189,11 @@ def frame(title: str) -> Theme:
         layout="wide",
         initial_sidebar_state="auto",
     )
+    if from_elsewhere(st.context.headers.get("Origin"), st.context.headers.get("Host")):
+        st.html(
+            "<p>Another program's page asked for this one. Open the workbench by its own address.</p>"
+        )
+        st.stop()
     warmed()
     admit(title)
     restore(title, page.carried, models)
