@@ -80,9 +80,15 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _kept_elsewhere(path: str, content: bytes) -> str:
-    """Write what could not be written into the first folder that takes it, and say where."""
+    """Write what could not be written beside its place, or into the user's data folder, and say where."""
+    from topox_core.library.location import own_folder
+
     name = Path(path).name
-    for folder in (Path.cwd(), Path(tempfile.gettempdir()), Path.home()):
+    folders = [Path(path).absolute().parent, Path(tempfile.gettempdir())]
+    with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+        (own := own_folder()).mkdir(parents=True, exist_ok=True)
+        folders.insert(1, own)
+    for folder in folders:
         try:
             handle, place = tempfile.mkstemp(f"-{name[-60:]}", "topox-", folder)
             try:

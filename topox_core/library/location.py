@@ -36,7 +36,12 @@ def default_path() -> Path:
     """
     if given := os.environ.get(VARIABLE):
         return Path(given).expanduser()
-    return data_folder(sys.platform, os.environ, Path.home()) / "topox-workbench" / FILE_NAME
+    return own_folder() / FILE_NAME
+
+
+def own_folder() -> Path:
+    """Return the workbench's folder among the user's data."""
+    return data_folder(sys.platform, os.environ, Path.home()) / "topox-workbench"
 
 
 def data_folder(platform: str, variables: Mapping[str, str], home: Path) -> Path:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -247,26 +248,36 @@ def test_rcpsp_proves_published_optima(
     assert (record["makespan"], record["bound"], record["status"]) == (optimum, optimum, "optimal")
 
 
-def test_a_full_disk_loses_no_result(
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_full_disk_loses_no_result_and_leaves_the_working_folder_alone(
     topox: Any,
     folder: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
+    beside: bool,
 ) -> None:
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (wanted := folder / "results").mkdir()
+    data = tmp_path_factory.mktemp("data")
+    monkeypatch.setenv("XDG_DATA_HOME", str(data))
     monkeypatch.setattr(Path, "write_bytes", full)
-    monkeypatch.setattr(Path, "cwd", lambda: elsewhere)
-    (folder / "r.json").write_text("old")
-    status, out, err = topox(f"{SOLVE} --json --output r.json")
-    assert status == 2
-    (kept,) = elsewhere.iterdir()
-    told = "r.json: cannot be written: no space left on device; the result is in "
+    made = tempfile.mkstemp
+
+    def never_there(suffix: str, prefix: str, where: Path) -> tuple[int, str]:
+        return full() if where == wanted and not beside else made(suffix, prefix, where)
+
+    monkeypatch.setattr(tempfile, "mkstemp", never_there)
+    (wanted / "r.json").write_text("old")
+    before = sorted(folder.iterdir())
+    status, out, err = topox(f"{SOLVE} --json --output results/r.json")
+    assert status == 2 and sorted(folder.iterdir()) == before
+    kept = next((wanted if beside else data / "topox-workbench").glob("topox-*r.json"))
+    told = "results/r.json: cannot be written: no space left on device; the result is in "
     assert err.splitlines()[-1] == f"topox: error: {told}{kept}"
     assert all(json.loads(text)["makespan_ms"] == 13.0 for text in (out, kept.read_text()))
-    assert (folder / "r.json").read_text() == "old"
+    assert (wanted / "r.json").read_text() == "old"
 
 
 def test_an_output_behind_a_link_or_of_a_long_name_is_written_there(
