@@ -39,9 +39,18 @@ def wrong_words() -> WrongWords:
     return WrongWords()
 
 
-@st.cache_resource(
-    scope="session", show_spinner=False, on_release=lambda session: places().leave(session)
-)
+@st.cache_resource(show_spinner=False)
+def admitted() -> set[str]:
+    """Return the sessions of this server that are past the door: they may send files."""
+    return set()
+
+
+def _leave(session: str) -> None:
+    places().leave(session)
+    admitted().discard(session)
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=_leave)
 def _session() -> str:
     """Return the name of this session; its place is given back when it ends."""
     context = get_script_run_ctx()
@@ -57,11 +66,13 @@ def is_student() -> bool:
 def entry(title: str) -> Entry:
     """Return what becomes of this visitor on a page; call it before anything of the link is read."""
     if not is_student():
+        admitted().add(_session())
         return Entry.OPEN
     if not _JOINED.get():
         return Entry.JOIN
     if not places().enter(_session()):
         return Entry.FULL
+    admitted().add(_session())
     return Entry.OPEN if title in OPEN_TO_STUDENTS else Entry.CLOSED
 
 
@@ -69,10 +80,11 @@ def join(word: str) -> str:
     """Take a join word; return empty if it is right, else which text says why not: ``wrong`` or ``slow``."""
     profile = class_profile()
     assert profile is not None  # nobody is asked for a word where there is no class
-    if wrong_words().too_many():
+    whose = str(st.context.ip_address), _session()
+    if wrong_words().too_many(*whose):
         return "slow"
     if not hmac.compare_digest(word.strip().casefold().encode(), profile.word.encode()):
-        wrong_words().note()
+        wrong_words().note(*whose)
         return "wrong"
     _JOINED.set(True)
     return ""

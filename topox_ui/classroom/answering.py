@@ -5,6 +5,7 @@ Where no class is held, nothing is kept and everything is allowed.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,8 +14,10 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
+from topox_core.labs.answers_file import AnswersFile, is_signed
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import texts_in
+from topox_ui.classroom.access import is_student
 from topox_ui.classroom.profile import class_profile
 from topox_ui.classroom.session_limit import Semaphore
 from topox_ui.state.session import Lasting
@@ -22,6 +25,10 @@ from topox_ui.state.session import Lasting
 CHECK_EVERY_S, MAX_CHECKS = 1.0, 200
 # Of each lab: how many checks, and when the last was.
 _CHECKS = Lasting[dict[str, tuple[int, float]]]("class_checks")
+
+# What tells this device from others, and the labs whose answers were, in part, not given here.
+_DEVICE = Lasting[str]("class_device")
+_BROUGHT = Lasting[set[str]]("class_brought")
 
 T = TypeVar("T")
 
@@ -39,11 +46,27 @@ def keep_answers(lab: Lab, answers: Answers) -> str:
         return ""
     words = texts_in(lab.language)
     try:
-        kept = profile.folder.keep(lab, answers)
+        device = _DEVICE.get_or(secrets.token_urlsafe) if is_student() else ""
+        brought = lab.id in _BROUGHT.get_or(set)
+        kept = profile.folder.keep(lab, answers, device, brought=brought)
     except InputError:
         return words.say("classroom.folder_full")
-    reason = {"": "kept", "practice": "practice", "full": "folder_full"}[kept.reason]
-    return words.say(f"classroom.{reason}")
+    return words.say(f"classroom.{_WORDS.get(kept.reason, kept.reason)}")
+
+
+_WORDS = {"": "kept", "full": "folder_full", **dict.fromkeys(("held", "ids", "roster"), "apart")}
+
+
+def brought_along(lab: Lab, file: AnswersFile) -> None:
+    """Note that answers to a lab come from a file: unless this class signed it, they are kept apart."""
+    profile = class_profile()
+    if profile is not None and not is_signed(file, profile.folder.secret):
+        _BROUGHT.get_or(set).add(lab.id)
+
+
+def begun_here(lab: Lab) -> None:
+    """Note that answers to a lab begin anew in this tab."""
+    _BROUGHT.get_or(set).discard(lab.id)
 
 
 def in_turn(call: Callable[[], T]) -> T:

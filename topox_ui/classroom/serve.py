@@ -33,6 +33,8 @@ OF_A_CLASS = {
     "TOPOX_SESSION_MB": "20",
     "TOPOX_RUN_LIBRARY": "no",
     "TOPOX_REJOIN_S": "600",
+    # Students bring answers, of which none is larger than a quarter of that (MB).
+    "STREAMLIT_SERVER_MAX_UPLOAD_SIZE": "1",
 }
 
 

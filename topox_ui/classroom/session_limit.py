@@ -10,7 +10,8 @@ from contextlib import contextmanager
 MAX_SESSIONS = 60
 IDLE_S = 20 * 60.0
 AT_ONCE, LINE, PATIENCE_S = 2, 120, 5.0
-WRONG_WORDS, WRONG_WITHIN_S = 30, 60.0
+# Wrong words of an address, and of one connection, within a minute.
+WRONG_WORDS, WRONG_OF_ONE, WRONG_WITHIN_S = 30, 5, 60.0
 
 
 class SessionLimit:
@@ -84,21 +85,27 @@ class Semaphore:
 
 
 class WrongWords:
-    """Wrong join words of all visitors: so few a minute that nobody can try them out."""
+    """Wrong join words by address and connection: so few a minute that nobody can try them out.
+
+    A connection that has typed none wrong is always asked: nobody locks others out. Six letters are 148
+    million words; whoever opens a connection for each has years to go.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._at: list[float] = []
+        self._wrong: list[tuple[float, str, str]] = []
 
-    def too_many(self) -> bool:
-        """Return whether no word is taken just now."""
+    def too_many(self, address: str, connection: str) -> bool:
+        """Return whether a connection's words are not looked at just now."""
         with self._lock:
-            now = self._clock()
-            self._at = [at for at in self._at if now - at < WRONG_WITHIN_S]
-            return len(self._at) >= WRONG_WORDS
+            since = self._clock() - WRONG_WITHIN_S
+            self._wrong = [one for one in self._wrong if one[0] > since]
+            own = sum(one[2] == connection for one in self._wrong)
+            of_address = sum(one[1] == address for one in self._wrong)
+            return own >= WRONG_OF_ONE or (own > 0 and of_address >= WRONG_WORDS)
 
-    def note(self) -> None:
+    def note(self, address: str, connection: str) -> None:
         """Count one more."""
         with self._lock:
-            self._at.append(self._clock())
+            self._wrong.append((self._clock(), address, connection))

@@ -13,6 +13,7 @@ from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
 from topox_ui.classroom.access import shows
+from topox_ui.classroom.answering import begun_here, brought_along
 from topox_ui.classroom.profile import class_profile
 from topox_ui.labs.feedback import said_to_field
 from topox_ui.labs.kept import (
@@ -180,6 +181,7 @@ def _begun(lab: Lab, seed: int) -> object:
     typed = None if not _SEED.get() else seed
     try:
         begin_with(begin(lab, course or PRACTICE, student or PRACTICE, now(), typed))
+        begun_here(lab)
     except InputError as error:
         line("cards", "error", str(error))
         return None
@@ -223,6 +225,7 @@ def _take_answers(data: bytes, file: str) -> None:
     check_name(read.answers.course, "course")
     check_name(read.answers.student, "student")
     from_file = taken_up(lab, read.answers, file)
+    brought_along(lab, read)
     begin_with(from_file)
     change(lab, lambda here: together(here, from_file))
     if read.edited:

@@ -7,6 +7,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import texts_in
+from topox_core.text.sentences import and_more
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.leaderboards import leaderboards
 from topox_ui.present.state import PresentState, begin, say, see_switch
@@ -14,6 +15,8 @@ from topox_ui.present.statistics_view import statistics_view
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
 from topox_ui.state.store import state_of
+
+MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 
 
 def overview(theme: Theme) -> None:
@@ -63,3 +66,11 @@ def _class_line() -> None:
         "classroom.lecturer", course=escape(profile.course), word=f"<b>{escape(profile.word)}</b>"
     )
     st.html(f'<p class="note">{line}</p>')
+    apart = sorted({one.student for one in profile.folder.apart()})
+    if apart:
+        listed = ", ".join(map(escape, apart[:MAX_LISTED])) + and_more(len(apart), MAX_LISTED)
+        st.html(f'<p class="note">{say("classroom.apart_line", students=listed)}</p>')
+        with st.container(horizontal=True):
+            for at, student in enumerate(apart[:MAX_LISTED]):
+                label = say("classroom.release", student=student)
+                button(label, f"release_{at}", "lock_open", profile.folder.release, student)

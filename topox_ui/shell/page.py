@@ -23,6 +23,7 @@ from topox_core.preparation import Preparation
 from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.classroom.access import BEGINNING, Entry, entry, join, places
+from topox_ui.runs.uploads import limit_uploads
 from topox_ui.shell.links import go_to, page_link
 from topox_ui.shell.menu import job_name, menu, source_name
 from topox_ui.shell.pages import PAGES, models, page_of
@@ -194,6 +195,7 @@ def frame(title: str) -> Theme:
             "<p>Another program's page asked for this one. Open the workbench by its own address.</p>"
         )
         st.stop()
+    limit_uploads()
     warmed()
     admit(title)
     restore(title, page.carried, models)

@@ -71,7 +71,7 @@ def test_a_full_folder_takes_nothing_new_and_says_so(tmp_path, monkeypatch) -> N
     monkeypatch.setattr(class_folder, "MAX_FILES", 100)
     monkeypatch.setattr(class_folder, "MAX_BYTES", 10)
     assert folder.keep(LAB, begun("eve")).reason == "full"
-    assert len(list(tmp_path.rglob("*"))) == 2 + 2  # secret, lab, two files; no part of one
+    assert len(list(tmp_path.rglob("*"))) == 3 + 2  # secret, devices, lab, two files; no part of one
 
 
 def test_a_link_in_the_folder_is_neither_read_nor_written_through(tmp_path) -> None:
@@ -107,3 +107,45 @@ def test_statistics_are_written_as_a_table_and_as_a_page(tmp_path, capsys) -> No
     assert main(["lab", "stats", str(folder.path / LAB.id), "--lab", LAB.id, *files]) == 0
     assert "\nP1,1,0.0" in table.read_text()  # one student: what was finished last
     assert "<script" not in page.read_text() and "ada" not in page.read_text()
+
+
+def test_one_hostile_student_among_thirty_costs_no_honest_answer(tmp_path) -> None:
+    folder, honest = ClassFolder.opened(tmp_path), {}
+    for number in range(30):
+        name = f"s{number}"
+        honest[name] = begun(name, number)
+        assert folder.keep(LAB, honest[name], f"device {number}").reason == ""
+    # Finished answers that were made elsewhere, under a name of its own and another's.
+    for name in ("s7", "eve"):
+        forged = folder.keep(LAB, solved(LAB, name), "eve's", brought=True)
+        assert forged.reason == "brought"
+        assert not is_signed(
+            load_answers((tmp_path / forged.file).read_bytes(), "x"), folder.secret
+        )
+    # Other people's ids, over and over; ids made up; more than a device may keep apart.
+    again = [folder.keep(LAB, begun("s7", 1, minute=n + 1), "eve's").reason for n in range(12)]
+    assert again[:8] == ["held"] * 8 and set(again[8:]) == {"restarts"}
+    made_up = [folder.keep(LAB, begun(f"nobody {n}"), "eve's").reason for n in range(25)]
+    assert made_up[:2] == ["", ""] and set(made_up[2:]) == {"ids", "full"}
+    assert len(folder.apart()) <= class_folder.MAX_APART_OF_A_DEVICE
+    counted = {one.student: one for one in folder.answers_to(LAB.id)}
+    assert {name: counted[name] for name in honest} == honest and len(counted) == 32
+    # Who is honest goes on, also after the server was started anew.
+    later = lock(LAB, honest["s7"], "P2", "x", at(5))
+    assert ClassFolder.opened(tmp_path).keep(LAB, later, "device 7").reason == ""
+    assert later in folder.answers_to(LAB.id)
+    apart = grade_folder(
+        tmp_path / LAB.id / "apart", LABS, secret=secret_for(tmp_path / LAB.id / "apart")
+    )
+    assert {one.student for one in apart.grades} >= {"s7", "eve"} and apart.doubtful
+
+
+def test_a_roster_says_whose_answers_count_and_the_lecturer_releases_an_id(tmp_path) -> None:
+    folder = ClassFolder.opened(tmp_path)
+    (tmp_path / "roster.txt").write_text("ada\n  BOB \n")
+    assert folder.keep(LAB, begun("Bob"), "b").reason == ""
+    assert folder.keep(LAB, begun("eve"), "e").reason == "roster"
+    assert folder.keep(LAB, begun("bob", minute=3), "new laptop").reason == "held"
+    folder.release("bob")
+    assert folder.keep(LAB, begun("bob", minute=4), "new laptop").reason == ""
+    assert clean(tmp_path)[1] == ["roster.txt"]

@@ -1,16 +1,28 @@
 """A class on one machine: word, pages that are open, places, turns, answers in the folder; nothing of it without a class."""
 
 import pytest
+from starlette.exceptions import HTTPException
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from tests.labs_answered import LABS, at
+from tests.labs_answered import LABS, at, solved
 from tests.topox_ui.conftest import unbroken, words
 from topox_core.errors import InputError
+from topox_core.io.limits import MB
+from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.student import begin, lock
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom import access, answering, profile, serve
 from topox_ui.classroom.profile import ClassProfile, profile_of
-from topox_ui.classroom.session_limit import WRONG_WORDS, Semaphore, SessionLimit, WrongWords
+from topox_ui.classroom.session_limit import (
+    WRONG_OF_ONE,
+    WRONG_WORDS,
+    Semaphore,
+    SessionLimit,
+    WrongWords,
+)
+from topox_ui.runs import uploads
+from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page
 
 LAB = LABS["six-tasks"]
@@ -98,15 +110,54 @@ def test_two_have_a_turn_at_once_and_who_waits_too_long_or_in_a_full_line_is_ref
         assert not first, "nobody may wait, not even for a free turn"
 
 
-def test_words_cannot_be_tried_out() -> None:
+def test_words_cannot_be_tried_out_and_who_tries_locks_nobody_else_out() -> None:
     now = [0.0]
     wrong = WrongWords(clock=lambda: now[0])
-    for _ in range(WRONG_WORDS):
-        assert not wrong.too_many()
-        wrong.note()
-    assert wrong.too_many()
+    for _ in range(WRONG_OF_ONE):
+        assert not wrong.too_many("10.0.0.6", "eve")
+        wrong.note("10.0.0.6", "eve")
+    assert wrong.too_many("10.0.0.6", "eve")
+    for other in range(WRONG_WORDS):  # a connection for each word
+        wrong.note("10.0.0.6", f"eve {other}")
+    assert wrong.too_many("10.0.0.6", "eve 0")
+    assert not wrong.too_many("10.0.0.6", "ada")  # behind the same address, for the first time
+    assert not wrong.too_many("10.0.0.7", "bob")
     now[0] = 61
-    assert not wrong.too_many()
+    assert not wrong.too_many("10.0.0.6", "eve")
+
+
+class _Files:
+    """What a server holds of the files that browsers sent."""
+
+    def __init__(self) -> None:
+        self.file_storage: dict[str, dict[str, UploadedFileRec]] = {}
+
+    def add_file(self, session_id: str, file: UploadedFileRec) -> None:
+        self.file_storage.setdefault(session_id, {})[file.file_id] = file
+
+
+def test_files_are_taken_past_the_door_alone_and_within_what_a_session_and_all_may_hold(
+    monkeypatch,
+):
+    monkeypatch.setattr(uploads, "admitted", lambda: {"ada", "bob", "eve"})
+    monkeypatch.setattr(uploads, "server_limits", lambda: ServerLimits(session_mb=10))
+    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(uploads, "MAX_OF_ALL_BYTES", 25 * MB)
+    uploads.limit(files := _Files())
+
+    def send(session: str, name: str, mb: int) -> int:
+        try:
+            files.add_file(session, UploadedFileRec(name, "f", "t", bytes(mb * MB)))
+        except HTTPException as refused:
+            return refused.status_code
+        return 204
+
+    assert send("nobody", "1", 0) == 403
+    assert [send("ada", name, 6) for name in "12"] == [204, 413]
+    assert [send(who, "1", 9) for who in ("bob", "eve")] == [204, 204]
+    assert send("eve", "2", 2) == 413  # all together
+    del files.file_storage["ada"]  # a session ends, and its files with it
+    assert send("eve", "2", 1) == 204
 
 
 def test_without_a_class_nothing_is_kept_and_everything_allowed(monkeypatch) -> None:
@@ -124,6 +175,31 @@ def test_answers_are_kept_where_a_class_is_held(held) -> None:
     assert held.folder.answers_to("six-tasks") == (answers,)
     practice = begin(LAB, "NET-401", "ada", at(0), seed=1)
     assert answering.keep_answers(LAB, practice) == say("classroom.practice")
+
+
+def test_answers_from_a_file_are_kept_apart_unless_this_class_signed_them(held) -> None:
+    say = texts_in("en").say
+    answers = lock(LAB, begin(LAB, "NET-401", "ada", at(0)), "P1", 9, at(1))
+    answering.keep_answers(LAB, answers)
+    (mine,) = held.folder.path.glob("*/*.answers.json")
+    answering.brought_along(LAB, load_answers(mine.read_bytes(), mine.name))
+    assert answering.keep_answers(LAB, answers) == say("classroom.kept")
+    forged = solved(LAB, "bob")
+    answering.brought_along(LAB, load_answers(dump_answers(forged, {}), "x"))
+    assert answering.keep_answers(LAB, forged) == say("classroom.brought")
+    assert held.folder.answers_to(LAB.id) == (answers,) and held.folder.apart() == (forged,)
+    answering.begun_here(LAB)
+    assert answering.keep_answers(LAB, answers) == say("classroom.kept")
+
+
+def test_the_lecturer_sees_what_is_kept_apart_and_lets_a_device_in(visit, held) -> None:
+    answers = lock(LAB, begin(LAB, "NET-401", "bob", at(0)), "P1", 9, at(1))
+    held.folder.keep(LAB, answers, "mine")
+    assert held.folder.keep(LAB, answers, "another").reason == "held"
+    page = visit(PRESENT)
+    assert "Kept apart, counted for nothing: bob" in words(page)
+    unbroken(page.button(key="release_0").click().run())
+    assert held.folder.keep(LAB, answers, "another").reason == ""
 
 
 def test_a_check_is_allowed_once_a_second_and_200_times(held, monkeypatch) -> None:
