@@ -97,17 +97,8 @@ class ClassFolder:
 
     def answers_to(self, lab: str) -> tuple[Answers, ...]:
         """Return all answers to a lab that can be read; of one student the last."""
-        folder = self.path / lab
-        every: list[Answers] = []
-        for path in sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else ():
-            try:
-                state = path.lstat()
-                if path.is_symlink() or state.st_size > ANSWERS.file_bytes:
-                    continue
-                every.append(_read(str(path), state.st_mtime_ns, state.st_size).answers)
-            except (InputError, OSError):
-                continue  # half a file cannot be there; a foreign one is named by `lab grade`
-        return latest_of_each(every)
+        every = map(_answers_at, sorted((self.path / lab).glob(f"*{ENDING}")))
+        return latest_of_each(one for one in every if one is not None)
 
     def count(self) -> tuple[int, int]:
         """Return how many files of answers there are, and their bytes."""
@@ -143,18 +134,24 @@ def _place(folder: Path, answers: Answers) -> Path | None:
     for number in range(1, MAX_OF_A_SEED + 1):
         extra = "" if number == 1 else f"-{number}"
         path = folder / f"{answers.seed:08d}{extra}{ENDING}"
-        if not os.path.lexists(path) or (not path.is_symlink() and _same_beginning(path, answers)):
+        if not os.path.lexists(path):
+            return path
+        before = _answers_at(path)
+        own = (answers.student, answers.started)
+        if before is not None and (before.student, before.started) == own:
             return path
     return None
 
 
-def _same_beginning(path: Path, answers: Answers) -> bool:
+def _answers_at(path: Path) -> Answers | None:
+    """Return the answers of a file; None of a link, and of a file that is too large or cannot be read."""
     try:
         state = path.lstat()
-        before = _read(str(path), state.st_mtime_ns, state.st_size).answers
+        if path.is_symlink() or state.st_size > ANSWERS.file_bytes:
+            return None
+        return _read(str(path), state.st_mtime_ns, state.st_size).answers
     except (InputError, OSError):
-        return False
-    return (before.student, before.started) == (answers.student, answers.started)
+        return None  # half a file cannot be there; a foreign one is named by `lab grade`
 
 
 @lru_cache(maxsize=MAX_FILES)
