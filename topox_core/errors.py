@@ -96,7 +96,7 @@ def wrong_setting(field: str, problem: str) -> InputError:
 
 
 @contextmanager
-def errors_in_file(file: str, item: str = "") -> Iterator[None]:
+def errors_in_file(file: str = "", item: str = "") -> Iterator[None]:
     """Name a file, and an item of it, in the bad input that names none."""
     try:
         yield

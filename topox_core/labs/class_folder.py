@@ -189,16 +189,7 @@ def _devices(path: Path) -> dict[str, str]:
 
 
 def _readable(paths: Iterable[Path]) -> tuple[Answers, ...]:
-    """Return what files hold; half a file cannot be there, a foreign one is named by `lab grade`."""
-    every: list[Answers] = []
-    for path in paths:
-        try:
-            state = path.lstat()
-            if not path.is_symlink() and state.st_size <= ANSWERS.file_bytes:
-                every.append(_read(str(path), state.st_mtime_ns, state.st_size).answers)
-        except (InputError, OSError):
-            continue
-    return tuple(every)
+    return tuple(one for one in map(_answers_at, paths) if one is not None)
 
 
 def read_secret(folder: Path) -> bytes:
@@ -225,18 +216,24 @@ def _place(folder: Path, answers: Answers) -> Path | None:
     for number in range(1, MAX_OF_A_SEED + 1):
         extra = "" if number == 1 else f"-{number}"
         path = folder / f"{answers.seed:08d}{extra}{ENDING}"
-        if not os.path.lexists(path) or (not path.is_symlink() and _same_beginning(path, answers)):
+        if not os.path.lexists(path):
+            return path
+        before = _answers_at(path)
+        own = (answers.student, answers.started)
+        if before is not None and (before.student, before.started) == own:
             return path
     return None
 
 
-def _same_beginning(path: Path, answers: Answers) -> bool:
+def _answers_at(path: Path) -> Answers | None:
+    """Return the answers of a file; None of a link, and of a file that is too large or cannot be read."""
     try:
         state = path.lstat()
-        before = _read(str(path), state.st_mtime_ns, state.st_size).answers
+        if path.is_symlink() or state.st_size > ANSWERS.file_bytes:
+            return None
+        return _read(str(path), state.st_mtime_ns, state.st_size).answers
     except (InputError, OSError):
-        return False
-    return (before.student, before.started) == (answers.student, answers.started)
+        return None  # half a file cannot be there; a foreign one is named by `lab grade`
 
 
 @lru_cache(maxsize=MAX_FILES)

@@ -148,19 +148,17 @@ def grade_folder(
     grades: list[Grade] = []
     texts: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for name, file in files:
-        lab = labs.get(file.answers.lab)
-        if lab is None:
-            problem = f"lab {file.answers.lab[:40]!r}: {unknown(file.answers.lab, labs, 'lab')}"
-            refused.append(Unreadable(name, problem))
-            continue
+        lab = file.answers.lab
         try:
-            graded = grade(lab, file, name, explanations, secret)
+            if lab not in labs:
+                raise InputError(f"lab {lab[:40]!r}: {unknown(lab, labs, 'lab')}")
+            graded = grade(labs[lab], file, name, explanations, secret)
         except InputError as error:
             refused.append(Unreadable(name, _problem(error)))
             continue
         for given in file.answers.given.values():
             if isinstance(given, Explained) and len(given.value.strip()) >= LONG_TEXT:
-                texts[lab.id, folded(given.value)].append(len(grades))
+                texts[lab, folded(given.value)].append(len(grades))
         grades.append(graded)
     grades = _with_equal_texts(grades, texts)
     refused.sort(key=lambda one: one.file)
@@ -220,9 +218,6 @@ def _with_equal_texts(
     """Return grades with a remark where two students wrote the same long text."""
     marked = list(grades)
     for places in texts.values():
-        writers = {folded(grades[at].student) for at in places}
-        if len(writers) < 2:
-            continue
         for at in places:
             others = sorted(
                 {
@@ -231,8 +226,9 @@ def _with_equal_texts(
                     if folded(grades[o].student) != folded(grades[at].student)
                 }
             )
-            remark = f"same text as {', '.join(others)}"
-            marked[at] = replace(marked[at], remarks=(*marked[at].remarks, remark))
+            if others:
+                remark = f"same text as {', '.join(others)}"
+                marked[at] = replace(marked[at], remarks=(*marked[at].remarks, remark))
     return marked
 
 

@@ -221,7 +221,7 @@ def written(value: Value, digits: int | None = None) -> str:
 def _called(call: Call, lab: Lab, screen: Screen, seed: int) -> Value:
     source = lab.instances[screen.instance]
     if source.files is not None:
-        return _kept_call(_Asked(call, lab, screen.instance))
+        return _kept_call(lab, screen.instance, call)
     instance = instance_of(lab, screen, seed)
     parts = {
         kind: getattr(instance, kind)()
@@ -232,24 +232,9 @@ def _called(call: Call, lab: Lab, screen: Screen, seed: int) -> Value:
     return call_value(call, InstanceFiles(**parts, windows=lengths))
 
 
-class _Asked:
-    """A call on files of a lab, as the key of a cache."""
-
-    def __init__(self, call: Call, lab: Lab, instance: str) -> None:
-        self.call, self.lab, self.instance = call, lab, instance
-        self._key = (lab.digest, str(lab.folder), instance, repr(call))
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self._key == other._key
-
-
 @lru_cache(maxsize=KEPT_KEYS)
-def _kept_call(asked: _Asked) -> Value:
-    files = files_of(asked.lab, asked.lab.instances[asked.instance])
-    return call_value(asked.call, files)
+def _kept_call(lab: Lab, instance: str, call: Call) -> Value:
+    return call_value(call, files_of(lab, lab.instances[instance]))
 
 
 def files_of(lab: Lab, source: Source) -> InstanceFiles:

@@ -82,7 +82,7 @@ class Band:
     below: _Finite | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # itself the key of a cache
 class Call:
     """A key that one run of the core gives.
 
@@ -240,7 +240,7 @@ class PlanRow:
     do: _Sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # itself the key of a cache
 class Lab:
     """A lab.
 

@@ -105,7 +105,7 @@ def _instances(given: Any) -> dict[str, Source]:
 
 
 def _source(name: str, entry: Any) -> Source:
-    with errors_in_file("", f"instance {printable(name)}"):
+    with errors_in_file(item=f"instance {printable(name)}"):
         if not _NAME.fullmatch(name):
             raise InputError("must be a small letter, then small letters, digits or _, 30 at most")
         if isinstance(entry, dict) and "files" in entry:
@@ -131,7 +131,7 @@ def _of_files(entry: dict[str, Any]) -> Source:
 
 
 def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
-    with errors_in_file("", item):
+    with errors_in_file(item=item):
         given = {} if not isinstance(entry, dict) else entry.get("questions", [])
         if not isinstance(given, list) or len(given) > MAX_QUESTIONS:
             problem = f"must be a list of at most {MAX_QUESTIONS} questions in brackets"
@@ -152,7 +152,7 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
 
 
 def _question(entry: Any, item: str, stage: str, source: Source | None) -> Question:
-    with errors_in_file("", item):
+    with errors_in_file(item=item):
         own = entry
         if isinstance(entry, dict):
             own = {key: value for key, value in entry.items() if key != "key"}
@@ -182,7 +182,7 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
         raise InputError(f"must be an object in braces (got {shown(given)})", field="key")
     if source is None:
         raise InputError("needs an instance: name one on the screen", field="key")
-    with errors_in_file("", item):
+    with errors_in_file(item=item):
         if "call" not in given:
             name = from_values(Value, given, "").value
             _check_value(name, source)
@@ -237,7 +237,7 @@ def _check_question(question: Question, source: Source | None, item: str) -> Non
         if one.option is not None and one.option not in ids and not from_instance:
             raise InputError(unknown(one.option, ids, "option"), field="feedback")
         if one.value is not None and source is not None:
-            with errors_in_file("", f"{item}, feedback"):
+            with errors_in_file(item=f"{item}, feedback"):
                 _check_value(one.value, source)
 
 

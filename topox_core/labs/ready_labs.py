@@ -12,6 +12,7 @@ from topox_core.labs.lab_file import load_lab
 
 READY = Path(__file__).parent / "ready"
 ENDING = ".lab.json"
+KEPT_LABS = 100
 # A new lab is a file in that folder and a name here.
 ORDER = (
     *("six-tasks", "what-binds", "bandwidth-tax", "all-to-all"),
@@ -45,6 +46,12 @@ def lab_of(name: str) -> Lab:
     return load_lab(read(name), name, Path(name).parent)
 
 
+@lru_cache(maxsize=KEPT_LABS)
+def _loaded(data: bytes, file: str, folder: Path) -> Lab:
+    """Return a lab of a folder, the same as long as its file is: what is computed for it is kept with it."""
+    return load_lab(data, file, folder)
+
+
 def labs_in(folder: Path) -> dict[str, Lab]:
     """Return the labs that ship and those of a folder, by id; a folder's lab wins.
 
@@ -55,7 +62,7 @@ def labs_in(folder: Path) -> dict[str, Lab]:
     """
     own: dict[str, Lab] = {}
     for path in sorted(folder.glob(f"*{ENDING}")):
-        lab = load_lab(read(path), path.name, folder)
+        lab = _loaded(read(path), path.name, folder)
         if lab.id in own:
             raise InputError(f"has the id {lab.id!r} of another file", file=path.name, field="id")
         own[lab.id] = lab

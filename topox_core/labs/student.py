@@ -298,13 +298,13 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
     question = lab.question(name)
     key = key_of(lab, question, answers.seed)
     answer = last_answer(answers, name)
-    if answer is None:
-        return Revealed(name, key, None, False, "")
-    marked = mark(lab, question, answer, answers.seed)
-    if marked.right or not marked.say:
-        return Revealed(name, key, answer, marked.right, "")
-    say = said_to(lab, question, marked.say, answers.seed, _words(lab, language))
-    return Revealed(name, key, answer, marked.right, say)
+    right, say = False, ""
+    if answer is not None:
+        marked = mark(lab, question, answer, answers.seed)
+        right, say = marked.right, marked.say
+    if say:
+        say = said_to(lab, question, say, answers.seed, _words(lab, language))
+    return Revealed(name, key, answer, right, say)
 
 
 def revealed_on(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:

@@ -38,9 +38,7 @@ class SessionLimit:
         now = self._clock()
         with self._lock:
             if session not in self._seen and len(self._seen) >= self.most:
-                idle = [one for one, at in self._seen.items() if now - at > self._idle_s]
-                for one in idle:
-                    del self._seen[one]
+                self._seen = {k: at for k, at in self._seen.items() if now - at <= self._idle_s}
             if session in self._seen or len(self._seen) < self.most:
                 self._seen[session] = now
                 return True

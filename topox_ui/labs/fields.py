@@ -98,13 +98,14 @@ def answer_field(field: Field) -> None:
 
 def is_filled(field: Field) -> bool:
     """Return whether something stands in a field that could be handed in."""
-    value, kind = field.draft.value, field.asked.type
-    if kind == "grouping":
-        return isinstance(value, dict) and len(value) == len(NAMES)
-    if kind == "matrix" and value is not None:
-        return all(cell is not None for row in value for cell in row)
-    if kind == "order":
-        return True
+    value = field.draft.value
+    match field.asked.type:
+        case "grouping":
+            return isinstance(value, dict) and len(value) == len(NAMES)
+        case "matrix" if value is not None:
+            return all(cell is not None for row in value for cell in row)
+        case "order":
+            return True
     return value not in (None, "", [], {})
 
 
