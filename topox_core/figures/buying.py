@@ -67,8 +67,8 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     base
         The number now; a saving is a share.
     """
-    figure = go.Figure()
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
+    layers = []
     marks: list[Look] = []
     values = [base]
     for side, colour, words in (
@@ -84,7 +84,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
-        figure.add_bar(
+        bars = go.Bar(
             orientation="h",
             y=[k for k, _ in rows],
             x=[of.factor * (end[1] - base) for _, end in rows],
@@ -96,27 +96,16 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
             f"{of.name} %{{customdata[2]}}<extra></extra>",
         )
-        labelled: set[int] = set()
-        for k, (moved_to, value) in rows:
-            values.append(value)
-            if k in labelled:
-                continue
-            labelled.add(k)
+        layers.append(bars)
+        values += [end[1] for _, end in rows]
+        beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
+        # Of two ends on one side the longer has the label.
+        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
+        for k, (moved_to, value) in longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
-            if of.ends_below:
-                text = share
-            marks.append(
-                note(
-                    text,
-                    of.factor * value,
-                    k,
-                    11.5 * theme.scale,
-                    theme.ink,
-                    xanchor="left" if side > 0 else "right",
-                    xshift=6 * side,
-                )
-            )
+            text = share if of.ends_below else text
+            marks.append(note(text, of.factor * value, k, 11.5 * theme.scale, theme.ink, **beside))
     low, high = of.factor * min(values), of.factor * max(values)
     span = max(high - low, of.least_span) or 1.0
     before, after = (
@@ -128,12 +117,11 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     )
     names = [_with_ends(swing) if of.ends_below else swing.name for swing in swings]
     return frame(
-        figure,
+        layers,
         theme,
         ((36 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
+        [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         showlegend=True,
-        annotations=marks,
-        shapes=[{"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme,
@@ -211,43 +199,41 @@ def buying_figure(
     x_axis = measure_axis(theme, price, [v for one in networks for v in one.price], 0.12)
     y_axis = measure_axis(theme, time, [v for one in networks for v in one.time], 0.1)
     accent = theme.fabric_colour("scheduled")
-    figure = go.Figure()
-    if len(steps) > 1:
-        figure.add_scatter(
-            x=[networks[k].price[1] for k in steps],
-            y=[networks[k].time[1] for k in steps],
-            mode="lines",
-            line={"shape": "hv", **line(accent, 1.8)},
-            name="nothing beats it",
-            showlegend=True,
-            hoverinfo="skip",
-        )
-    for rival, name, symbol, colour in (
-        (False, "switch", "circle", accent),
-        (True, "no switch", "diamond", theme.ink),
-    ):
-        figure.add_trace(_points(networks, rival, name, symbol, colour, best, (price, time), theme))
-    if best:
-        figure.add_scatter(
-            x=[networks[k].price[1] for k in best],
-            y=[networks[k].time[1] for k in best],
-            mode="markers",
-            name="to buy",
-            showlegend=True,
-            hoverinfo="skip",
-            marker={
-                "size": 19 * theme.scale,
-                "symbol": "circle-open",
-                "color": theme.ink,
-                "line": {"width": 2.5, "color": theme.ink},
-            },
-        )
+    measures = price, time
+    front = go.Scatter(
+        x=[networks[k].price[1] for k in steps],
+        y=[networks[k].time[1] for k in steps],
+        mode="lines",
+        line={"shape": "hv", **line(accent, 1.8)},
+        name="nothing beats it",
+        showlegend=True,
+        hoverinfo="skip",
+    )
+    rings = go.Scatter(
+        x=[networks[k].price[1] for k in best],
+        y=[networks[k].time[1] for k in best],
+        mode="markers",
+        name="to buy",
+        showlegend=True,
+        hoverinfo="skip",
+        marker={
+            "size": 19 * theme.scale,
+            "symbol": "circle-open",
+            "color": theme.ink,
+            "line": {"width": 2.5, "color": theme.ink},
+        },
+    )
     return frame(
-        figure,
+        [
+            front if len(steps) > 1 else None,
+            _points(networks, False, "switch", "circle", accent, best, measures, theme),
+            _points(networks, True, "no switch", "diamond", theme.ink, best, measures, theme),
+            rings if best else None,
+        ],
         theme,
         HEIGHT * theme.scale,
+        _labels(networks, best, x_axis, y_axis, theme),
         showlegend=True,
-        annotations=_labels(networks, best, x_axis, y_axis, theme),
         margin=margins(
             name_px(y_axis["ticktext"], theme, 34, 6.4), 14, 62 * theme.scale, 44 * theme.scale
         ),

@@ -84,7 +84,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         )
     ]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
-    chosen_one = go.Bar(
+    outlines = go.Bar(
         x=at,
         y=[one.recorded_ms for one in rows],
         width=0.7,
@@ -99,7 +99,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
     top = max((one.recorded_ms for one in rows), default=1.0) * 1.18
     return frame(
-        [*layers, chosen_one],
+        [*layers, outlines],
         theme,
         190 * theme.scale,
         margin=margins(58, 8, 8, 42 * theme.scale),

@@ -80,10 +80,10 @@ class StudyAxis:
 
     def named(self, theme: Theme, most: int, **changes: Any) -> Look:
         """Return the axis of a figure whose marks stand at 0, 1, 2, ..., of which so many are named."""
-        shown = range(0, len(self.values), max(1, math.ceil(len(self.values) / most)))
-        names = [self.labels[k] for k in shown]
-        span = [-0.5, len(self.values) - 0.5]
-        return named_axis(theme, names, list(shown), range=span, title=self.title, **changes)
+        every = max(1, math.ceil(len(self.values) / most))
+        places, span = list(range(0, len(self.values), every)), [-0.5, len(self.values) - 0.5]
+        labels = self.labels[::every]
+        return named_axis(theme, labels, places, range=span, title=self.title, **changes)
 
     def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
@@ -173,8 +173,8 @@ def _round_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
     """Return an axis of a study for figures; units that the labels carry are not in its title."""
-    in_labels = key.unit in ("", "ms", "Gbit/s")
-    title = lower(axis_words(key)) if in_labels else f"{lower(axis_words(key))}, {key.unit}"
+    unit = "" if key.unit in ("", "ms", "Gbit/s") else f", {key.unit}"
+    title = f"{lower(axis_words(key))}{unit}"
     return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
 
 
@@ -208,18 +208,17 @@ def seed_lines(
     lines: Sequence[SeedLine], along: StudyAxis, measure: MeasureWords, theme: Theme
 ) -> go.Figure:
     """Return the lines, each mean with a mark, and behind it the band from the least seed to the most."""
-    places = along.places()
+    places, layers = along.places(), []
     values = [v for one in lines for p in one.points for v in (p.least, p.most)]
     value_axis = measure_axis(theme, measure, values)
-    figure = go.Figure()
     for number, one in enumerate(lines):
         colour, dash, symbol = look_of(one, number, theme)
         points = sorted(one.points, key=lambda p: places[p.at])
         x = [places[p.at] for p in points]
         if any(p.most > p.least for p in points):
             least, most = [p.least for p in points], [p.most for p in points]
-            figure.add_trace(spread_band(x, least, most, faded(colour, 0.16)))
-        figure.add_scatter(
+            layers.append(spread_band(x, least, most, faded(colour, 0.16)))
+        means = go.Scatter(
             x=x,
             y=[p.mean for p in points],
             mode="lines+markers",
@@ -232,8 +231,9 @@ def seed_lines(
             selected={"marker": {"opacity": 1}},
             unselected={"marker": {"opacity": 1}},
         )
+        layers.append(means)
     return frame(
-        figure,
+        layers,
         theme,
         330 * theme.scale,
         showlegend=len(lines) > 1,
