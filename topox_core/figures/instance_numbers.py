@@ -59,42 +59,34 @@ def named_bars(
         Where a dotted line goes, and its words.
     """
     words = [f"{value:,.4g} {unit}" for value in values]
-    colours = [theme.primary if k in marked else theme.line for k in range(len(values))]
-    figure = go.Figure().add_bar(
+    bars = go.Bar(
         orientation="h",
         x=list(values),
         y=list(range(len(values))),
         width=0.62,
-        marker={"color": colours, "line": line(theme.muted, 0.5)},
+        marker={
+            "color": [theme.primary if k in marked else theme.line for k in range(len(values))],
+            "line": line(theme.muted, 0.5),
+        },
         **outside(
             [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)], theme, 12
         ),
         customdata=[[name] for name in names],
         hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
     )
-    shapes, notes = [], []
+    marks = []
     if bound is not None:
-        at, label = bound
-        shapes.append(upright(at, line(theme.ink, 2, DOTS)))
-        notes.append(
-            note(
-                label,
-                at,
-                1,
-                11.5 * theme.scale,
-                theme.ink,
-                yref="paper",
-                yanchor="bottom",
-                xanchor="center",
-            )
-        )
+        above = {"yref": "paper", "yanchor": "bottom", "xanchor": "center"}
+        marks = [
+            upright(bound[0], line(theme.ink, 2, DOTS)),
+            note(bound[1], bound[0], 1, 11.5 * theme.scale, theme.ink, **above),
+        ]
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
     return frame(
-        figure,
+        [bars],
         theme,
         (len(names) * 28.0 + 58) * theme.scale,
-        shapes=shapes,
-        annotations=notes,
+        marks,
         margin=margins(name_px(names, theme, 18, 6.6, 1), 8, 20 * theme.scale, 26 * theme.scale),
         xaxis=axis(theme, grid=True, range=[0, 1.22 * top], ticksuffix=f" {unit}", nticks=6),
         yaxis=row_axis(theme, names, 12),
@@ -105,8 +97,7 @@ def named_bars(
 def moves(asking: Asking, _one: FourJobs) -> list[Picture]:
     """Return the rounds of all single moves at their reveal; before the best is known, those that were tried."""
     if asking.screen.stage == "reveal" and not asking.hides("together", "asked"):
-        names = [asking.say("round.none")]
-        names += [asking.say("round.move", job=name) for name in NAMES]
+        names = [asking.say("round.none"), *(asking.say("round.move", job=job) for job in NAMES)]
         groupings = [GROUPINGS[0], "ABBB", "ABAA", "AABA", "AAAB"]
         return [_rounds(asking, "round", groupings, names)]
     tried = list(dict.fromkeys(asking.tried))
@@ -209,30 +200,27 @@ def windows(asking: Asking, one: Windows) -> list[Picture]:
     if asking.hides(*_COUNTED) or not asking.computed:
         return [_pipeline(asking, one)]
     if asking.screen.stage == "reveal":
-        return [_counts(asking, one)]
-    spans = _spans(one)
+        exact = [one.counted(stage) for stage in range(one.stages)]
+        return [
+            asking.picture(
+                "counts",
+                counts_of(exact, one.counted(0, "afab"), asking.theme),
+                asking.table(("stage", "value"), list(enumerate(exact))),
+                last=one.stages - 1,
+                counts=", ".join(map(str, exact)),
+            )
+        ]
     return [
         replace(
             asking.picture(
                 "lengths_of",
-                by_length(spans, None, asking.theme),
+                by_length(_spans(one), None, asking.theme),
                 asking.table(("window", "length"), list(enumerate(one.lengths_ms, 1))),
                 lengths=", ".join(map(str, one.lengths_ms)),
             ),
             id="lengths",
         )
     ]
-
-
-def _counts(asking: Asking, one: Windows) -> Picture:
-    exact = [one.counted(stage) for stage in range(one.stages)]
-    return asking.picture(
-        "counts",
-        counts_of(exact, one.counted(0, "afab"), asking.theme),
-        asking.table(("stage", "value"), list(enumerate(exact))),
-        last=one.stages - 1,
-        counts=", ".join(map(str, exact)),
-    )
 
 
 def _spans(one: Windows) -> tuple[Window, ...]:
@@ -305,7 +293,7 @@ def _pipeline(asking: Asking, one: Windows) -> Picture:
 
 def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
     """Return every pass of every stage as a bar; microbatches numbered where they fit."""
-    figure = go.Figure()
+    layers = []
     last = max(begin + 1 for row in passes for _, _, begin in row)
     for wanted, category in (("F", FORWARD), ("B", BACKWARD)):
         rows = [
@@ -314,7 +302,7 @@ def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
             for kind, k, begin in row
             if kind == wanted
         ]
-        figure.add_bar(
+        bars = go.Bar(
             orientation="h",
             base=[begin for _, _, begin in rows],
             x=[1] * len(rows),
@@ -324,8 +312,9 @@ def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
             customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
             hovertemplate="%{customdata[0]}<extra></extra>",
         )
+        layers.append(bars)
     return frame(
-        figure,
+        layers,
         theme,
         (len(names) * 24 + 20) * theme.scale,
         margin=margins(66 * theme.scale, 8, 8, 8),

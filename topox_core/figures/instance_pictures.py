@@ -92,11 +92,6 @@ def layout(asking: Asking, one: Pairs) -> list[Picture]:
     return pictures
 
 
-def layout_steps(instance: object) -> int:
-    """Return how many steps the layout of instance *pairs* has; 0 of another instance."""
-    return len(frames(instance.layout(PORTS))) if isinstance(instance, Pairs) else 0
-
-
 def _hops(asking: Asking, laid: LayoutResult) -> Picture:
     matrix = laid.network.hop_matrix()
     n, most = len(matrix), laid.hops.diameter
@@ -164,10 +159,6 @@ def _lines(
     )
 
 
-def _delay_curve(asking: Asking) -> list[Picture]:
-    return delay_lines(asking) or instance_numbers.delay_costs(asking)
-
-
 # Figures of the instance alone; the table of what is given stands beside every screen.
 _GIVEN: Mapping[str, Draw] = {
     "hand_gantt": hand_schedules.by_hand,
@@ -179,7 +170,7 @@ _COMPUTED: Mapping[str, Draw] = {
     "gantt": lambda asking: hand_schedules.plans(asking, "bound" in asking.screen.show),
     "bound": hand_schedules.bounds,
     "topology_steps": layout,
-    "delay_curve": _delay_curve,
+    "delay_curve": lambda asking: delay_lines(asking) or instance_numbers.delay_costs(asking),
     "two_lines": size_lines,
     "cdf": instance_numbers.cdf,
     "all_rounds": instance_numbers.every_round,
@@ -200,5 +191,7 @@ def slider_of(screen: Screen, instance: object) -> Slider | None:
     """Return what can be moved on a screen: what its file says, or the steps of a layout."""
     if screen.slider is not None or screen.stage != "reveal":
         return screen.slider
-    steps = layout_steps(instance) if "topology_steps" in screen.show else 0
-    return Slider("step", tuple(map(float, range(steps)))) if steps else None
+    if "topology_steps" not in screen.show or not isinstance(instance, Pairs):
+        return None
+    steps = len(frames(instance.layout(PORTS)))
+    return Slider("step", tuple(map(float, range(steps))))
