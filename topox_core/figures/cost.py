@@ -27,6 +27,7 @@ from topox_core.figures.template import (
     round_step,
     row_axis,
     sideways_bars,
+    ticks_from_0,
     upright,
 )
 from topox_core.text.numbers import NBSP, amount_words, energy, money, short, unit_of
@@ -197,8 +198,7 @@ def stacked(
 
 def value_ticks(top: float, prefix: str, unit: str) -> Look:
     """Return about five ticks from 0 to ``top`` with their words; 0 has no unit."""
-    step = round_step(top / 6)
-    ticks = [k * step for k in range(int(top * 1.1 / step) + 1)]
+    ticks = ticks_from_0(top * 1.1, round_step(top / 6))
     suffix = NBSP + unit if unit else ""
     return {
         "tickvals": ticks,

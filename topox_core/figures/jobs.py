@@ -27,6 +27,7 @@ from topox_core.figures.template import (
     opaque,
     round_step,
     sideways_bars,
+    ticks_from_0,
     upright,
 )
 from topox_core.model.execution import Circuits, Execution
@@ -149,8 +150,7 @@ def timeline(
         customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
         hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
     )
-    step = round_step(until / 8)
-    times = [k * step for k in range(int(until * 1.0001 / step) + 1)]
+    times = ticks_from_0(until * 1.0001, round_step(until / 8))
     return frame(
         [
             *(_bars(kind, placed, px, theme) for kind in KINDS),

@@ -29,6 +29,7 @@ from topox_core.figures.template import (
     round_step,
     row_axis,
     sideways_bars,
+    ticks_from_0,
     time_axis,
     upright,
 )
@@ -150,8 +151,7 @@ def walk(
             upright(until, line(theme.line, 1)),
             note("then in order", until, 0, 11 * theme.scale, theme.muted, **beside),
         ]
-    step = round_step(x[-1] / 6)
-    ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
+    ticks = ticks_from_0(x[-1], round_step(x[-1] / 6))
     return frame(
         layers,
         theme,

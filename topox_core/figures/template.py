@@ -83,16 +83,15 @@ def named_axis(
 
 def row_axis(theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any) -> Look:
     """Return the axis of rows that are named at their left, the first at the top."""
-    span = [len(names) - 0.45, -0.55]
-    return named_axis(theme, names, None, size, theme.ink, **{"range": span, **changes})
+    whole = {"range": [len(names) - 0.45, -0.55], **changes}
+    return named_axis(theme, names, None, size, theme.ink, **whole)
 
 
 def time_axis(theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8) -> Look:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
         return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
-    step = round_step(until_ms / (most_ticks - 1))
-    ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
+    ticks = ticks_from_0(until_ms, round_step(until_ms / (most_ticks - 1)))
     return axis(
         theme,
         grid=grid,
@@ -114,6 +113,11 @@ def ms_axis(theme: Theme, window_ms: tuple[float, float], ticks: int, **changes:
             **changes,
         },
     )
+
+
+def ticks_from_0(until: float, step: float) -> list[float]:
+    """Return the multiples of a step from 0 on, the end among them where it is one."""
+    return [k * step for k in range(int(until / step + 1e-9) + 1)]
 
 
 def round_step(least: float) -> float:
@@ -256,8 +260,14 @@ UNFADED: Look = {
 
 def note(text: str, x: object, y: object, size: float, colour: str, **placement: Any) -> Look:
     """Return an annotation without an arrow; ``placement`` are anchors, shifts and references."""
-    font = {"size": size, "color": colour}
-    return {"x": x, "y": y, "text": text, "showarrow": False, "font": font, **placement}
+    return {
+        "x": x,
+        "y": y,
+        "text": text,
+        "showarrow": False,
+        "font": {"size": size, "color": colour},
+        **placement,
+    }
 
 
 def first_that_fits(words: Iterable[str], letters: float) -> str:
@@ -283,8 +293,12 @@ def beside(
 
 def outside(text: Sequence[str] | None, theme: Theme, size: float = 11.5) -> Look:
     """Return what writes values at the ends of bars, of the highest one too."""
-    font = {"size": size * theme.scale, "color": theme.ink}
-    return {"text": text, "textposition": "outside", "cliponaxis": False, "textfont": font}
+    return {
+        "text": text,
+        "textposition": "outside",
+        "cliponaxis": False,
+        "textfont": {"size": size * theme.scale, "color": theme.ink},
+    }
 
 
 def line(colour: str, width: float, dash: str | None = None) -> Look:
@@ -331,8 +345,11 @@ def hatch(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: floa
 
 def hatched(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45) -> Look:
     """Return the marker of a hatched bar with an outline."""
-    pattern = hatch(theme, colour, size, solidity)
-    return {"color": CLEAR, "line": line(colour, 1), "pattern": pattern}
+    return {
+        "color": CLEAR,
+        "line": line(colour, 1),
+        "pattern": hatch(theme, colour, size, solidity),
+    }
 
 
 def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
