@@ -143,11 +143,13 @@ def _with_ends(swing: Swing) -> str:
 
 def _label_share(texts: Sequence[str], plot_px: float) -> float:
     """Return the width of the longest label as a share of the bars' width."""
-    wide = max(
-        (len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts),
-        default=0,
-    )
-    return max(0.12, (6.3 * wide + 12) / plot_px)
+    plain = (text.replace("&nbsp;", " ") for text in texts)
+    return max(0.12, (6.3 * max(map(_letters, plain), default=0) + 12) / plot_px)
+
+
+def _letters(text: str) -> int:
+    """Return how many letters a label has, some of which may be bold."""
+    return len(text.replace("<b>", "").replace("</b>", ""))
 
 
 HEIGHT = 400
@@ -328,18 +330,14 @@ def _labels(
         ]
         more = f" and {len(group) - MAX_IN_LABEL} more" if len(group) > MAX_IN_LABEL else ""
         lines = [*names[:-1], f"{names[-1]}{more}"]
-        letters = max(len(text.replace("<b>", "").replace("</b>", "")) for text in lines)
-        across = (5.6 * letters + 14) / WIDTH_PX * width
+        across = (5.6 * max(map(_letters, lines)) + 14) / WIDTH_PX * width
         high = (14.0 * len(lines)) / (HEIGHT - 110) * height
         first_up = not networks[group[0]].rival  # so that labels of neighbours part
         side = _free_side((x, y), (across, high), x_axis["range"], taken, first_up)
-        if side is None:
-            continue
-        (x0, x1, y0, y1), placement = side
-        taken.append((x0, x1, y0, y1))
-        marks.append(
-            note("<br>".join(lines), x, y, 11 * theme.scale, theme.ink, align="left", **placement)
-        )
+        if side is not None:
+            taken.append(side[0])
+            words, size = "<br>".join(lines), 11 * theme.scale
+            marks.append(note(words, x, y, size, theme.ink, align="left", **side[1]))
     return marks
 
 

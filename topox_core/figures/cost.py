@@ -20,6 +20,7 @@ from topox_core.figures.template import (
     frame,
     line,
     margins,
+    multiples,
     named_axis,
     note,
     opaque,
@@ -27,7 +28,6 @@ from topox_core.figures.template import (
     round_step,
     row_axis,
     sideways_bars,
-    ticks_from_0,
     upright,
 )
 from topox_core.text.numbers import NBSP, amount_words, energy, money, short, unit_of
@@ -198,7 +198,7 @@ def stacked(
 
 def value_ticks(top: float, prefix: str, unit: str) -> Look:
     """Return about five ticks from 0 to ``top`` with their words; 0 has no unit."""
-    ticks = ticks_from_0(top * 1.1, round_step(top / 6))
+    ticks = multiples(round_step(top / 6), 0.0, top * 1.1)
     suffix = NBSP + unit if unit else ""
     return {
         "tickvals": ticks,
@@ -210,12 +210,11 @@ def _marker(part: str, theme: Theme) -> Look:
     colour = part_colour(part, theme)
     marker: Look = {"color": colour, "line": line(theme.page, 1)}
     if part in _PATTERN:
-        faint = blend(colour, theme.page, 0.4)  # so that a number on it can be read
         marker["pattern"] = {
             "shape": _PATTERN[part],
             "size": 9,
             "solidity": 0.16,
-            "fgcolor": faint,
+            "fgcolor": blend(colour, theme.page, 0.4),  # so that a number on it can be read
             "bgcolor": colour,
         }
     return marker

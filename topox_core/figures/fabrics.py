@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -244,16 +245,16 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     takes_time = execution.end_ms > execution.start_ms
     compute = np.flatnonzero((graph.kind == COMPUTE) & takes_time)
     moves = np.flatnonzero((graph.kind == TRANSFER) & takes_time)
-    dark, *dark_times = circuits.dark_times(execution.makespan_ms)
+    dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
     begin, end = execution.start_ms, execution.end_ms
-    sent = (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, category[circuits.node])
-    if not len(circuits):
-        sent = (2 * graph.source[moves] + 1, begin[moves], end[moves], category[moves])
-    for row, start, until, colour in (
-        (2 * circuits.source[dark] + 1, *dark_times, np.full(len(dark), DARK, np.uint8)),
+    bars: list[tuple[NDArray[Any], FloatArray, FloatArray, NDArray[np.uint8]]] = [
+        (2 * circuits.source[dark] + 1, dark_begin, dark_end, np.full(len(dark), DARK, np.uint8)),
         (2 * graph.server[compute], begin[compute], end[compute], category[compute]),
-        sent,
-    ):
+        (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, category[circuits.node]),
+    ]
+    if not len(circuits):
+        bars[-1] = 2 * graph.source[moves] + 1, begin[moves], end[moves], category[moves]
+    for row, start, until, colour in bars:
         seen = np.flatnonzero((start < until_ms) & (colour != IDLE))
         # Where several servers share rows, devices stay on even ones and what leaves on odd ones.
         place = row[seen].astype(np.int64)

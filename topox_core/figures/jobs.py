@@ -22,12 +22,12 @@ from topox_core.figures.template import (
     frame,
     line,
     margins,
+    multiples,
     named_axis,
     note,
     opaque,
     round_step,
     sideways_bars,
-    ticks_from_0,
     upright,
 )
 from topox_core.model.execution import Circuits, Execution
@@ -150,7 +150,7 @@ def timeline(
         customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
         hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
     )
-    times = ticks_from_0(until * 1.0001, round_step(until / 8))
+    times = multiples(round_step(until / 8), 0.0, until * 1.0001)
     return frame(
         [
             *(_bars(kind, placed, px, theme) for kind in KINDS),
@@ -392,29 +392,36 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
     pixels = PLOT_PX / max(window[1] - window[0], 1e-9)
     shown: set[str] = set()
     for trace in figure.data:
-        trace.showlegend = trace.name.startswith("dark")
+        dark = trace.name.startswith("dark")
         facts = [[str(cell) for cell in row] for row in trace.customdata]
-        kinds = [kind_of(row[0]) for row in facts]
-        if not trace.showlegend:
+        if not dark:
+            kinds = [kind_of(row[0]) for row in facts]
             shown |= set(kinds)
-            trace.marker.color = [KINDS[kind][1] for kind in kinds]
-            trace.textfont.color = [KINDS[kind][2] for kind in kinds]
-            trace.text = [
-                _label(row[0], view.pod, pixels * float(length))
-                for row, length in zip(facts, trace.x, strict=True)
-            ]
-        trace.customdata = [
-            [row[0], *_where(row, view.pod), *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]), ""]
-            for row in facts
-        ]
-        trace.hovertemplate = (
-            "<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
-            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>"
+            trace.update(
+                marker_color=[KINDS[kind][1] for kind in kinds],
+                textfont_color=[KINDS[kind][2] for kind in kinds],
+                text=[
+                    _label(row[0], view.pod, pixels * float(length))
+                    for row, length in zip(facts, trace.x, strict=True)
+                ],
+            )
+        trace.update(
+            showlegend=dark,
+            customdata=[
+                [
+                    row[0],
+                    *_where(row, view.pod),
+                    *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]),
+                    "",
+                ]
+                for row in facts
+            ],
+            hovertemplate="<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
+            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>",
         )
     for words, colour, _ in (look for kind, look in KINDS.items() if kind in shown):
         figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
-    for title in figure.layout.annotations:
-        title.text = f"<b>P{view.pod}</b>"
+    figure.update_annotations(text=f"<b>P{view.pod}</b>")
     for begin in view.stage_begins_ms:
         if window[0] < begin < window[1]:
             figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))

@@ -234,7 +234,7 @@ def ring_drawing(
 
 def _arcs(
     places: NDArray[np.float64],
-    arcs: Sequence[tuple[int, int]],
+    arcs: Sequence[Sequence[int]],
     bend: float,
     style: Look,
     name: str,

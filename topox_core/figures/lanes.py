@@ -376,12 +376,12 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
     peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
     corner = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    words = note(f"of {total:,} out-ports", 1, 1, 10.5 * theme.scale, theme.muted, **corner)
+    of_all = note(f"of {total:,} out-ports", 1, 1, 10.5 * theme.scale, theme.muted, **corner)
     return frame(
         layers,
         theme,
         112 * theme.scale,
-        [words if top < total else None],
+        [of_all if top < total else None],
         hovermode="x unified",
         margin=margins(LANE_LEFT, LANE_RIGHT, 14, 24),
         xaxis=ms_axis(theme, window, 9),

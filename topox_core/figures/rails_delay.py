@@ -92,7 +92,12 @@ def overhead_curves(
         Switching time in ms by name.
     """
     most = max(MAX_MS, now_ms)
-    top = _top(curves, limit, now_ms)
+    every = [
+        (d, 100 * o) for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True)
+    ]
+    highest = max((o for d, o in every if d <= MAX_MS), default=0.0)
+    here = max((o for d, o in every if d == now_ms), default=0.0)
+    top = max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
     layers, labels = [], []
     for one in curves:
         fabric, words, symbol = CONTROL[one.control]
@@ -178,15 +183,6 @@ def overhead_curves(
             tickformat="~g",
         ),
     )
-
-
-def _top(curves: Sequence[Curve], limit: float, now_ms: float) -> float:
-    every = [
-        (d, 100 * o) for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True)
-    ]
-    highest = max((o for d, o in every if d <= MAX_MS), default=0.0)
-    here = max((o for d, o in every if d == now_ms), default=0.0)
-    return max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
 
 
 def _label(
@@ -480,20 +476,17 @@ def group_words(run: RailRun, group: int) -> str:
     iteration = run.iteration
     one = iteration.groups[group]
     stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})
-    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
-        return f"{one.parallelism or 'transfers'}, " + _members(run, group)
     words = f"stage {stages[0]}"
-    if len(stages) > 1:
+    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
+        words = _members(run, group)
+    elif len(stages) > 1:
         words = f"stages {', '.join(map(str, stages[:-1]))} and {stages[-1]}"
     return f"{one.parallelism or 'transfers'}, {words}"
 
 
 def _members(run: RailRun, group: int) -> str:
     ranks = run.iteration.groups[group].ranks
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return "ranks " + (
-        ", ".join(map(str, ranks))
-        if len(ranks) <= 8
-        else f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
-    )
+    words = ", ".join(map(str, ranks))
+    if len(ranks) > 8:
+        words = f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {words}"

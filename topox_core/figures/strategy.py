@@ -22,6 +22,7 @@ from topox_core.figures.template import (
     level,
     line,
     margins,
+    multiples,
     named_axis,
     note,
     opaque,
@@ -29,7 +30,6 @@ from topox_core.figures.template import (
     round_step,
     row_axis,
     sideways_bars,
-    ticks_from_0,
     time_axis,
     upright,
 )
@@ -151,7 +151,7 @@ def walk(
             upright(until, line(theme.line, 1)),
             note("then in order", until, 0, 11 * theme.scale, theme.muted, **beside),
         ]
-    ticks = ticks_from_0(x[-1], round_step(x[-1] / 6))
+    ticks = multiples(round_step(x[-1] / 6), 0.0, x[-1])
     return frame(
         layers,
         theme,

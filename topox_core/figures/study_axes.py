@@ -18,9 +18,11 @@ from topox_core.figures.template import (
     line,
     log_ticks,
     margins,
+    multiples,
     name_px,
     named_axis,
     opaque,
+    round_step,
     spread_band,
 )
 from topox_core.studies.keys import (
@@ -152,7 +154,8 @@ def measure_axis(
             title=f"{measure.title}, logarithmic",
         )
     beyond = room * (high - low) or max(0.05 * abs(high), 1e-9)
-    ticks = _round_ticks(low - beyond, high + beyond)
+    step = round_step((high - low + 2 * beyond) / 6)
+    ticks = multiples(step, low - beyond, high + beyond, rounding=0.0)
     return axis(
         theme,
         grid=True,
@@ -161,14 +164,6 @@ def measure_axis(
         ticktext=[measure.words(t) for t in ticks],
         title=measure.title,
     )
-
-
-def _round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers between two, about six."""
-    power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) <= most)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [k * step for k in range(first, last + 1)]
 
 
 def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:

@@ -91,7 +91,7 @@ def time_axis(theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: 
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
         return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
-    ticks = ticks_from_0(until_ms, round_step(until_ms / (most_ticks - 1)))
+    ticks = multiples(round_step(until_ms / (most_ticks - 1)), 0.0, until_ms)
     return axis(
         theme,
         grid=grid,
@@ -115,9 +115,10 @@ def ms_axis(theme: Theme, window_ms: tuple[float, float], ticks: int, **changes:
     )
 
 
-def ticks_from_0(until: float, step: float) -> list[float]:
-    """Return the multiples of a step from 0 on, the end among them where it is one."""
-    return [k * step for k in range(int(until / step + 1e-9) + 1)]
+def multiples(step: float, low: float, high: float, rounding: float = 1e-9) -> list[float]:
+    """Return the multiples of a step between two numbers, those at the ends within ``rounding`` steps."""
+    first, last = math.ceil(low / step - rounding), math.floor(high / step + rounding)
+    return [k * step for k in range(first, last + 1)]
 
 
 def round_step(least: float) -> float:
@@ -435,9 +436,7 @@ def on_a_circle(places: int, at: NDArray[np.int64]) -> FloatArray:
 
 def clock(low_ms: float, high_ms: float) -> tuple[list[float], list[str]]:
     """Return about eight ticks between two times in ms, and their words: in ms below two seconds, else in s."""
-    step = round_step((high_ms - low_ms) / 8)
-    first, last = math.ceil(low_ms / step - 1e-9), math.floor(high_ms / step + 1e-9)
-    ticks = (np.arange(first, last + 1) * step).tolist()
+    ticks = multiples(round_step((high_ms - low_ms) / 8), low_ms, high_ms)
     unit, name = (1000.0, "s") if high_ms >= IN_SECONDS else (1.0, "ms")
     return ticks, [f"{t / unit:,g} {name}" for t in ticks]
 
