@@ -84,19 +84,20 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
-        bars = go.Bar(
-            orientation="h",
-            y=[k for k, _ in rows],
-            x=[of.factor * (end[1] - base) for _, end in rows],
-            base=of.factor * base,
-            width=0.56,
-            name=words,
-            marker={"color": colour, "line": line(theme.page, 1)},
-            customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
-            f"{of.name} %{{customdata[2]}}<extra></extra>",
+        layers.append(
+            go.Bar(
+                orientation="h",
+                y=[k for k, _ in rows],
+                x=[of.factor * (end[1] - base) for _, end in rows],
+                base=of.factor * base,
+                width=0.56,
+                name=words,
+                marker={"color": colour, "line": line(theme.page, 1)},
+                customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
+                f"{of.name} %{{customdata[2]}}<extra></extra>",
+            )
         )
-        layers.append(bars)
         values += [end[1] for _, end in rows]
         beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
         # Of two ends on one side the longer has the label.

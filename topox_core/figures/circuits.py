@@ -361,16 +361,17 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))
     word = "set up" if moving else "in use"
-    bars = go.Bar(
-        x=(np.arange(len(folded)) + 0.5) * fold * tau,
-        y=folded,
-        width=fold * tau,
-        name=word,
-        marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
-        hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
-    )
     return frame(
-        [bars],
+        [
+            go.Bar(
+                x=(np.arange(len(folded)) + 0.5) * fold * tau,
+                y=folded,
+                width=fold * tau,
+                name=word,
+                marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
+                hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
+            )
+        ],
         theme,
         84 * theme.scale,
         [upright(state.at_ms, line(theme.ink, 1.5), high=1.08)],

@@ -123,32 +123,35 @@ def stacked(
             continue
         counts = [bills[name].count(part) for name in names]
         shown = values > 0
-        bars = go.Bar(
-            x=[k for k, on in enumerate(shown) if on],
-            y=values[shown] / factor,
-            base=base[shown] / factor,
-            width=0.62,
-            name=SHORT_PARTS.get(part, LINE_NAMES[part]),
-            marker=_marker(part, theme),
-            text=[short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]],
-            **INSIDE,
-            textfont={
-                "size": [
-                    (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
-                    for v in values[shown]
+        layers.append(
+            go.Bar(
+                x=[k for k, on in enumerate(shown) if on],
+                y=values[shown] / factor,
+                base=base[shown] / factor,
+                width=0.62,
+                name=SHORT_PARTS.get(part, LINE_NAMES[part]),
+                marker=_marker(part, theme),
+                text=[
+                    short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]
                 ],
-                "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
-            },
-            customdata=[
-                [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
-                for k, on in enumerate(shown)
-                if on
-            ],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
-            + LINE_NAMES[part]
-            + ": %{customdata[2]}<extra></extra>",
+                **INSIDE,
+                textfont={
+                    "size": [
+                        (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
+                        for v in values[shown]
+                    ],
+                    "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
+                },
+                customdata=[
+                    [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
+                    for k, on in enumerate(shown)
+                    if on
+                ],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
+                + LINE_NAMES[part]
+                + ": %{customdata[2]}<extra></extra>",
+            )
         )
-        layers.append(bars)
         base += values
     marks = []
     for k, (name, total) in enumerate(zip(names, totals, strict=True)):
@@ -434,22 +437,23 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
 
 def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
     """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
-    bars = go.Bar(
-        orientation="h",
-        y=list(range(len(rows))),
-        x=[value for _, _, value in rows],
-        width=0.58,
-        marker={
-            "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
-            "line": line(theme.line, 0.5),
-        },
-        textangle=0,
-        **outside([short(value) for _, _, value in rows], theme, 12),
-        customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
-    )
     return frame(
-        [bars],
+        [
+            go.Bar(
+                orientation="h",
+                y=list(range(len(rows))),
+                x=[value for _, _, value in rows],
+                width=0.58,
+                marker={
+                    "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
+                    "line": line(theme.line, 0.5),
+                },
+                textangle=0,
+                **outside([short(value) for _, _, value in rows], theme, 12),
+                customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
+            )
+        ],
         theme,
         (34 * len(rows) + 44) * theme.scale,
         margin=margins(140 * theme.scale, 8, 4, 30 * theme.scale),

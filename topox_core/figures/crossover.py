@@ -126,22 +126,23 @@ def cut(
         if not at:
             continue
         flat = name not in PAYS_DELAY
-        times = go.Scatter(
-            x=[delay_level(order, delay) for delay, _ in at],
-            y=[ms for _, ms in at],
-            mode="lines" if flat else "lines+markers",
-            name=labels[name],
-            showlegend=not flat,
-            line=line(
-                theme.fabric_colour(name),
-                3 if name == "scheduled" else 2,
-                ENTRIES[name].dash,
-            ),
-            marker=opaque(7, symbol=ENTRIES[name].mark),
-            customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for d, ms in at],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
+        layers.append(
+            go.Scatter(
+                x=[delay_level(order, delay) for delay, _ in at],
+                y=[ms for _, ms in at],
+                mode="lines" if flat else "lines+markers",
+                name=labels[name],
+                showlegend=not flat,
+                line=line(
+                    theme.fabric_colour(name),
+                    3 if name == "scheduled" else 2,
+                    ENTRIES[name].dash,
+                ),
+                marker=opaque(7, symbol=ENTRIES[name].mark),
+                customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for d, ms in at],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
+            )
         )
-        layers.append(times)
         if flat:
             level_lines.append((math.log10(at[-1][1]), labels[name]))
     low = best / 1.12

@@ -342,22 +342,24 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
             ("degraded", 3, 0.19, striped),
         ):
             times = [float(row[column]) for _, row in mine]
-            bars = go.Bar(
-                orientation="h",
-                x=times,
-                y=[k + shift for k, _ in mine],
-                width=0.32,
-                marker=marker,
-                name=f"{fabric} {words}",
-                **outside([time(value) for value in times], theme, 12),
-                customdata=[
-                    [row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)
-                ],
-                hovertemplate="<b>%{customdata[0]}</b><br>"
-                + words
-                + " %{customdata[1]} ms<extra></extra>",
+            layers.append(
+                go.Bar(
+                    orientation="h",
+                    x=times,
+                    y=[k + shift for k, _ in mine],
+                    width=0.32,
+                    marker=marker,
+                    name=f"{fabric} {words}",
+                    **outside([time(value) for value in times], theme, 12),
+                    customdata=[
+                        [row[0], f"{value:.6g}"]
+                        for (_, row), value in zip(mine, times, strict=True)
+                    ],
+                    hovertemplate="<b>%{customdata[0]}</b><br>"
+                    + words
+                    + " %{customdata[1]} ms<extra></extra>",
+                )
             )
-            layers.append(bars)
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     return frame(
         layers,

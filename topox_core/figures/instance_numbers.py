@@ -59,21 +59,6 @@ def named_bars(
         Where a dotted line goes, and its words.
     """
     words = [f"{value:,.4g} {unit}" for value in values]
-    bars = go.Bar(
-        orientation="h",
-        x=list(values),
-        y=list(range(len(values))),
-        width=0.62,
-        marker={
-            "color": [theme.primary if k in marked else theme.line for k in range(len(values))],
-            "line": line(theme.muted, 0.5),
-        },
-        **outside(
-            [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)], theme, 12
-        ),
-        customdata=[[name] for name in names],
-        hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
-    )
     marks = []
     if bound is not None:
         above = {"yref": "paper", "yanchor": "bottom", "xanchor": "center"}
@@ -83,7 +68,27 @@ def named_bars(
         ]
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
     return frame(
-        [bars],
+        [
+            go.Bar(
+                orientation="h",
+                x=list(values),
+                y=list(range(len(values))),
+                width=0.62,
+                marker={
+                    "color": [
+                        theme.primary if k in marked else theme.line for k in range(len(values))
+                    ],
+                    "line": line(theme.muted, 0.5),
+                },
+                **outside(
+                    [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)],
+                    theme,
+                    12,
+                ),
+                customdata=[[name] for name in names],
+                hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
+            )
+        ],
         theme,
         (len(names) * 28.0 + 58) * theme.scale,
         marks,
@@ -302,17 +307,18 @@ def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
             for kind, k, begin in row
             if kind == wanted
         ]
-        bars = go.Bar(
-            orientation="h",
-            base=[begin for _, _, begin in rows],
-            x=[1] * len(rows),
-            y=[s for s, _, _ in rows],
-            width=0.8,
-            marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
-            customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
-            hovertemplate="%{customdata[0]}<extra></extra>",
+        layers.append(
+            go.Bar(
+                orientation="h",
+                base=[begin for _, _, begin in rows],
+                x=[1] * len(rows),
+                y=[s for s, _, _ in rows],
+                width=0.8,
+                marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
+                customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
+                hovertemplate="%{customdata[0]}<extra></extra>",
+            )
         )
-        layers.append(bars)
     return frame(
         layers,
         theme,

@@ -152,17 +152,18 @@ def numbers_histogram(
     """
     low, high = intervals[0][0], intervals[-1][1]
     widest = max(high - low, 1e-9)
-    bars = go.Bar(
-        x=[(a + b) / 2 for a, b, _ in intervals],
-        y=[count for _, _, count in intervals],
-        width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
-        marker={"color": theme.primary},
-        **outside([str(count) if count else "" for _, _, count in intervals], theme, 13),
-        hoverinfo="skip",
-    )
     most = max(count for _, _, count in intervals)
     return frame(
-        [bars],
+        [
+            go.Bar(
+                x=[(a + b) / 2 for a, b, _ in intervals],
+                y=[count for _, _, count in intervals],
+                width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
+                marker={"color": theme.primary},
+                **outside([str(count) if count else "" for _, _, count in intervals], theme, 13),
+                hoverinfo="skip",
+            )
+        ],
         theme,
         HEIGHT * theme.scale,
         _truth(truth, truth_words, theme),
@@ -218,17 +219,18 @@ def numbers_as_dots(
 ) -> go.Figure:
     """Return a few numbers as dots, equal ones over each other; parameters as :func:`numbers_histogram`."""
     heights = [values[: k + 1].count(value) for k, value in enumerate(values)]
-    dots = go.Scatter(
-        x=list(values),
-        y=heights,
-        mode="markers",
-        marker={"size": 18 * theme.scale, "color": theme.primary, "opacity": 1},
-        hoverinfo="skip",
-    )
     points = [*values, *([truth] if truth is not None else [])] or [0.0, 1.0]
     room = max(max(points) - min(points), abs(points[0]) * 0.1, 1e-9) * 0.15
     return frame(
-        [dots],
+        [
+            go.Scatter(
+                x=list(values),
+                y=heights,
+                mode="markers",
+                marker={"size": 18 * theme.scale, "color": theme.primary, "opacity": 1},
+                hoverinfo="skip",
+            )
+        ],
         theme,
         HEIGHT * theme.scale * 0.72,
         _truth(truth, truth_words, theme),

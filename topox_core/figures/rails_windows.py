@@ -265,14 +265,6 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     lengths, shares = (values.tolist() for values in distribution(windows))
     low, high, ticks, words = log_length_axis(lengths, threshold_ms)
     x = [low, *(min(max(v, low), high) for v in lengths), high]
-    steps = go.Scatter(
-        x=x,
-        y=[0.0, *(100 * share for share in shares), 100.0],
-        mode="lines",
-        line={"shape": "hv", "width": 2.4, "color": theme.primary},
-        customdata=[time(v) for v in x],
-        hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
-    )
     at = min(max(threshold_ms, low), high)
     too_short = percent(1 - share_hiding(windows, threshold_ms))
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
@@ -289,7 +281,16 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         **side,
     )
     return frame(
-        [steps],
+        [
+            go.Scatter(
+                x=x,
+                y=[0.0, *(100 * share for share in shares), 100.0],
+                mode="lines",
+                line={"shape": "hv", "width": 2.4, "color": theme.primary},
+                customdata=[time(v) for v in x],
+                hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
+            )
+        ],
         theme,
         262 * theme.scale,
         [
@@ -410,20 +411,21 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
 def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
-    bars = go.Bar(
-        x=stages,
-        y=list(exact),
-        width=0.7,
-        marker={"color": theme.primary, "line": {"width": 0}},
-        **outside([count(v) for v in exact] if len(exact) <= 24 else None, theme),
-        customdata=[plural(v, "window") for v in exact],
-        hovertemplate="stage %{x}: %{customdata}<extra></extra>",
-    )
     # Above the picture: beside its line it would stand in the bars' numbers.
     above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
     words = f"dotted: formula, reconstructed: {count(formula)}"
     return frame(
-        [bars],
+        [
+            go.Bar(
+                x=stages,
+                y=list(exact),
+                width=0.7,
+                marker={"color": theme.primary, "line": {"width": 0}},
+                **outside([count(v) for v in exact] if len(exact) <= 24 else None, theme),
+                customdata=[plural(v, "window") for v in exact],
+                hovertemplate="stage %{x}: %{customdata}<extra></extra>",
+            )
+        ],
         theme,
         232 * theme.scale,
         [

@@ -213,20 +213,23 @@ def seed_lines(
         if any(p.most > p.least for p in points):
             least, most = [p.least for p in points], [p.most for p in points]
             layers.append(spread_band(x, least, most, faded(colour, 0.16)))
-        means = go.Scatter(
-            x=x,
-            y=[p.mean for p in points],
-            mode="lines+markers",
-            name=one.name,
-            showlegend=True,
-            line=line(colour, 2.2, dash),
-            marker=opaque(8, colour, symbol=symbol),
-            customdata=[[p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points],
-            hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
-            selected={"marker": {"opacity": 1}},
-            unselected={"marker": {"opacity": 1}},
+        layers.append(
+            go.Scatter(
+                x=x,
+                y=[p.mean for p in points],
+                mode="lines+markers",
+                name=one.name,
+                showlegend=True,
+                line=line(colour, 2.2, dash),
+                marker=opaque(8, colour, symbol=symbol),
+                customdata=[
+                    [p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points
+                ],
+                hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
+                selected={"marker": {"opacity": 1}},
+                unselected={"marker": {"opacity": 1}},
+            )
         )
-        layers.append(means)
     return frame(
         layers,
         theme,

@@ -115,15 +115,27 @@ def parallel_axes(
     rows = drawn_rows(axes, most)
     by = axes[colour_by].places()[rows] if axes else np.zeros(0)
     low, high = ("#3D2F8F", "#E0CF93") if theme.name == "light" else ("#A79FF2", "#5C5330")
-    runs = go.Parcoords(
-        dimensions=[_dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)],
-        line={"color": by.tolist(), "colorscale": [[0, low], [1, high]], "showscale": False},
-        unselected={"line": {"color": theme.line, "opacity": 0.12}},
-        labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
-        tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
-        rangefont={"size": 10 * theme.scale, "color": theme.muted},
+    return frame(
+        [
+            go.Parcoords(
+                dimensions=[
+                    _dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)
+                ],
+                line={
+                    "color": by.tolist(),
+                    "colorscale": [[0, low], [1, high]],
+                    "showscale": False,
+                },
+                unselected={"line": {"color": theme.line, "opacity": 0.12}},
+                labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
+                tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
+                rangefont={"size": 10 * theme.scale, "color": theme.muted},
+            )
+        ],
+        theme,
+        400 * theme.scale,
+        margin=margins(64, 56, 48, 22),
     )
-    return frame([runs], theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
 
 
 def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.int64]) -> Look:

@@ -51,26 +51,27 @@ def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Fi
             if one.steps.circuits[q] == circuits
         ]
         lengths = [float(way.share_ms[q, r]) + one.latency_ms for q, r in sent]
-        bars = go.Bar(
-            x=lengths,
-            base=[float(way.start_ms[q, r]) for q, r in sent],
-            y=[r for _, r in sent],
-            orientation="h",
-            width=0.62,
-            marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
-            text=[
-                str(q + 1) if length > LABELLED_SHARE * way.makespan_ms else ""
-                for (q, _), length in zip(sent, lengths, strict=True)
-            ],
-            textfont={"color": theme.switch_text(circuits)},
-            customdata=[
-                [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
-            ],
-            hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
-            "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
-            **INSIDE,
+        layers.append(
+            go.Bar(
+                x=lengths,
+                base=[float(way.start_ms[q, r]) for q, r in sent],
+                y=[r for _, r in sent],
+                orientation="h",
+                width=0.62,
+                marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
+                text=[
+                    str(q + 1) if length > LABELLED_SHARE * way.makespan_ms else ""
+                    for (q, _), length in zip(sent, lengths, strict=True)
+                ],
+                textfont={"color": theme.switch_text(circuits)},
+                customdata=[
+                    [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
+                ],
+                hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
+                "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
+                **INSIDE,
+            )
         )
-        layers.append(bars)
     dark = set_ups(one, way)
     dark_bars = go.Bar(
         x=[one.delay_ms] * len(dark),
@@ -176,17 +177,18 @@ def ring(
         layers.append(_lines(arcs, words, line(theme.ink, 4), hoverinfo="name"))
     for path in routes:
         x, y = 0.965 * on_a_circle(servers, np.array(path))
-        route = go.Scatter(
-            x=x,
-            y=y,
-            mode="lines+markers",
-            name=" → ".join(f"S{s}" for s in path),
-            showlegend=True,
-            line=line(theme.ink, 4),
-            hoverinfo="name",
-            marker=opaque(9, theme.ink),
+        layers.append(
+            go.Scatter(
+                x=x,
+                y=y,
+                mode="lines+markers",
+                name=" → ".join(f"S{s}" for s in path),
+                showlegend=True,
+                line=line(theme.ink, 4),
+                hoverinfo="name",
+                marker=opaque(9, theme.ink),
+            )
         )
-        layers.append(route)
     x, y = on_a_circle(servers, np.arange(servers))
     named = servers <= MAX_NAMED
     nodes = go.Scatter(
