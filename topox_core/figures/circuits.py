@@ -436,7 +436,25 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
                 line=line(theme.muted, 1.5),
                 fillcolor=theme.cell,
             ),
-            *(_arrow(points[-2], points[-1], colour) for points in lines),
+            *(
+                {
+                    "xref": "x",
+                    "yref": "y",
+                    "axref": "x",
+                    "ayref": "y",
+                    "x": points[-1][0],
+                    "y": points[-1][1],
+                    "ax": points[-2][0],
+                    "ay": points[-2][1],
+                    "arrowhead": 2,
+                    "arrowsize": 1.1,
+                    "arrowwidth": 2.5,
+                    "arrowcolor": colour,
+                    "showarrow": True,
+                    "text": "",
+                }
+                for points in lines
+            ),
             note(
                 "optical switch",
                 0.48,
@@ -451,22 +469,3 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
         xaxis=axis(theme, **span, scaleanchor="y", constrain="domain"),
         yaxis=axis(theme, **span, constrain="domain"),
     )
-
-
-def _arrow(tail: Sequence[float], head: Sequence[float], colour: str) -> Look:
-    return {
-        "xref": "x",
-        "yref": "y",
-        "axref": "x",
-        "ayref": "y",
-        "x": head[0],
-        "y": head[1],
-        "ax": tail[0],
-        "ay": tail[1],
-        "arrowhead": 2,
-        "arrowsize": 1.1,
-        "arrowwidth": 2.5,
-        "arrowcolor": colour,
-        "showarrow": True,
-        "text": "",
-    }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
-from topox_core.figures.palette import Theme, blend
+from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.template import (
     HORIZONTAL_LEGEND,
     INSIDE,
@@ -55,10 +54,6 @@ _DARK = {
     "fibre_m": "#2C3744",
 }
 _PATTERN = {"nic": "\\", "fibre_m": ".", "one_by_two_switch": "x"}
-_WHITE_TEXT = {
-    "light": ("packet_port", "packet_switch", "ocs_port"),
-    "dark": ("transceiver", "patch_panel_port", "one_by_two_switch", "nic", "fibre_m"),
-}
 ORDER = (
     "packet_port",
     "packet_switch",
@@ -140,7 +135,7 @@ def stacked(
                         (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
                         for v in values[shown]
                     ],
-                    "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
+                    "color": readable_on(part_colour(part, theme)),
                 },
                 customdata=[
                     [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
@@ -226,24 +221,16 @@ def _marker(part: str, theme: Theme) -> Look:
 HEIGHT = 290
 
 
-class Style(NamedTuple):
-    """Colour, dash and width of a line."""
-
-    colour: str
-    dash: str
-    width: float
-
-
-def _style(network: str, theme: Theme) -> Style:
+def _style(network: str, theme: Theme) -> Look:
     """Return a network's line: greys for packets, blue for optics."""
     optical = part_colour("ocs_port", theme)
     return {
-        "fat_tree": Style(theme.ink, "dash", 1.6),
-        "rail_optimized": Style(theme.ink, "solid", 1.8),
-        "rail_only": Style(theme.muted, "solid", 1.8),
-        "topoopt_patch_panel": Style(part_colour("patch_panel_port", theme), "dot", 1.8),
-        "topoopt_ocs": Style(optical, "dash", 1.8),
-        "photonic_rails": Style(optical, "solid", 3),
+        "fat_tree": line(theme.ink, 1.6, "dash"),
+        "rail_optimized": line(theme.ink, 1.8, "solid"),
+        "rail_only": line(theme.muted, 1.8, "solid"),
+        "topoopt_patch_panel": line(part_colour("patch_panel_port", theme), 1.8, "dot"),
+        "topoopt_ocs": line(optical, 1.8, "dash"),
+        "photonic_rails": line(optical, 3, "solid"),
     }[network]
 
 
@@ -273,7 +260,7 @@ def by_size(
             layers.append(_line(within, NETWORKS[network], measure, style, theme.scale))
         if beyond:
             bills, name = [*within[-1:], *beyond], NETWORKS[network] + ", too few ports"
-            style = style._replace(dash="dot", width=1.4)
+            style |= {"dash": "dot", "width": 1.4}
             layers.append(_line(bills, name, measure, style, theme.scale))
             layers[-1].marker.color = theme.page
     sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
@@ -314,16 +301,18 @@ def _a_gpu(bill: Bill, measure: str) -> float:
     return bill.amount(measure) / bill.gpus
 
 
-def _line(bills: Sequence[Bill], name: str, measure: str, style: Style, scale: float) -> go.Scatter:
+def _line(bills: Sequence[Bill], name: str, measure: str, style: Look, scale: float) -> go.Scatter:
     amounts = [one.amount(measure) for one in bills]
     return go.Scatter(
         x=[one.gpus for one in bills],
         y=[_a_gpu(one, measure) for one in bills],
         mode="lines+markers",
         name=name,
-        line=line(style.colour, style.width, style.dash),
+        line=style,
         marker=opaque(
-            (6 if style.width > 2 else 4) * scale, style.colour, line=line(style.colour, 1)
+            (6 if style["width"] > 2 else 4) * scale,
+            style["color"],
+            line=line(style["color"], 1),
         ),
         customdata=[
             [
@@ -371,7 +360,7 @@ def _names(
             1,
             place,
             11.5 * theme.scale,
-            blend(_style(network, theme).colour, theme.ink, 0.5 if network == pale else 0.0),
+            blend(_style(network, theme)["color"], theme.ink, 0.5 if network == pale else 0.0),
             xref="paper",
             xanchor="left",
             xshift=4,

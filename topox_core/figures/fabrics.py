@@ -112,13 +112,16 @@ def iteration_bars(
     spent = np.array([parts_of(runs[name].breakdown) for name in names]).reshape(-1, len(PARTS))
     ends = np.minimum(np.cumsum(spent, axis=1), limit)
     starts = np.concatenate([np.zeros((len(names), 1)), ends[:, :-1]], axis=1)
+    solid = (COMPUTE_COLOUR, EXPOSED_COLOUR, theme.line)
+    markers = [{"color": colour, "line": line(theme.page, 1)} for colour in solid]
+    markers.insert(PARTS.index("dark"), hatched(theme))
     layers = [
         sideways_bars(
             starts[:, k],
             ends[:, k] - starts[:, k],
             list(range(len(names))),
             part,
-            _part_marker(k, theme),
+            markers[k],
             width=0.6,
             **UNFADED,
             customdata=[
@@ -222,13 +225,6 @@ def _clear(low: float, high: float, bound: float, half: float) -> float | None:
         return x
     x = (low + bound) / 2 if bound - low > high - bound else (bound + high) / 2
     return x if min(x - low, high - x, abs(x - bound)) >= half else None
-
-
-def _part_marker(part: int, theme: Theme) -> Look:
-    if part == 2:
-        return hatched(theme)
-    colour = [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part]
-    return {"color": colour, "line": line(theme.page, 1)}
 
 
 def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -> NDArray[np.uint8]:

@@ -203,7 +203,17 @@ _COSTS = ("ahead", "ahead_percent", "on_demand", "slowest_ahead", "slowest_on_de
 def windows(asking: Asking, one: Windows) -> list[Picture]:
     """Return the pipeline before its windows were counted, the counts at their reveal, the lengths after it."""
     if asking.hides(*_COUNTED) or not asking.computed:
-        return [_pipeline(asking, one)]
+        names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
+        passes = order_1f1b(one.stages, one.microbatches)
+        words = [" ".join(kind for kind, _, _ in row) for row in passes]
+        shown = asking.picture(
+            "order",
+            pipeline(passes, names, asking.theme),
+            asking.table(("stage", "value"), list(enumerate(words))),
+            stages=one.stages,
+            microbatches=one.microbatches,
+        )
+        return [replace(shown, id="pipeline")]
     if asking.screen.stage == "reveal":
         exact = [one.counted(stage) for stage in range(one.stages)]
         return [
@@ -278,22 +288,6 @@ def cdf(asking: Asking, one: Windows) -> list[Picture]:
             delay=f"{now:g}",
         )
     ]
-
-
-def _pipeline(asking: Asking, one: Windows) -> Picture:
-    names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
-    passes = order_1f1b(one.stages, one.microbatches)
-    words = [" ".join(kind for kind, _, _ in row) for row in passes]
-    return replace(
-        asking.picture(
-            "order",
-            pipeline(passes, names, asking.theme),
-            asking.table(("stage", "value"), list(zip(range(one.stages), words, strict=True))),
-            stages=one.stages,
-            microbatches=one.microbatches,
-        ),
-        id="pipeline",
-    )
 
 
 def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:

@@ -19,7 +19,7 @@ from topox_core.labs.generators.pairs import PORTS, Pairs
 from topox_core.labs.generators.turns import SERVERS, Turns
 from topox_core.labs.lab import Screen, Slider
 from topox_core.text.numbers import short
-from topox_core.topology.result import LayoutResult, LayoutStep
+from topox_core.topology.result import LayoutStep
 from topox_core.topology.ring_circuits import Frame, LinkSet, frames, ring_pairs
 
 # Sizes at which both fabrics of instance *mix* are simulated, besides the slider's own.
@@ -88,21 +88,19 @@ def layout(asking: Asking, one: Pairs) -> list[Picture]:
         )
     ]
     if not asking.hides("hops", "tax", "tax_two"):
-        pictures.append(_hops(asking, laid))
+        matrix = laid.network.hop_matrix()
+        most, n = laid.hops.diameter, len(matrix)
+        counted = [(f"S{s}", *(int(v) for v in matrix[s])) for s in range(n)]
+        pictures.append(
+            asking.picture(
+                "hops",
+                hops(np.asarray(matrix), most, asking.theme),
+                asking.table(("server",), counted, [f"S{s}" for s in range(n)]),
+                servers=n,
+                most=most,
+            )
+        )
     return pictures
-
-
-def _hops(asking: Asking, laid: LayoutResult) -> Picture:
-    matrix = laid.network.hop_matrix()
-    n, most = len(matrix), laid.hops.diameter
-    rows = [(f"S{s}", *(int(v) for v in matrix[s])) for s in range(n)]
-    return asking.picture(
-        "hops",
-        hops(np.asarray(matrix), most, asking.theme),
-        asking.table(("server",), rows, [f"S{s}" for s in range(n)]),
-        servers=n,
-        most=most,
-    )
 
 
 @of_instance(Turns, "free", "static", "cross_reactive")

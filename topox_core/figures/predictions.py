@@ -74,8 +74,33 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
     for one in sets:
         for place, model in enumerate(models):
             rows = [row for row in one.rows if row.measured.model == model]
+            colour = theme.switch_colour(place)
             if rows:
-                layers.append(_points(one, model, rows, theme.switch_colour(place), theme))
+                layers.append(
+                    go.Scatter(
+                        x=[row.measured.measured_ms / 1e3 for row in rows],
+                        y=[row.predicted_ms / 1e3 for row in rows],
+                        mode="markers",
+                        name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
+                        marker={
+                            "symbol": SYMBOLS[one.kind],
+                            "size": 8 * theme.scale,
+                            "color": colour,
+                            "line": line(colour, 1.6),
+                        },
+                        customdata=[
+                            [
+                                row.measured.job.plan.words,
+                                seconds(row.measured.measured_ms / 1e3),
+                                seconds(row.predicted_ms / 1e3),
+                                f"{short(row.error * 100)} %",
+                            ]
+                            for row in rows
+                        ],
+                        hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
+                        "<br>error %{customdata[3]}<extra></extra>",
+                    )
+                )
     ticks = log_ticks(low, high)
     span: Look = {
         "type": "log",
@@ -91,34 +116,6 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         margin=margins(54 * theme.scale, 12, 44 * theme.scale, 46 * theme.scale),
         xaxis=axis(theme, title="measured iteration, s (log)", **span),
         yaxis=axis(theme, title="predicted iteration, s (log)", **span),
-    )
-
-
-def _points(
-    one: MeasuredSet, model: str, rows: Sequence[Compared], colour: str, theme: Theme
-) -> go.Scatter:
-    return go.Scatter(
-        x=[row.measured.measured_ms / 1e3 for row in rows],
-        y=[row.predicted_ms / 1e3 for row in rows],
-        mode="markers",
-        name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
-        marker={
-            "symbol": SYMBOLS[one.kind],
-            "size": 8 * theme.scale,
-            "color": colour,
-            "line": line(colour, 1.6),
-        },
-        customdata=[
-            [
-                row.measured.job.plan.words,
-                seconds(row.measured.measured_ms / 1e3),
-                seconds(row.predicted_ms / 1e3),
-                f"{short(row.error * 100)} %",
-            ]
-            for row in rows
-        ],
-        hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
-        "<br>error %{customdata[3]}<extra></extra>",
     )
 
 

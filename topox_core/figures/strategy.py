@@ -259,15 +259,15 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
             range=[-0.5, strategy.servers - 0.5],
         ),
         yaxis=named_axis(
-            theme, [_brief(names[k]) for k in ticks], ticks, 10, range=[len(names) - 0.5, -0.5]
+            theme,
+            [n if len(n) <= 20 else f"{n[:7]}…{n[-10:]}" for n in names[::every]],
+            ticks,
+            10,
+            range=[len(names) - 0.5, -0.5],
         ),
     )
     # Above the names of the servers, which are at the top.
     return drawn.update_layout(legend={"yref": "container", "y": 1, "yanchor": "top"})
-
-
-def _brief(name: str) -> str:
-    return name if len(name) <= 20 else f"{name[:7]}…{name[-10:]}"
 
 
 def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
