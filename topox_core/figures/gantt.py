@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.lanes import DEVICE_LANE, GAP, PORT_LANE, Bars, Lanes
+from topox_core.figures.lanes import DEVICE_LANE, GAP, PIXELS, PORT_LANE, Bars, Lanes
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -139,7 +139,7 @@ def gantt(
     return frame(
         layers,
         theme,
-        lanes.height * theme.scale + 64,
+        len(servers) * lanes.unit_per_server * PIXELS * theme.scale + 64,
         [
             *(
                 band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
@@ -262,14 +262,13 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
     ):
         place = f"S{server} {names[row]}"
         if circuit >= 0:
-            ends = f"S{server} → S{circuits.destination[circuit]}"
-            place = f"{ends} on switch {circuits.switch[circuit]}"
+            to, switch = circuits.destination[circuit], circuits.switch[circuit]
+            place = f"S{server} → S{to} on switch {switch}"
         kind = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip().replace("_", " ")
-        what = "dark: being set up" if category == DARK else kind
         rows.append(
             [
                 escape_untrusted(graph.ids[node], "figure"),
-                what,
+                "dark: being set up" if category == DARK else kind,
                 place,
                 f"{start:.9g}",
                 f"{end:.9g}",

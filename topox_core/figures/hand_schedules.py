@@ -204,7 +204,7 @@ def _is_scheduled(asking: Asking) -> bool:
     return hasattr(asking.instance, "graph") and hasattr(asking.instance, "cluster")
 
 
-def by_hand(asking: Asking) -> list[Picture]:
+def by_hand(asking: Asking, _one: object) -> list[Picture]:
     """Return the schedule that is being entered, as far as it has starts."""
     if not _is_scheduled(asking):
         return []
@@ -230,10 +230,10 @@ def sheet_of(asking: Asking) -> tuple[TaskGraph, Cluster]:
     return asking.instance.graph(), asking.instance.cluster(*ports)
 
 
-def plans(asking: Asking, bound_too: bool = False) -> list[Picture]:
+def plans(asking: Asking, _one: object) -> list[Picture]:
     """Return a Gantt chart of every order that is told of, or of the planned schedule.
 
-    With a bound where one is asked for and no question asks for it any more.
+    With a bound where the screen shows one and no question asks for it any more.
     """
     if not _is_scheduled(asking):
         return []
@@ -248,19 +248,18 @@ def plans(asking: Asking, bound_too: bool = False) -> list[Picture]:
     if not told:
         return _planned(asking, asking.instance.graph(), asking.instance.cluster())
     bound_ms, binds, hidden = None, "", asking.hides(*_BOUND)
-    if bound_too and (asking.screen.stage == "reveal" or not hidden):
+    if "bound" in asking.screen.show and (asking.screen.stage == "reveal" or not hidden):
         bound_ms, binds = bound_of(told[0].graph, told[0].cluster)
     binds = "" if hidden else binds
     until = max(plan.makespan_ms for plan in told)
     return [_told(asking, plan, until, bound_ms, binds) for plan in told]
 
 
-def bounds(asking: Asking) -> list[Picture]:
+def bounds(asking: Asking, one: object) -> list[Picture]:
     """Return the shortest schedule with its lower bound."""
     if "gantt" in asking.screen.show:
         return []  # drawn there
-    every = plans(asking, bound_too=True)
-    told = hand_plans(asking.instance)
+    every, told = plans(asking, one), hand_plans(asking.instance)
     if not told or not every:
         return every
     return [every[min(range(len(told)), key=lambda k: told[k].makespan_ms)]]

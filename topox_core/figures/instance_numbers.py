@@ -12,7 +12,7 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS
 from topox_core.figures.buying import tornado as tornado_of
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
-from topox_core.figures.picture import Asking, Picture, of_instance
+from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.rails_delay import Curve, overhead_curves
 from topox_core.figures.rails_windows import by_length
 from topox_core.figures.rails_windows import cdf as cdf_of
@@ -98,7 +98,6 @@ def named_bars(
     )
 
 
-@of_instance(FourJobs)
 def moves(asking: Asking, _one: FourJobs) -> list[Picture]:
     """Return the rounds of all single moves at their reveal; before the best is known, those that were tried."""
     if asking.screen.stage == "reveal" and not asking.hides("together", "asked"):
@@ -109,7 +108,6 @@ def moves(asking: Asking, _one: FourJobs) -> list[Picture]:
     return [_rounds(asking, "tried", tried, tried)] if tried else []
 
 
-@of_instance(FourJobs, "best")
 def every_round(asking: Asking, one: FourJobs) -> list[Picture]:
     """Return all eight rounds with their bound; with longer training once that was asked about."""
     names = [*GROUPINGS]
@@ -155,7 +153,6 @@ def _rounds(
     )
 
 
-@of_instance(Price, "photonic", "rail_only")
 def bills(asking: Asking, one: Price) -> list[Picture]:
     """Return what both networks of instance *price* cost, by part."""
     priced = {name: one.question().bill(name) for name in (OTHER, MINE)}
@@ -175,7 +172,6 @@ def bills(asking: Asking, one: Price) -> list[Picture]:
     ]
 
 
-@of_instance(Price, "mover", "saving")
 def swings(asking: Asking, one: Price) -> list[Picture]:
     """Return how far the saving of instance *price* swings with each price."""
     rows = swings_of(one.question(), MINE, OTHER)
@@ -196,10 +192,8 @@ def swings(asking: Asking, one: Price) -> list[Picture]:
 
 
 _COUNTED = ("first_stage", "last_stage", "middle", "afab_first")
-_COSTS = ("ahead", "ahead_percent", "on_demand", "slowest_ahead", "slowest_on_demand")
 
 
-@of_instance(Windows)
 def windows(asking: Asking, one: Windows) -> list[Picture]:
     """Return the pipeline before its windows were counted, the counts at their reveal, the lengths after it."""
     if asking.hides(*_COUNTED) or not asking.computed:
@@ -246,7 +240,6 @@ def _spans(one: Windows) -> tuple[Window, ...]:
     )
 
 
-@of_instance(Windows, *_COSTS)
 def delay_costs(asking: Asking, one: Windows) -> list[Picture]:
     """Return what a switch adds to the iteration over its delay, with the products and the limit."""
     now = float(asking.value or DELAY_MS)
@@ -274,7 +267,6 @@ def delay_costs(asking: Asking, one: Windows) -> list[Picture]:
     ]
 
 
-@of_instance(Windows, "share_longer")
 def cdf(asking: Asking, one: Windows) -> list[Picture]:
     """Return the distribution of the seven windows, with the delay as a threshold."""
     now = float(asking.value or DELAY_MS)

@@ -93,16 +93,6 @@ class Lanes:
         """How many servers fit a screen."""
         return max(1, min(self.servers, int(MAX_UNITS / self.unit_per_server)))
 
-    @property
-    def in_view(self) -> int:
-        """Number of servers in view."""
-        return self.last - self.first + 1
-
-    @property
-    def height(self) -> float:
-        """Height of the lanes in view, in px at scale 1."""
-        return self.in_view * self.unit_per_server * PIXELS
-
     def showing(self, first: int, last: int) -> Lanes:
         """Return the same lanes with other servers in view."""
         first = max(0, min(first, self.servers - 1))

@@ -182,8 +182,6 @@ def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -
         shown = [
             s for s in phases if s.parallelism == name and s.end_ms >= low and s.begin_ms <= high
         ]
-        if not shown:
-            continue
         begins = [max(low, s.begin_ms) for s in shown]
         widths = [max(least, min(high, s.end_ms) - b) for s, b in zip(shown, begins, strict=True)]
         traces.append(
@@ -209,7 +207,7 @@ def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -
                 "%{customdata[4]}; %{customdata[5]}<extra></extra>",
             )
         )
-    return traces
+    return [one for one in traces if one.x]
 
 
 def _marks(
