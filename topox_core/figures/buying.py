@@ -99,14 +99,23 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             )
         )
         values += [end[1] for _, end in rows]
-        beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
         # Of two ends on one side the longer has the label.
         longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
         for k, (moved_to, value) in longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
             text = share if of.ends_below else text
-            marks.append(note(text, of.factor * value, k, 11.5 * theme.scale, theme.ink, **beside))
+            marks.append(
+                note(
+                    text,
+                    of.factor * value,
+                    k,
+                    11.5 * theme.scale,
+                    theme.ink,
+                    xanchor="left" if side > 0 else "right",
+                    xshift=6 * side,
+                )
+            )
     low, high = of.factor * min(values), of.factor * max(values)
     span = max(high - low, of.least_span) or 1.0
     before, after = (

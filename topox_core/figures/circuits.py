@@ -289,8 +289,7 @@ def _paint_circuits(
         for time_ms in (circuits.start_ms[shown], circuits.end_ms[shown], *dark)
     )
     paint(z, row, start, end, (1 + circuits.switch[shown] % SWITCH_COLOURS).astype(np.uint8))
-    colour = np.full(len(which), SWITCH_COLOURS + 1, np.uint8)
-    paint(z, row[which], dark_begin, dark_end, colour)
+    paint(z, row[which], dark_begin, dark_end, np.full(len(which), SWITCH_COLOURS + 1, np.uint8))
 
 
 def _dark(
@@ -338,10 +337,15 @@ def _bars(
     ]
     dark, begin, end = _dark(execution, shown)
     if len(dark):
-        rows = row[shown[dark]]
         bars.append(
             sideways_bars(
-                begin, end - begin, rows, "dark", hatched(theme), **plain, hoverinfo="skip"
+                begin,
+                end - begin,
+                row[shown[dark]],
+                "dark",
+                hatched(theme),
+                **plain,
+                hoverinfo="skip",
             )
         )
     return bars

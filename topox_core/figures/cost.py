@@ -406,7 +406,6 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
             ),
         )
     ]
-    totals = [year.total_usd / factor for year in years.values()]
     labels = [
         f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}" for year in years.values()
     ]
@@ -414,7 +413,7 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
         layers,
         theme,
         (36 * len(years) + 66) * theme.scale,
-        beside(labels, totals, theme, shift=7),
+        beside(labels, [year.total_usd / factor for year in years.values()], theme, shift=7),
         showlegend=True,
         margin=margins(140 * theme.scale, 8, 28 * theme.scale, 28 * theme.scale),
         xaxis=axis(

@@ -156,7 +156,6 @@ def cut(
     levels = [delay_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
-    above = {"xanchor": "left", "yanchor": "bottom"}
     return frame(
         layers,
         theme,
@@ -164,7 +163,15 @@ def cut(
         [
             upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS)),
             *(
-                note(words, levels[0], y, 11.5 * theme.scale, theme.ink, **above)
+                note(
+                    words,
+                    levels[0],
+                    y,
+                    11.5 * theme.scale,
+                    theme.ink,
+                    xanchor="left",
+                    yanchor="bottom",
+                )
                 for y, words in shared
             ),
         ],
@@ -241,8 +248,18 @@ def over_delay(
                 showlegend=False,
             ),
         ]
-        above = {"xanchor": "right", "yanchor": "bottom", "yshift": 3}
-        marks.append(note(labels[name], last, values[-1], 12 * theme.scale, theme.ink, **above))
+        marks.append(
+            note(
+                labels[name],
+                last,
+                values[-1],
+                12 * theme.scale,
+                theme.ink,
+                xanchor="right",
+                yanchor="bottom",
+                yshift=3,
+            )
+        )
     highest = max(max(values) for values in times_ms.values())
     return frame(
         layers,

@@ -39,9 +39,13 @@ def figure_of(subject: Any, theme: str = "light") -> go.Figure:
             raise InputError(f"has no schedule to draw (status {subject.status})", file="result")
         execution = subject.execution
         lanes = lanes_of(execution)
-        whole = (0.0, execution.makespan_ms)
         return gantt(
-            execution, bars_of(execution, lanes), lanes, whole, critical_path(execution), tokens
+            execution,
+            bars_of(execution, lanes),
+            lanes,
+            (0.0, execution.makespan_ms),
+            critical_path(execution),
+            tokens,
         )
     if isinstance(subject, Round):
         return timeline([(subject.algorithm, subject)], tokens)

@@ -112,8 +112,10 @@ def iteration_bars(
     spent = np.array([parts_of(runs[name].breakdown) for name in names]).reshape(-1, len(PARTS))
     ends = np.minimum(np.cumsum(spent, axis=1), limit)
     starts = np.concatenate([np.zeros((len(names), 1)), ends[:, :-1]], axis=1)
-    solid = (COMPUTE_COLOUR, EXPOSED_COLOUR, theme.line)
-    markers = [{"color": colour, "line": line(theme.page, 1)} for colour in solid]
+    markers = [
+        {"color": colour, "line": line(theme.page, 1)}
+        for colour in (COMPUTE_COLOUR, EXPOSED_COLOUR, theme.line)
+    ]
     markers.insert(PARTS.index("dark"), hatched(theme))
     layers = [
         sideways_bars(
@@ -303,11 +305,10 @@ def strips(
         if inside:
             marks.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
-    pixels = max(40.0, 5.2 * rows) * (1 + gap / rows)
     return frame(
         [time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False)],
         theme,
-        (pixels * len(names)) * theme.scale + 34,
+        max(40.0, 5.2 * rows) * (1 + gap / rows) * len(names) * theme.scale + 34,
         marks,
         margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 4, 28),
         xaxis=time_axis(theme, until_ms * 1.01, most_ticks=5),

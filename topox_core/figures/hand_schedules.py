@@ -84,10 +84,18 @@ def hand_gantt(
         if server % 2 == 0
     ]
     if bound_ms is not None:
-        above = {"yref": "paper", "yanchor": "bottom", "xanchor": "right"}
         marks += [
             upright(bound_ms, line(theme.ink, 2, DOTS)),
-            note(f"{bound_ms:g} ms", bound_ms, 1, 11.5 * theme.scale, theme.ink, **above),
+            note(
+                f"{bound_ms:g} ms",
+                bound_ms,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="right",
+            ),
         ]
     return frame(
         layers,
@@ -159,7 +167,6 @@ def _bars(
 ) -> go.Bar:
     """Return bars of one look: category, whether they overlap, px a ms."""
     category, overlaps, px = look
-    ink = theme.ink if overlaps else CATEGORY_TEXT[category]
     return go.Bar(
         orientation="h",
         base=[bar.start_ms for bar in bars],
@@ -172,7 +179,7 @@ def _bars(
         opacity=0.85 if overlaps else 1.0,
         text=[f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>" for bar in bars],
         textfont={
-            "color": ink,
+            "color": theme.ink if overlaps else CATEGORY_TEXT[category],
             "size": [(10 if bar in halves else 12) * theme.scale for bar in bars],
         },
         customdata=[[bar.task.id, f"{bar.start_ms:g}", f"{bar.end_ms:g}"] for bar in bars],
@@ -296,7 +303,6 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
         return []
     last = int(fit[-1])
     path = critical_path(execution, LESSON_SETTINGS.exclusive_devices)
-    window = (0.0, execution.makespan_ms)
     rows = tuple(
         tuple("" if cell is None else str(cell) for cell in row)
         for row in task_rows(execution, path)
@@ -310,7 +316,14 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
             "planned",
             asking.say("plans.planned"),
             note,
-            gantt_of(execution, bars, lanes.showing(0, last), window, path, asking.theme),
+            gantt_of(
+                execution,
+                bars,
+                lanes.showing(0, last),
+                (0.0, execution.makespan_ms),
+                path,
+                asking.theme,
+            ),
             asking.say("plan.alt", tasks=len(rows), end=end),
             GivenTable(tuple(TASK_COLUMNS), rows),
         )

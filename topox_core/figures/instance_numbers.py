@@ -61,10 +61,18 @@ def named_bars(
     words = [f"{value:,.4g} {unit}" for value in values]
     marks = []
     if bound is not None:
-        above = {"yref": "paper", "yanchor": "bottom", "xanchor": "center"}
         marks = [
             upright(bound[0], line(theme.ink, 2, DOTS)),
-            note(bound[1], bound[0], 1, 11.5 * theme.scale, theme.ink, **above),
+            note(
+                bound[1],
+                bound[0],
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="center",
+            ),
         ]
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
     return frame(
@@ -102,8 +110,7 @@ def moves(asking: Asking, _one: FourJobs) -> list[Picture]:
     """Return the rounds of all single moves at their reveal; before the best is known, those that were tried."""
     if asking.screen.stage == "reveal" and not asking.hides("together", "asked"):
         names = [asking.say("round.none"), *(asking.say("round.move", job=job) for job in NAMES)]
-        groupings = [GROUPINGS[0], "ABBB", "ABAA", "AABA", "AAAB"]
-        return [_rounds(asking, "round", groupings, names)]
+        return [_rounds(asking, "round", [GROUPINGS[0], "ABBB", "ABAA", "AABA", "AAAB"], names)]
     tried = list(dict.fromkeys(asking.tried))
     return [_rounds(asking, "tried", tried, tried)] if tried else []
 
@@ -199,11 +206,13 @@ def windows(asking: Asking, one: Windows) -> list[Picture]:
     if asking.hides(*_COUNTED) or not asking.computed:
         names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
         passes = order_1f1b(one.stages, one.microbatches)
-        words = [" ".join(kind for kind, _, _ in row) for row in passes]
         shown = asking.picture(
             "order",
             pipeline(passes, names, asking.theme),
-            asking.table(("stage", "value"), list(enumerate(words))),
+            asking.table(
+                ("stage", "value"),
+                list(enumerate([" ".join(kind for kind, _, _ in row) for row in passes])),
+            ),
             stages=one.stages,
             microbatches=one.microbatches,
         )
@@ -285,7 +294,6 @@ def cdf(asking: Asking, one: Windows) -> list[Picture]:
 def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
     """Return every pass of every stage as a bar; microbatches numbered where they fit."""
     layers = []
-    last = max(begin + 1 for row in passes for _, _, begin in row)
     for wanted, category in (("F", FORWARD), ("B", BACKWARD)):
         rows = [
             (s, k, begin)
@@ -310,6 +318,8 @@ def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
         theme,
         (len(names) * 24 + 20) * theme.scale,
         margin=margins(66 * theme.scale, 8, 8, 8),
-        xaxis=axis(theme, range=[0, last], visible=False),
+        xaxis=axis(
+            theme, range=[0, max(begin + 1 for row in passes for _, _, begin in row)], visible=False
+        ),
         yaxis=row_axis(theme, names, 11.5),
     )

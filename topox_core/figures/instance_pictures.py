@@ -43,11 +43,10 @@ def circuits(asking: Asking, one: Turns) -> list[Picture]:
         )
         for k, stride in enumerate(one.strides)
     )
-    picture = Frame(LayoutStep("choose", ""), "", sets, ())
     return [
         asking.picture(
             "circuits",
-            ring(picture, SERVERS, (), asking.theme),
+            ring(Frame(LayoutStep("choose", ""), "", sets, ()), SERVERS, (), asking.theme),
             asking.table(("name", "circuits"), [(s.name, _pairs_words(s)) for s in sets]),
             servers=SERVERS,
             steps="; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets),
@@ -77,16 +76,16 @@ def layout(asking: Asking, one: Pairs) -> list[Picture]:
     if by_degree and not asking.hides("tax", "tax_two"):
         note = asking.say("layout.tax", degree=degree, tax=f"{one.tax(degree):.4g}")
     every = (*shown.laid, *shown.added)
-    names = ", ".join(links.name for links in every) or "–"
-    rows = [(links.name, _pairs_words(links)) for links in every]
     pictures = [
         asking.picture(
             "layout",
             ring(shown, one.servers, (), asking.theme),
-            asking.table(("name", "circuits"), rows),
+            asking.table(
+                ("name", "circuits"), [(links.name, _pairs_words(links)) for links in every]
+            ),
             note,
             servers=one.servers,
-            names=names,
+            names=", ".join(links.name for links in every) or "–",
         )
     ]
     if not asking.hides("hops", "tax", "tax_two"):

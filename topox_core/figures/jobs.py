@@ -100,10 +100,11 @@ def timeline(
         # The name of the round is on its left, its length behind its end.
         left = {"xref": "paper", "xanchor": "left", "xshift": round(-(LEFT - 8) * theme.scale)}
         length, middle = f"<b>{lasting(cycle.round_s)}</b>", at + (HEADER + LANE) * 0.5
-        behind = {"xanchor": "left", "xshift": 6}
         marks += [
             note(f"<b>{name}</b>", 0, at, 12 * theme.scale, theme.ink, **left),
-            note(length, cycle.round_s, middle, 13 * theme.scale, theme.ink, **behind),
+            note(
+                length, cycle.round_s, middle, 13 * theme.scale, theme.ink, xanchor="left", xshift=6
+            ),
             box(
                 0,
                 cycle.round_s,
@@ -372,8 +373,14 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     own = replace(execution, circuits=replace(links, **turned))
     present = np.unique(graph.device[(graph.kind == COMPUTE) & (graph.server == pod)])
     ports = tuple((0, int(port)) for port in np.unique(own.circuits.source_port))
-    names = tuple(jobs[device] for device in present.tolist())
-    lanes = PodLanes(execution.cluster.servers, len(present), ports, pod, pod, names)
+    lanes = PodLanes(
+        execution.cluster.servers,
+        len(present),
+        ports,
+        pod,
+        pod,
+        tuple(jobs[device] for device in present.tolist()),
+    )
     drawn = bars_of(own, lanes)
     bars = Bars(*(getattr(drawn, one.name)[drawn.server == pod] for one in fields(Bars)))
     row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row)

@@ -132,10 +132,9 @@ def lanes_of(execution: Execution) -> Lanes:
         if cluster.switches * each <= 8
         else set()
     )
-    compute = execution.graph.kind == COMPUTE
     devices = max(
         cluster.devices_per_server if cluster.devices_per_server <= 8 else 1,
-        int(execution.graph.device[compute].max(initial=0)) + 1,
+        int(execution.graph.device[execution.graph.kind == COMPUTE].max(initial=0)) + 1,
     )
     lanes = Lanes(cluster.servers, devices, tuple(sorted(used | ports)))
     return lanes.showing(0, lanes.most_servers - 1)
@@ -159,7 +158,6 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
     )
     dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
     dark = dark.astype(np.int32)
-    every = np.arange(len(circuits), dtype=np.int32)
     parts = [
         (
             graph.server[compute],
@@ -179,7 +177,7 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
             circuits.start_ms,
             circuits.end_ms,
             circuits.node,
-            every,
+            np.arange(len(circuits), dtype=np.int32),
         ),
         (
             circuits.source[dark],
@@ -225,8 +223,7 @@ def paint(
     columns = image.shape[1]
     start = np.clip(start, 0, columns - 1)
     length = np.maximum(np.clip(end, 0, columns) - start, 1)
-    first = row * columns + start
-    image.reshape(-1)[ranges(first, length)] = np.repeat(colour, length)
+    image.reshape(-1)[ranges(row * columns + start, length)] = np.repeat(colour, length)
 
 
 def overview_image(
@@ -365,8 +362,17 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
     ]
     peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
-    corner = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    of_all = note(f"of {total:,} out-ports", 1, 1, 10.5 * theme.scale, theme.muted, **corner)
+    of_all = note(
+        f"of {total:,} out-ports",
+        1,
+        1,
+        10.5 * theme.scale,
+        theme.muted,
+        xref="paper",
+        xanchor="right",
+        yref="paper",
+        yanchor="bottom",
+    )
     return frame(
         layers,
         theme,
@@ -399,7 +405,6 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
     another like one chart.
     """
     # The run's own length, and its letter where the page has no room beside the figure.
-    words = f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}"
     return frame(
         [overview_trace(run.image, run.makespan_ms, theme)],
         theme,
@@ -407,7 +412,7 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
         [
             upright(shortest_ms, line(theme.ink, 1.5, DOTS)),
             note(
-                words,
+                f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}",
                 run.makespan_ms,
                 0.5,
                 12.5 * theme.scale,

@@ -174,8 +174,7 @@ def _steps(picture: HeatMap) -> FloatArray:
         return values
     if picture.ratio:
         away = np.log(np.maximum(values, 1e-12))
-        edges = [math.log(edge) for edge in _RATIOS]
-        steps = np.digitize(np.nan_to_num(np.abs(away)), edges)
+        steps = np.digitize(np.nan_to_num(np.abs(away)), [math.log(edge) for edge in _RATIOS])
     else:
         logarithmic = is_logarithmic(known)
         drawn = np.log(values) if logarithmic else values

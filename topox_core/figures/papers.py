@@ -28,7 +28,6 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     """
     bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
     printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
-    computed = [(y, row, row.ours) for y, row in enumerate(rows)]
     pairs = go.Scatter(
         x=[value for _, row, theirs in printed for value in (theirs, row.ours, None)],
         y=[value for y, _, _ in printed for value in (y, y, None)],
@@ -39,14 +38,20 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     )
     tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
     size, outline = 10 * theme.scale, line(theme.ink, 1.8)
-    hollow = opaque(size, theme.page, symbol="diamond", line=outline)
-    filled = opaque(size, theme.primary, symbol="circle")
     return frame(
         [
             pairs,
             _dots(bounded, "lower bound", tick) if bounded else None,
-            _dots(printed, "theirs (printed)", hollow),
-            _dots(computed, "ours (computed)", filled),
+            _dots(
+                printed,
+                "theirs (printed)",
+                opaque(size, theme.page, symbol="diamond", line=outline),
+            ),
+            _dots(
+                [(y, row, row.ours) for y, row in enumerate(rows)],
+                "ours (computed)",
+                opaque(size, theme.primary, symbol="circle"),
+            ),
         ],
         theme,
         (29 * len(rows) + 66) * theme.scale,

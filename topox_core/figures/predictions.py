@@ -241,10 +241,11 @@ def _truth(truth: float | None, words: str, theme: Theme) -> list[Look]:
     """Return the true number as a line with its words, nothing before the reveal."""
     if truth is None:
         return []
-    above = {"yref": "paper", "yanchor": "bottom"}
     return [
         upright(truth, line(theme.ink, 3, DOTS)),
-        note(f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, **above),
+        note(
+            f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, yref="paper", yanchor="bottom"
+        ),
     ]
 
 
@@ -288,13 +289,15 @@ def options_chosen(
             showlegend=False,
         )
         layers += [bars, legend_square(name, colour, 12 * theme.scale) if half else None]
-    longest = max(len(words) for words in labels)
     return frame(
         layers,
         theme,
         (min(ROW * len(options), MAX_ROWS_PX) + ROWS_EXTRA) * theme.scale,
         margin=margins(
-            min(8.0 * longest, 300) * theme.scale, 40 * theme.scale, 24 * theme.scale, 8
+            min(8.0 * max(len(words) for words in labels), 300) * theme.scale,
+            40 * theme.scale,
+            24 * theme.scale,
+            8,
         ),
         xaxis=axis(theme, visible=False, range=[0, 1.08 * max([*counts, *(again or ()), 1])]),
         yaxis=row_axis(theme, labels, 14),

@@ -189,7 +189,6 @@ def _label(
     at: list[tuple[float, float, float]], words: str, control: str, top: float, theme: Theme
 ) -> Look:
     """Return a curve's name beside it: on demand to its left, provisioned to its right."""
-    fabric = CONTROL[control][0]
     share = (0.45 if control == "on_demand" else 0.22) * top
     place, overhead = _place(at[-1][0]), 100 * at[-1][1]
     for (d0, o0, _), (d1, o1, _) in pairwise(at):
@@ -203,7 +202,7 @@ def _label(
         place,
         min(overhead, 0.9 * top),
         12.5 * theme.scale,
-        theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink,
+        theme.fabric_colour(CONTROL[control][0]) if theme.name == "dark" else theme.ink,
         xanchor="right" if left else "left",
         xshift=-10 if left else 10,
         yanchor="bottom" if control == "on_demand" else "top",
@@ -380,8 +379,17 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         text = "✗ cannot be wired so" if ms is None else time(ms)
         if ms is not None and k and base:
             text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
-        colour = theme.bad if ms is None else theme.ink
-        words.append(note(text, ms or 0.0, k, 12 * theme.scale, colour, xanchor="left", xshift=6))
+        words.append(
+            note(
+                text,
+                ms or 0.0,
+                k,
+                12 * theme.scale,
+                theme.bad if ms is None else theme.ink,
+                xanchor="left",
+                xshift=6,
+            )
+        )
     names = [name for name, *_ in rows]
     return frame(
         [iterations, stalls if stalled else None],

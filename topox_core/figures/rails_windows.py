@@ -69,12 +69,18 @@ def strip(
         Without one, :func:`strip_legend` says what to write beside the figure.
     """
     too_short = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
-    overlaps = [one for one in windows if one.length_ms <= 0]
     layers = [
         _outlines(windows, view, theme),
         *_traffic(phases, view, theme),
         *_marks(too_short, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale),
-        *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
+        *_marks(
+            [one for one in windows if one.length_ms <= 0],
+            view,
+            "x-thin",
+            2,
+            "no window: 0 or an overlap",
+            theme.scale,
+        ),
     ]
     ticks, words = clock(*view)
     long = sum(44 + 6.4 * len(trace.name) for trace in layers) > LEGEND_PX
@@ -410,8 +416,6 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
     # Above the picture: beside its line it would stand in the bars' numbers.
-    above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    words = f"dotted: formula, reconstructed: {count(formula)}"
     return frame(
         [
             go.Bar(
@@ -428,7 +432,17 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
         232 * theme.scale,
         [
             level(formula, line(theme.ink, 1.4, DOTS)),
-            note(words, 1, 1, 11.5 * theme.scale, theme.ink, **above),
+            note(
+                f"dotted: formula, reconstructed: {count(formula)}",
+                1,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xanchor="right",
+                yref="paper",
+                yanchor="bottom",
+            ),
         ],
         margin=margins(42 * theme.scale, 8, 22 * theme.scale, 42),
         xaxis=axis(
@@ -462,8 +476,9 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
     A run without a window has no line.
     """
     there = [(letter, lengths) for letter, lengths in runs if len(lengths)]
-    every = [v for _, lengths in there for v in lengths.tolist()]
-    low, high, ticks, words = log_length_axis(every, 0.0)
+    low, high, ticks, words = log_length_axis(
+        [v for _, lengths in there for v in lengths.tolist()], 0.0
+    )
     lines, marks = [], []
     for number, (letter, lengths) in enumerate(there):
         fabric, dash = _LOOKS[number % len(_LOOKS)]
@@ -530,15 +545,19 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
     names = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
     marks: list[Look] = []
     if delay_ms is not None:
-        where = {
-            "yref": "paper",
-            "yanchor": "bottom",
-            "xanchor": "left" if delay_ms < 2 else "center",
-        }
         words, at = f"delay {time(delay_ms)}", math.log10(delay_ms)
         marks = [
             upright(delay_ms, line(VERMILION, 2)),
-            note(words, at, 1, 12 * theme.scale, theme.bad, **where),
+            note(
+                words,
+                at,
+                1,
+                12 * theme.scale,
+                theme.bad,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="left" if delay_ms < 2 else "center",
+            ),
         ]
     ticks = log_ticks(low, high)
     return frame(

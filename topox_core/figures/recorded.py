@@ -97,7 +97,6 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         **UNFADED,
     )
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
-    top = max((one.recorded_ms for one in rows), default=1.0) * 1.18
     return frame(
         [*layers, outlines],
         theme,
@@ -110,7 +109,14 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
             ticktext=[one.words for one in rows[::every]],
             title="step of the profiler",
         ),
-        yaxis=axis(theme, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="ms"),
+        yaxis=axis(
+            theme,
+            grid=True,
+            range=[0, 1.18 * max((one.recorded_ms for one in rows), default=1.0)],
+            nticks=4,
+            tickformat=",~g",
+            title="ms",
+        ),
     )
 
 

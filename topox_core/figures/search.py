@@ -84,8 +84,9 @@ def search(
                     hoverinfo="skip",
                 )
             )
-    families = families_of(events)
-    layers += [_marks(f, [e for e in events if e.family == f], begin, theme) for f in families]
+    layers += [
+        _marks(f, [e for e in events if e.family == f], begin, theme) for f in families_of(events)
+    ]
     low, high, _ = roomy((e.value_ms for e in events), ROOM, ROOM)
     px_per_ms = (height - 38) * theme.scale / (high - low)
     return frame(

@@ -66,8 +66,7 @@ def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -
 
     A range is given in values; on an axis of labels in their positions.
     """
-    runs = len(axes[0].values) if axes else 0
-    within = np.ones(runs, bool)
+    within = np.ones(len(axes[0].values) if axes else 0, bool)
     for number, (low, high) in ranges.items():
         one = axes[number]
         if one.labels is not None:
@@ -277,8 +276,7 @@ def pareto_front(
     marks = _labels(cloud, front, best, (x_axis, y_axis), theme)
     for one in landmarks:
         x, y = place_on(x_axis, one.x), place_on(y_axis, one.y)
-        side = {"xanchor": "left", "xshift": 9}
-        marks.append(note(one.name, x, y, 11 * theme.scale, theme.ink, **side))
+        marks.append(note(one.name, x, y, 11 * theme.scale, theme.ink, xanchor="left", xshift=9))
     return frame(
         [
             steps if len(cloud.steps) > 1 else None,

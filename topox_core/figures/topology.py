@@ -159,13 +159,12 @@ def ring(
             colour, dash = colours[number % len(colours)], DASHES[number % len(DASHES)]
         heavy = one.name in new
         arcs = _Arcs.of(one.pairs, drawn, servers)
-        style = line(colour, 2.6 if heavy else 1.2, dash)
         arrows = len(one.pairs) <= MAX_ARROWS and one.laid
         layers += [
             _lines(
                 arcs,
                 f"{one.name} ({len(one.pairs)})",
-                style,
+                line(colour, 2.6 if heavy else 1.2, dash),
                 opacity=0.95 if heavy or not new else 0.55,
                 hoverinfo="skip",
             ),
@@ -277,7 +276,6 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
     """
     n, most = len(matrix), max(1, most)
     shades = [blend(theme.cell, theme.primary, k / most) for k in range(1, most + 1)]
-    colours = [theme.page, theme.cell_diagonal, *shades]
     z = np.where(matrix < 0, 0, np.minimum(matrix, most) + 1).astype(np.uint8)
     gap = 1 if n <= 40 else 0
     hover = {
@@ -296,7 +294,15 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
     ticks = list(range(0, n, 1 if n <= 24 else max(1, n // 16)))
     names = [f"S{s}" for s in ticks]
     return frame(
-        [image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {}))],
+        [
+            image(
+                z,
+                [theme.page, theme.cell_diagonal, *shades],
+                xgap=gap,
+                ygap=gap,
+                **(hover if n <= 128 else {}),
+            )
+        ],
         theme,
         360 * theme.scale,
         words,
