@@ -148,20 +148,18 @@ def stacked(
             )
         )
         base += values
-    marks = []
-    for k, (name, total) in enumerate(zip(names, totals, strict=True)):
-        cross, colour = (" ✗", theme.bad) if name in infeasible else ("", theme.ink)
-        marks.append(
-            note(
-                f"<b>{amount_words(total, measure)}</b>{cross}",
-                k,
-                total / factor,
-                12.5 * theme.scale,
-                colour,
-                yanchor="bottom",
-                yshift=3,
-            )
+    marks = [
+        note(
+            f"<b>{amount_words(total, measure)}</b>{' ✗' if name in infeasible else ''}",
+            k,
+            total / factor,
+            12.5 * theme.scale,
+            theme.bad if name in infeasible else theme.ink,
+            yanchor="bottom",
+            yshift=3,
         )
+        for k, (name, total) in enumerate(zip(names, totals, strict=True))
+    ]
     return frame(
         layers,
         theme,

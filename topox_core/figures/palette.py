@@ -235,12 +235,6 @@ def parallelism_colour(use: str) -> str:
     return CATEGORY_COLOURS[traffic_category(use)]
 
 
-def discrete_scale(colours: Sequence[str]) -> list[list[object]]:
-    """Return a colour scale of K flat steps, for ``zmin=-.5, zmax=K-.5``."""
-    k = len(colours)
-    return [[(i + edge) / k, colour] for i, colour in enumerate(colours) for edge in (0, 1)]
-
-
 def blend(low: str, high: str, share: float) -> str:
     """Return the colour at a share (0 to 1) of the way between two, in plain RGB."""
     a, b = np.array(_rgb(low)), np.array(_rgb(high))

@@ -277,18 +277,20 @@ def options_chosen(
         votes = [(-0.2, counts, theme.line, names[0]), (0.2, [*again], theme.primary, names[1])]
     layers = []
     for shift, values, colour, name in votes:
-        bars = sideways_bars(
-            None,
-            values,
-            [at + shift for at in range(len(options))],
-            name,
-            {"color": colour, "line": {"color": theme.ink, "width": outline}},
-            width=0.36 if half else 0.62,
-            **outside([str(value) for value in values], theme, 13),
-            hoverinfo="skip",
-            showlegend=False,
-        )
-        layers += [bars, legend_square(name, colour, 12 * theme.scale) if half else None]
+        layers += [
+            sideways_bars(
+                None,
+                values,
+                [at + shift for at in range(len(options))],
+                name,
+                {"color": colour, "line": {"color": theme.ink, "width": outline}},
+                width=0.36 if half else 0.62,
+                **outside([str(value) for value in values], theme, 13),
+                hoverinfo="skip",
+                showlegend=False,
+            ),
+            legend_square(name, colour, 12 * theme.scale) if half else None,
+        ]
     return frame(
         layers,
         theme,

@@ -293,19 +293,18 @@ def expert_region(
                 hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
             )
         )
-    for delay, theirs in published.items():
-        at = [(degrees.index(d), 100 * v) for d, v in theirs.items() if d in degrees]
-        layers.append(
-            go.Scatter(
-                x=[k for k, _ in at],
-                y=[v for _, v in at],
-                mode="markers",
-                name=f"published, {delay_label(delay)}",
-                showlegend=True,
-                marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
-                hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
-            )
+    layers += [
+        go.Scatter(
+            x=[degrees.index(d) for d in theirs if d in degrees],
+            y=[100 * v for d, v in theirs.items() if d in degrees],
+            mode="markers",
+            name=f"published, {delay_label(delay)}",
+            showlegend=True,
+            marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
+            hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
         )
+        for delay, theirs in published.items()
+    ]
     fails = note(
         f"✗ fails: more than {percent(limit)}",
         0.01,

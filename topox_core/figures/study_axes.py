@@ -60,14 +60,10 @@ class StudyAxis:
         assert len(self.values) == len(self.labels)
 
     @property
-    def numbers(self) -> bool:
-        """Whether its values are numbers, so that their distance means something."""
-        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
-
-    @property
     def by_names(self) -> bool:
-        """Whether its values stand at equal steps, each with its label."""
-        return not self.numbers or len(self.values) <= MAX_NAMED
+        """Whether its values stand at equal steps, each with its label: where they are few, or no numbers."""
+        numbers = (isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
+        return len(self.values) <= MAX_NAMED or not all(numbers)
 
     @property
     def logarithmic(self) -> bool:

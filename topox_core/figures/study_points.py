@@ -69,14 +69,13 @@ def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -
     within = np.ones(len(axes[0].values) if axes else 0, bool)
     for number, (low, high) in ranges.items():
         one = axes[number]
-        if one.labels is not None:
-            values = one.places()
-        else:
+        values = one.places()
+        if one.labels is None:
             values = np.array([np.nan if v is None else v for v in one.values], np.float64)
-        with np.errstate(invalid="ignore"):
-            # A slider's ends are rounded where they are written: the run at the end is still in.
-            room = 1e-9 * max(abs(low), abs(high))
-            within &= (values >= low - room) & (values <= high + room)
+        # A slider's ends are rounded where they are written: the run at the end is still in. NaN
+        # lies in no range.
+        room = 1e-9 * max(abs(low), abs(high))
+        within &= (values >= low - room) & (values <= high + room)
     return within
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.palette import VERMILION, Theme, discrete_scale
+from topox_core.figures.palette import VERMILION, Theme
 from topox_core.model.transfer_graph import FloatArray
 
 # Attributes of a trace, a mark, an axis or a note, as plotly takes them.
@@ -356,11 +356,13 @@ def hatched(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: fl
 def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
     """Return an image whose value k has the k-th colour; hover words only from ``style``."""
     plain: Look = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
+    k = len(colours)
     return go.Heatmap(
         z=z,
-        colorscale=discrete_scale(colours),
+        # K flat steps.
+        colorscale=[[(i + edge) / k, one] for i, one in enumerate(colours) for edge in (0, 1)],
         zmin=-0.5,
-        zmax=len(colours) - 0.5,
+        zmax=k - 0.5,
         showscale=False,
         **{**plain, **style},
     )
