@@ -67,8 +67,8 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     base
         The number now; a saving is a share.
     """
-    figure = go.Figure()
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
+    layers = []
     marks: list[Look] = []
     values = [base]
     for side, colour, words in (
@@ -84,28 +84,27 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
-        figure.add_bar(
-            orientation="h",
-            y=[k for k, _ in rows],
-            x=[of.factor * (end[1] - base) for _, end in rows],
-            base=of.factor * base,
-            width=0.56,
-            name=words,
-            marker={"color": colour, "line": line(theme.page, 1)},
-            customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
-            f"{of.name} %{{customdata[2]}}<extra></extra>",
+        layers.append(
+            go.Bar(
+                orientation="h",
+                y=[k for k, _ in rows],
+                x=[of.factor * (end[1] - base) for _, end in rows],
+                base=of.factor * base,
+                width=0.56,
+                name=words,
+                marker={"color": colour, "line": line(theme.page, 1)},
+                customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
+                f"{of.name} %{{customdata[2]}}<extra></extra>",
+            )
         )
-        labelled: set[int] = set()
-        for k, (moved_to, value) in rows:
-            values.append(value)
-            if k in labelled:
-                continue
-            labelled.add(k)
+        values += [end[1] for _, end in rows]
+        # Of two ends on one side the longer has the label.
+        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
+        for k, (moved_to, value) in longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
-            if of.ends_below:
-                text = share
+            text = share if of.ends_below else text
             marks.append(
                 note(
                     text,
@@ -128,12 +127,11 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     )
     names = [_with_ends(swing) if of.ends_below else swing.name for swing in swings]
     return frame(
-        figure,
+        layers,
         theme,
         ((36 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
+        [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         showlegend=True,
-        annotations=marks,
-        shapes=[{"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme,
@@ -155,11 +153,13 @@ def _with_ends(swing: Swing) -> str:
 
 def _label_share(texts: Sequence[str], plot_px: float) -> float:
     """Return the width of the longest label as a share of the bars' width."""
-    wide = max(
-        (len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts),
-        default=0,
-    )
-    return max(0.12, (6.3 * wide + 12) / plot_px)
+    plain = (text.replace("&nbsp;", " ") for text in texts)
+    return max(0.12, (6.3 * max(map(_letters, plain), default=0) + 12) / plot_px)
+
+
+def _letters(text: str) -> int:
+    """Return how many letters a label has, some of which may be bold."""
+    return len(text.replace("<b>", "").replace("</b>", ""))
 
 
 HEIGHT = 400
@@ -211,43 +211,41 @@ def buying_figure(
     x_axis = measure_axis(theme, price, [v for one in networks for v in one.price], 0.12)
     y_axis = measure_axis(theme, time, [v for one in networks for v in one.time], 0.1)
     accent = theme.fabric_colour("scheduled")
-    figure = go.Figure()
-    if len(steps) > 1:
-        figure.add_scatter(
-            x=[networks[k].price[1] for k in steps],
-            y=[networks[k].time[1] for k in steps],
-            mode="lines",
-            line={"shape": "hv", **line(accent, 1.8)},
-            name="nothing beats it",
-            showlegend=True,
-            hoverinfo="skip",
-        )
-    for rival, name, symbol, colour in (
-        (False, "switch", "circle", accent),
-        (True, "no switch", "diamond", theme.ink),
-    ):
-        figure.add_trace(_points(networks, rival, name, symbol, colour, best, (price, time), theme))
-    if best:
-        figure.add_scatter(
-            x=[networks[k].price[1] for k in best],
-            y=[networks[k].time[1] for k in best],
-            mode="markers",
-            name="to buy",
-            showlegend=True,
-            hoverinfo="skip",
-            marker={
-                "size": 19 * theme.scale,
-                "symbol": "circle-open",
-                "color": theme.ink,
-                "line": {"width": 2.5, "color": theme.ink},
-            },
-        )
+    measures = price, time
+    front = go.Scatter(
+        x=[networks[k].price[1] for k in steps],
+        y=[networks[k].time[1] for k in steps],
+        mode="lines",
+        line={"shape": "hv", **line(accent, 1.8)},
+        name="nothing beats it",
+        showlegend=True,
+        hoverinfo="skip",
+    )
+    rings = go.Scatter(
+        x=[networks[k].price[1] for k in best],
+        y=[networks[k].time[1] for k in best],
+        mode="markers",
+        name="to buy",
+        showlegend=True,
+        hoverinfo="skip",
+        marker={
+            "size": 19 * theme.scale,
+            "symbol": "circle-open",
+            "color": theme.ink,
+            "line": {"width": 2.5, "color": theme.ink},
+        },
+    )
     return frame(
-        figure,
+        [
+            front if len(steps) > 1 else None,
+            _points(networks, False, "switch", "circle", accent, best, measures, theme),
+            _points(networks, True, "no switch", "diamond", theme.ink, best, measures, theme),
+            rings if best else None,
+        ],
         theme,
         HEIGHT * theme.scale,
+        _labels(networks, best, x_axis, y_axis, theme),
         showlegend=True,
-        annotations=_labels(networks, best, x_axis, y_axis, theme),
         margin=margins(
             name_px(y_axis["ticktext"], theme, 34, 6.4), 14, 62 * theme.scale, 44 * theme.scale
         ),
@@ -342,18 +340,14 @@ def _labels(
         ]
         more = f" and {len(group) - MAX_IN_LABEL} more" if len(group) > MAX_IN_LABEL else ""
         lines = [*names[:-1], f"{names[-1]}{more}"]
-        letters = max(len(text.replace("<b>", "").replace("</b>", "")) for text in lines)
-        across = (5.6 * letters + 14) / WIDTH_PX * width
+        across = (5.6 * max(map(_letters, lines)) + 14) / WIDTH_PX * width
         high = (14.0 * len(lines)) / (HEIGHT - 110) * height
         first_up = not networks[group[0]].rival  # so that labels of neighbours part
         side = _free_side((x, y), (across, high), x_axis["range"], taken, first_up)
-        if side is None:
-            continue
-        (x0, x1, y0, y1), placement = side
-        taken.append((x0, x1, y0, y1))
-        marks.append(
-            note("<br>".join(lines), x, y, 11 * theme.scale, theme.ink, align="left", **placement)
-        )
+        if side is not None:
+            taken.append(side[0])
+            words, size = "<br>".join(lines), 11 * theme.scale
+            marks.append(note(words, x, y, size, theme.ink, align="left", **side[1]))
     return marks
 
 

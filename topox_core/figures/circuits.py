@@ -289,8 +289,7 @@ def _paint_circuits(
         for time_ms in (circuits.start_ms[shown], circuits.end_ms[shown], *dark)
     )
     paint(z, row, start, end, (1 + circuits.switch[shown] % SWITCH_COLOURS).astype(np.uint8))
-    colour = np.full(len(which), SWITCH_COLOURS + 1, np.uint8)
-    paint(z, row[which], dark_begin, dark_end, colour)
+    paint(z, row[which], dark_begin, dark_end, np.full(len(which), SWITCH_COLOURS + 1, np.uint8))
 
 
 def _dark(
@@ -338,10 +337,15 @@ def _bars(
     ]
     dark, begin, end = _dark(execution, shown)
     if len(dark):
-        rows = row[shown[dark]]
         bars.append(
             sideways_bars(
-                begin, end - begin, rows, "dark", hatched(theme), **plain, hoverinfo="skip"
+                begin,
+                end - begin,
+                row[shown[dark]],
+                "dark",
+                hatched(theme),
+                **plain,
+                hoverinfo="skip",
             )
         )
     return bars
@@ -361,16 +365,17 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))
     word = "set up" if moving else "in use"
-    bars = go.Bar(
-        x=(np.arange(len(folded)) + 0.5) * fold * tau,
-        y=folded,
-        width=fold * tau,
-        name=word,
-        marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
-        hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
-    )
     return frame(
-        [bars],
+        [
+            go.Bar(
+                x=(np.arange(len(folded)) + 0.5) * fold * tau,
+                y=folded,
+                width=fold * tau,
+                name=word,
+                marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
+                hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
+            )
+        ],
         theme,
         84 * theme.scale,
         [upright(state.at_ms, line(theme.ink, 1.5), high=1.08)],
@@ -435,7 +440,25 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
                 line=line(theme.muted, 1.5),
                 fillcolor=theme.cell,
             ),
-            *(_arrow(points[-2], points[-1], colour) for points in lines),
+            *(
+                {
+                    "xref": "x",
+                    "yref": "y",
+                    "axref": "x",
+                    "ayref": "y",
+                    "x": points[-1][0],
+                    "y": points[-1][1],
+                    "ax": points[-2][0],
+                    "ay": points[-2][1],
+                    "arrowhead": 2,
+                    "arrowsize": 1.1,
+                    "arrowwidth": 2.5,
+                    "arrowcolor": colour,
+                    "showarrow": True,
+                    "text": "",
+                }
+                for points in lines
+            ),
             note(
                 "optical switch",
                 0.48,
@@ -450,22 +473,3 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
         xaxis=axis(theme, **span, scaleanchor="y", constrain="domain"),
         yaxis=axis(theme, **span, constrain="domain"),
     )
-
-
-def _arrow(tail: Sequence[float], head: Sequence[float], colour: str) -> Look:
-    return {
-        "xref": "x",
-        "yref": "y",
-        "axref": "x",
-        "ayref": "y",
-        "x": head[0],
-        "y": head[1],
-        "ax": tail[0],
-        "ay": tail[1],
-        "arrowhead": 2,
-        "arrowsize": 1.1,
-        "arrowwidth": 2.5,
-        "arrowcolor": colour,
-        "showarrow": True,
-        "text": "",
-    }

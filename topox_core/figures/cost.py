@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
-from topox_core.figures.palette import Theme, blend
+from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.template import (
     HORIZONTAL_LEGEND,
     INSIDE,
@@ -20,6 +19,7 @@ from topox_core.figures.template import (
     frame,
     line,
     margins,
+    multiples,
     named_axis,
     note,
     opaque,
@@ -54,10 +54,6 @@ _DARK = {
     "fibre_m": "#2C3744",
 }
 _PATTERN = {"nic": "\\", "fibre_m": ".", "one_by_two_switch": "x"}
-_WHITE_TEXT = {
-    "light": ("packet_port", "packet_switch", "ocs_port"),
-    "dark": ("transceiver", "patch_panel_port", "one_by_two_switch", "nic", "fibre_m"),
-}
 ORDER = (
     "packet_port",
     "packet_switch",
@@ -122,47 +118,48 @@ def stacked(
             continue
         counts = [bills[name].count(part) for name in names]
         shown = values > 0
-        bars = go.Bar(
-            x=[k for k, on in enumerate(shown) if on],
-            y=values[shown] / factor,
-            base=base[shown] / factor,
-            width=0.62,
-            name=SHORT_PARTS.get(part, LINE_NAMES[part]),
-            marker=_marker(part, theme),
-            text=[short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]],
-            **INSIDE,
-            textfont={
-                "size": [
-                    (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
-                    for v in values[shown]
+        layers.append(
+            go.Bar(
+                x=[k for k, on in enumerate(shown) if on],
+                y=values[shown] / factor,
+                base=base[shown] / factor,
+                width=0.62,
+                name=SHORT_PARTS.get(part, LINE_NAMES[part]),
+                marker=_marker(part, theme),
+                text=[
+                    short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]
                 ],
-                "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
-            },
-            customdata=[
-                [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
-                for k, on in enumerate(shown)
-                if on
-            ],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
-            + LINE_NAMES[part]
-            + ": %{customdata[2]}<extra></extra>",
-        )
-        layers.append(bars)
-        base += values
-    marks = []
-    for k, (name, total) in enumerate(zip(names, totals, strict=True)):
-        cross, colour = (" ✗", theme.bad) if name in infeasible else ("", theme.ink)
-        marks.append(
-            note(
-                f"<b>{amount_words(total, measure)}</b>{cross}",
-                k,
-                total / factor,
-                12.5 * theme.scale,
-                colour,
-                yanchor="bottom",
-                yshift=3,
+                **INSIDE,
+                textfont={
+                    "size": [
+                        (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
+                        for v in values[shown]
+                    ],
+                    "color": readable_on(part_colour(part, theme)),
+                },
+                customdata=[
+                    [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
+                    for k, on in enumerate(shown)
+                    if on
+                ],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
+                + LINE_NAMES[part]
+                + ": %{customdata[2]}<extra></extra>",
             )
         )
+        base += values
+    marks = [
+        note(
+            f"<b>{amount_words(total, measure)}</b>{' ✗' if name in infeasible else ''}",
+            k,
+            total / factor,
+            12.5 * theme.scale,
+            theme.bad if name in infeasible else theme.ink,
+            yanchor="bottom",
+            yshift=3,
+        )
+        for k, (name, total) in enumerate(zip(names, totals, strict=True))
+    ]
     return frame(
         layers,
         theme,
@@ -197,8 +194,7 @@ def stacked(
 
 def value_ticks(top: float, prefix: str, unit: str) -> Look:
     """Return about five ticks from 0 to ``top`` with their words; 0 has no unit."""
-    step = round_step(top / 6)
-    ticks = [k * step for k in range(int(top * 1.1 / step) + 1)]
+    ticks = multiples(round_step(top / 6), 0.0, top * 1.1)
     suffix = NBSP + unit if unit else ""
     return {
         "tickvals": ticks,
@@ -210,12 +206,11 @@ def _marker(part: str, theme: Theme) -> Look:
     colour = part_colour(part, theme)
     marker: Look = {"color": colour, "line": line(theme.page, 1)}
     if part in _PATTERN:
-        faint = blend(colour, theme.page, 0.4)  # so that a number on it can be read
         marker["pattern"] = {
             "shape": _PATTERN[part],
             "size": 9,
             "solidity": 0.16,
-            "fgcolor": faint,
+            "fgcolor": blend(colour, theme.page, 0.4),  # so that a number on it can be read
             "bgcolor": colour,
         }
     return marker
@@ -224,24 +219,16 @@ def _marker(part: str, theme: Theme) -> Look:
 HEIGHT = 290
 
 
-class Style(NamedTuple):
-    """Colour, dash and width of a line."""
-
-    colour: str
-    dash: str
-    width: float
-
-
-def _style(network: str, theme: Theme) -> Style:
+def _style(network: str, theme: Theme) -> Look:
     """Return a network's line: greys for packets, blue for optics."""
     optical = part_colour("ocs_port", theme)
     return {
-        "fat_tree": Style(theme.ink, "dash", 1.6),
-        "rail_optimized": Style(theme.ink, "solid", 1.8),
-        "rail_only": Style(theme.muted, "solid", 1.8),
-        "topoopt_patch_panel": Style(part_colour("patch_panel_port", theme), "dot", 1.8),
-        "topoopt_ocs": Style(optical, "dash", 1.8),
-        "photonic_rails": Style(optical, "solid", 3),
+        "fat_tree": line(theme.ink, 1.6, "dash"),
+        "rail_optimized": line(theme.ink, 1.8, "solid"),
+        "rail_only": line(theme.muted, 1.8, "solid"),
+        "topoopt_patch_panel": line(part_colour("patch_panel_port", theme), 1.8, "dot"),
+        "topoopt_ocs": line(optical, 1.8, "dash"),
+        "photonic_rails": line(optical, 3, "solid"),
     }[network]
 
 
@@ -271,7 +258,7 @@ def by_size(
             layers.append(_line(within, NETWORKS[network], measure, style, theme.scale))
         if beyond:
             bills, name = [*within[-1:], *beyond], NETWORKS[network] + ", too few ports"
-            style = style._replace(dash="dot", width=1.4)
+            style |= {"dash": "dot", "width": 1.4}
             layers.append(_line(bills, name, measure, style, theme.scale))
             layers[-1].marker.color = theme.page
     sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
@@ -312,16 +299,18 @@ def _a_gpu(bill: Bill, measure: str) -> float:
     return bill.amount(measure) / bill.gpus
 
 
-def _line(bills: Sequence[Bill], name: str, measure: str, style: Style, scale: float) -> go.Scatter:
+def _line(bills: Sequence[Bill], name: str, measure: str, style: Look, scale: float) -> go.Scatter:
     amounts = [one.amount(measure) for one in bills]
     return go.Scatter(
         x=[one.gpus for one in bills],
         y=[_a_gpu(one, measure) for one in bills],
         mode="lines+markers",
         name=name,
-        line=line(style.colour, style.width, style.dash),
+        line=style,
         marker=opaque(
-            (6 if style.width > 2 else 4) * scale, style.colour, line=line(style.colour, 1)
+            (6 if style["width"] > 2 else 4) * scale,
+            style["color"],
+            line=line(style["color"], 1),
         ),
         customdata=[
             [
@@ -369,7 +358,7 @@ def _names(
             1,
             place,
             11.5 * theme.scale,
-            blend(_style(network, theme).colour, theme.ink, 0.5 if network == pale else 0.0),
+            blend(_style(network, theme)["color"], theme.ink, 0.5 if network == pale else 0.0),
             xref="paper",
             xanchor="left",
             xshift=4,
@@ -415,7 +404,6 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
             ),
         )
     ]
-    totals = [year.total_usd / factor for year in years.values()]
     labels = [
         f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}" for year in years.values()
     ]
@@ -423,7 +411,7 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
         layers,
         theme,
         (36 * len(years) + 66) * theme.scale,
-        beside(labels, totals, theme, shift=7),
+        beside(labels, [year.total_usd / factor for year in years.values()], theme, shift=7),
         showlegend=True,
         margin=margins(140 * theme.scale, 8, 28 * theme.scale, 28 * theme.scale),
         xaxis=axis(
@@ -435,22 +423,23 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
 
 def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
     """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
-    bars = go.Bar(
-        orientation="h",
-        y=list(range(len(rows))),
-        x=[value for _, _, value in rows],
-        width=0.58,
-        marker={
-            "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
-            "line": line(theme.line, 0.5),
-        },
-        textangle=0,
-        **outside([short(value) for _, _, value in rows], theme, 12),
-        customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
-    )
     return frame(
-        [bars],
+        [
+            go.Bar(
+                orientation="h",
+                y=list(range(len(rows))),
+                x=[value for _, _, value in rows],
+                width=0.58,
+                marker={
+                    "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
+                    "line": line(theme.line, 0.5),
+                },
+                textangle=0,
+                **outside([short(value) for _, _, value in rows], theme, 12),
+                customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
+            )
+        ],
         theme,
         (34 * len(rows) + 44) * theme.scale,
         margin=margins(140 * theme.scale, 8, 4, 30 * theme.scale),

@@ -113,41 +113,37 @@ def cut(
     """
     here = sorted((p for p in points if p.value == value), key=lambda p: p.delay_ms)
     order = sorted(delays)
-    names = [name for name in FABRICS if any(name in p.outcomes for p in here)]
-    best = min((one.iteration_ms for p in here for one in p.outcomes.values()), default=1.0)
+    every = [one.iteration_ms for p in here for one in p.outcomes.values()]
+    best, most = min(every, default=1.0), max(every, default=1.0)
     steady = [
         one.iteration_ms for p in here for name, one in p.outcomes.items() if name not in PAYS_DELAY
     ]
-    top = max(CUT_AT * best, 1.15 * max(steady, default=0.0))
-    top = min(
-        top,
-        1.15 * max((one.iteration_ms for p in here for one in p.outcomes.values()), default=1.0),
-    )
-    figure = go.Figure()
+    top = min(max(CUT_AT * best, 1.15 * max(steady, default=0.0)), 1.15 * most)
+    layers = []
     level_lines: list[tuple[float, str]] = []
-    for name in names:
-        at = [
-            (delay_level(order, p.delay_ms), p.outcomes[name].iteration_ms, p.delay_ms)
-            for p in here
-            if name in p.outcomes
-        ]
-        steady_name = name not in PAYS_DELAY
-        figure.add_scatter(
-            x=[x for x, _, _ in at],
-            y=[ms for _, ms, _ in at],
-            mode="lines" if steady_name else "lines+markers",
-            name=labels[name],
-            showlegend=not steady_name,
-            line=line(
-                theme.fabric_colour(name),
-                3 if name == "scheduled" else 2,
-                ENTRIES[name].dash,
-            ),
-            marker=opaque(7, symbol=ENTRIES[name].mark),
-            customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
+    for name in FABRICS:
+        at = [(p.delay_ms, p.outcomes[name].iteration_ms) for p in here if name in p.outcomes]
+        if not at:
+            continue
+        flat = name not in PAYS_DELAY
+        layers.append(
+            go.Scatter(
+                x=[delay_level(order, delay) for delay, _ in at],
+                y=[ms for _, ms in at],
+                mode="lines" if flat else "lines+markers",
+                name=labels[name],
+                showlegend=not flat,
+                line=line(
+                    theme.fabric_colour(name),
+                    3 if name == "scheduled" else 2,
+                    ENTRIES[name].dash,
+                ),
+                marker=opaque(7, symbol=ENTRIES[name].mark),
+                customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for d, ms in at],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
+            )
         )
-        if steady_name and at:
+        if flat:
             level_lines.append((math.log10(at[-1][1]), labels[name]))
     low = best / 1.12
     # Lines that lie close together share a label, one name above the other as the lines are.
@@ -157,21 +153,29 @@ def cut(
         if shared and y - shared[-1][0] < near:
             words = f"{words}<br>{shared.pop()[1]}"
         shared.append((y, words))
-    left = delay_level(order, order[0])
-    mark = upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS))
     levels = [delay_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
     return frame(
-        figure,
+        layers,
         theme,
         HEIGHT * theme.scale,
-        showlegend=True,
-        shapes=[mark],
-        annotations=[
-            note(words, left, y, 11.5 * theme.scale, theme.ink, xanchor="left", yanchor="bottom")
-            for y, words in shared
+        [
+            upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS)),
+            *(
+                note(
+                    words,
+                    levels[0],
+                    y,
+                    11.5 * theme.scale,
+                    theme.ink,
+                    xanchor="left",
+                    yanchor="bottom",
+                )
+                for y, words in shared
+            ),
         ],
+        showlegend=True,
         margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
@@ -220,53 +224,48 @@ def over_delay(
     title
         Of the axis, where it is no delay that the lines go over.
     """
-    figure = go.Figure()
-    names = []
+    last = delays_ms[-1]
+    layers, marks = [], [upright(now_ms, line(theme.ink, 1.5, DOTS))]
     for name, values in times_ms.items():
         fabric, _, variant = name.partition(":")
         colour = theme.fabric_colour(fabric)
-        figure.add_scatter(
-            x=list(delays_ms),
-            y=list(values),
-            mode="lines",
-            line=line(
-                colour,
-                2 if variant else 3,
-                DOTS if variant else ENTRIES[name].dash if name in ENTRIES else "solid",
+        dash = DOTS if variant else ENTRIES[name].dash if name in ENTRIES else "solid"
+        layers += [
+            go.Scatter(
+                x=list(delays_ms),
+                y=list(values),
+                mode="lines",
+                line=line(colour, 2 if variant else 3, dash),
+                name=labels[name],
+                hovertemplate=f"{labels[name]}<br>%{{x}}: %{{y:.4g}} ms<extra></extra>",
             ),
-            name=labels[name],
-            hovertemplate=f"{labels[name]}<br>%{{x}}: %{{y:.4g}} ms<extra></extra>",
-        )
-        here = values[list(delays_ms).index(now_ms)]
-        figure.add_scatter(
-            x=[now_ms],
-            y=[here],
-            mode="markers",
-            marker=opaque(10, colour, line=line(theme.page, 1.5)),
-            hoverinfo="skip",
-            showlegend=False,
-        )
-        names.append((values[-1], labels[name]))
-    last = delays_ms[-1]
-    highest = max(max(values) for values in times_ms.values())
-    return frame(
-        figure,
-        theme,
-        HEIGHT * theme.scale,
-        shapes=[upright(now_ms, line(theme.ink, 1.5, DOTS))],
-        annotations=[
+            go.Scatter(
+                x=[now_ms],
+                y=[values[list(delays_ms).index(now_ms)]],
+                mode="markers",
+                marker=opaque(10, colour, line=line(theme.page, 1.5)),
+                hoverinfo="skip",
+                showlegend=False,
+            ),
+        ]
+        marks.append(
             note(
-                words,
+                labels[name],
                 last,
-                y,
+                values[-1],
                 12 * theme.scale,
                 theme.ink,
                 xanchor="right",
                 yanchor="bottom",
                 yshift=3,
             )
-            for y, words in names
-        ],
+        )
+    highest = max(max(values) for values in times_ms.values())
+    return frame(
+        layers,
+        theme,
+        HEIGHT * theme.scale,
+        marks,
         margin=margins(44, 12, 10, 42),
         xaxis=axis(theme, range=[0, last], title=title),
         yaxis=axis(theme, grid=True, range=[0, 1.12 * highest]),

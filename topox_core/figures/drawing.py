@@ -39,14 +39,24 @@ def figure_of(subject: Any, theme: str = "light") -> go.Figure:
             raise InputError(f"has no schedule to draw (status {subject.status})", file="result")
         execution = subject.execution
         lanes = lanes_of(execution)
-        whole = (0.0, execution.makespan_ms)
         return gantt(
-            execution, bars_of(execution, lanes), lanes, whole, critical_path(execution), tokens
+            execution,
+            bars_of(execution, lanes),
+            lanes,
+            (0.0, execution.makespan_ms),
+            critical_path(execution),
+            tokens,
         )
     if isinstance(subject, Round):
         return timeline([(subject.algorithm, subject)], tokens)
     if isinstance(subject, DelayStudy):
-        return overhead_curves(_curves(subject), 0.0, ACCEPTED_OVERHEAD, {}, tokens)
+        delays = tuple(row.delay_ms for row in subject.rows)
+        times_ms = {
+            "on_demand": tuple(row.on_demand_ms for row in subject.rows),
+            "provisioned": tuple(row.provisioned_ms for row in subject.rows),
+        }
+        curves = [Curve(name, subject.base_ms, delays, times) for name, times in times_ms.items()]
+        return overhead_curves(curves, 0.0, ACCEPTED_OVERHEAD, {}, tokens)
     if isinstance(subject, dict) and subject:
         kinds = {type(value) for value in subject.values()}
         if kinds == {FabricRun}:
@@ -54,13 +64,3 @@ def figure_of(subject: Any, theme: str = "light") -> go.Figure:
         if kinds == {Bill}:
             return stacked(subject, "cost", tokens)
     raise InputError(f"there is no figure for {type(subject).__name__}", file="draw")
-
-
-def _curves(study: DelayStudy) -> list[Curve]:
-    delays = tuple(row.delay_ms for row in study.rows)
-    return [
-        Curve("on_demand", study.base_ms, delays, tuple(row.on_demand_ms for row in study.rows)),
-        Curve(
-            "provisioned", study.base_ms, delays, tuple(row.provisioned_ms for row in study.rows)
-        ),
-    ]

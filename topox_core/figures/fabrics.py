@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -106,71 +107,64 @@ def iteration_bars(
     names = list(runs)
     times = [runs[name].iteration_ms for name in names]
     until = shown_until(times)
-    cut = any(t > until * (1 + 1e-9) for t in times)
-    limit = until * (1.08 if cut else 1.0)
+    limit = until * (1.08 if any(t > until * (1 + 1e-9) for t in times) else 1.0)
     end = limit * 1.01
-    figure = go.Figure()
     spent = np.array([parts_of(runs[name].breakdown) for name in names]).reshape(-1, len(PARTS))
     ends = np.minimum(np.cumsum(spent, axis=1), limit)
     starts = np.concatenate([np.zeros((len(names), 1)), ends[:, :-1]], axis=1)
-    for k, part in enumerate(PARTS):
-        width = ends[:, k] - starts[:, k]
-        figure.add_trace(
-            sideways_bars(
-                starts[:, k],
-                width,
-                list(range(len(names))),
-                part,
-                _part_marker(k, theme),
-                width=0.6,
-                **UNFADED,
-                customdata=[
-                    [
-                        name,
-                        labels[name],
-                        f"{value:.6g}",
-                        f"{100 * value / total if total else 0:.3g}",
-                    ]
-                    for name, value, total in zip(names, spent[:, k].tolist(), times, strict=True)
-                ],
-                hovertemplate=f"<b>%{{customdata[1]}}</b><br>{part} %{{customdata[2]}} ms, "
-                "%{customdata[3]} %<extra></extra>",
-            )
-        )
-    figure.add_trace(
-        _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], end, theme)
-    )
-    bounds = [
-        (k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit
+    markers = [
+        {"color": colour, "line": line(theme.page, 1)}
+        for colour in (COMPUTE_COLOUR, EXPOSED_COLOUR, theme.line)
     ]
-    figure.add_scatter(
-        x=[bound for _, bound in bounds],
-        y=[k for k, _ in bounds],
+    markers.insert(PARTS.index("dark"), hatched(theme))
+    layers = [
+        sideways_bars(
+            starts[:, k],
+            ends[:, k] - starts[:, k],
+            list(range(len(names))),
+            part,
+            markers[k],
+            width=0.6,
+            **UNFADED,
+            customdata=[
+                [name, labels[name], f"{value:.6g}", f"{100 * value / total if total else 0:.3g}"]
+                for name, value, total in zip(names, spent[:, k].tolist(), times, strict=True)
+            ],
+            hovertemplate=f"<b>%{{customdata[1]}}</b><br>{part} %{{customdata[2]}} ms, "
+            "%{customdata[3]} %<extra></extra>",
+        )
+        for k, part in enumerate(PARTS)
+    ]
+    bounded = [(k, name) for k, name in enumerate(names) if runs[name].bound_ms <= limit]
+    bounds = go.Scatter(
+        x=[runs[name].bound_ms for _, name in bounded],
+        y=[k for k, _ in bounded],
         mode="markers",
         name="lower bound",
         showlegend=True,
         marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
         customdata=[
             [
-                names[k],
-                labels[names[k]],
-                f"{bound:.6g}",
-                escape_untrusted(runs[names[k]].bound_by, "figure"),
+                name,
+                labels[name],
+                f"{runs[name].bound_ms:.6g}",
+                escape_untrusted(runs[name].bound_by, "figure"),
             ]
-            for k, bound in bounds
+            for _, name in bounded
         ],
         hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
     )
+    numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], end, theme)
     totals = [
         f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else "")
         for name, t in zip(names, times, strict=True)
     ]
     return frame(
-        figure,
+        [*layers, numbers, bounds],
         theme,
         (39 * len(names) + (78 if legend else 46)) * theme.scale,
+        beside(totals, [min(t, limit) for t in times], theme, shift=8),
         showlegend=legend,
-        annotations=beside(totals, [min(t, limit) for t in times], theme, shift=8),
         margin=margins(
             LABEL_LEFT * theme.scale,
             TIME_RIGHT * theme.scale,
@@ -235,13 +229,6 @@ def _clear(low: float, high: float, bound: float, half: float) -> float | None:
     return x if min(x - low, high - x, abs(x - bound)) >= half else None
 
 
-def _part_marker(part: int, theme: Theme) -> Look:
-    if part == 2:
-        return hatched(theme)
-    colour = [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part]
-    return {"color": colour, "line": line(theme.page, 1)}
-
-
 def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -> NDArray[np.uint8]:
     """Return one iteration as a small image that ends at ``until_ms``: 0 idle, else a category.
 
@@ -251,44 +238,25 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     graph, circuits = execution.graph, execution.circuits
     servers = max(1, execution.cluster.servers)
     rows = min(2 * servers, MAX_STRIP_ROWS)
-    each = 2 * servers / rows
     image = np.zeros((rows, columns), np.uint8)
     category = categories(graph)
-    compute = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
-    moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
+    takes_time = execution.end_ms > execution.start_ms
+    compute = np.flatnonzero((graph.kind == COMPUTE) & takes_time)
+    moves = np.flatnonzero((graph.kind == TRANSFER) & takes_time)
     dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
-    bars = [
-        (
-            2 * circuits.source[dark] + 1,
-            dark_begin,
-            dark_end,
-            np.full(len(dark), DARK, np.uint8),
-        ),
-        (
-            2 * graph.server[compute],
-            execution.start_ms[compute],
-            execution.end_ms[compute],
-            category[compute],
-        ),
+    begin, end = execution.start_ms, execution.end_ms
+    bars: list[tuple[NDArray[Any], FloatArray, FloatArray, NDArray[np.uint8]]] = [
+        (2 * circuits.source[dark] + 1, dark_begin, dark_end, np.full(len(dark), DARK, np.uint8)),
+        (2 * graph.server[compute], begin[compute], end[compute], category[compute]),
+        (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, category[circuits.node]),
     ]
-    if len(circuits):
-        bars.append(
-            (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, category[circuits.node])
-        )
-    else:
-        bars.append(
-            (
-                2 * graph.source[moves] + 1,
-                execution.start_ms[moves],
-                execution.end_ms[moves],
-                category[moves],
-            )
-        )
-    for row, start, end, colour in bars:
+    if not len(circuits):
+        bars[-1] = 2 * graph.source[moves] + 1, begin[moves], end[moves], category[moves]
+    for row, start, until, colour in bars:
         seen = np.flatnonzero((start < until_ms) & (colour != IDLE))
         # Where several servers share rows, devices stay on even ones and what leaves on odd ones.
         place = row[seen].astype(np.int64)
-        if each > 1:
+        if 2 * servers > rows:
             place = (place // 2 * rows // (2 * servers)) * 2 + place % 2
             place = np.minimum(place, rows - 1)
         per_ms = columns / until_ms if until_ms > 0 else 0.0
@@ -296,7 +264,7 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
             image,
             place,
             np.floor(start[seen] * per_ms + 1e-6).astype(np.int64),
-            np.round(end[seen] * per_ms).astype(np.int64),
+            np.round(until[seen] * per_ms).astype(np.int64),
             colour[seen],
         )
     return image
@@ -324,35 +292,24 @@ def strips(
     for k, name in enumerate(names):
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
     colours = [CLEAR, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
-    shapes: list[Look] = []
-    words: list[Look] = []
+    marks: list[Look] = []
     for k, name in enumerate(names):
-        top, bottom = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5
-        shapes.append(band(top, bottom, theme.band))
-        end = times_ms[name]
+        top, bottom, end = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5, times_ms[name]
+        x, y, size = min(end, until_ms), (top + bottom) / 2, 11.5 * theme.scale
         inside = end <= until_ms * (1 + 1e-9)
+        words = time(end) + ("" if inside else " ›")
+        marks += [
+            band(top, bottom, theme.band),
+            note(words, x, y, size, theme.ink, xanchor="left", xshift=5),
+        ]
         if inside:
-            shapes.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
-        x, y = min(end, until_ms), (top + bottom) / 2
-        words.append(
-            note(
-                time(end) + ("" if inside else " ›"),
-                x,
-                y,
-                11.5 * theme.scale,
-                theme.ink,
-                xanchor="left",
-                xshift=5,
-            )
-        )
+            marks.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
-    pixels = max(40.0, 5.2 * rows) * (1 + gap / rows)
     return frame(
-        go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False)),
+        [time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False)],
         theme,
-        (pixels * len(names)) * theme.scale + 34,
-        shapes=shapes,
-        annotations=words,
+        max(40.0, 5.2 * rows) * (1 + gap / rows) * len(names) * theme.scale + 34,
+        marks,
         margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 4, 28),
         xaxis=time_axis(theme, until_ms * 1.01, most_ticks=5),
         yaxis=named_axis(
@@ -368,38 +325,41 @@ def strips(
 
 def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) -> go.Figure:
     """Return two bars a row: (label, fabric, undisturbed ms, degraded ms; hatched)."""
-    figure = go.Figure()
-    top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
+    layers = []
     for fabric in dict.fromkeys(row[1] for row in rows):
         colour = theme.fabric_colour(fabric)
         mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
-        for words, after, shift, marker in (
-            ("undisturbed", False, -0.19, {"color": colour}),
-            (
-                "degraded",
-                True,
-                0.19,
-                {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35), "line": line(colour, 1)},
-            ),
+        striped = {
+            "color": CLEAR,
+            "pattern": hatch(theme, colour, 6, 0.35),
+            "line": line(colour, 1),
+        }
+        for words, column, shift, marker in (
+            ("undisturbed", 2, -0.19, {"color": colour}),
+            ("degraded", 3, 0.19, striped),
         ):
-            times = [row[3] if after else row[2] for _, row in mine]
-            figure.add_bar(
-                orientation="h",
-                x=times,
-                y=[k + shift for k, _ in mine],
-                width=0.32,
-                marker=marker,
-                name=f"{fabric} {words}",
-                **outside([time(value) for value in times], theme, 12),
-                customdata=[
-                    [row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)
-                ],
-                hovertemplate="<b>%{customdata[0]}</b><br>"
-                + words
-                + " %{customdata[1]} ms<extra></extra>",
+            times = [float(row[column]) for _, row in mine]
+            layers.append(
+                go.Bar(
+                    orientation="h",
+                    x=times,
+                    y=[k + shift for k, _ in mine],
+                    width=0.32,
+                    marker=marker,
+                    name=f"{fabric} {words}",
+                    **outside([time(value) for value in times], theme, 12),
+                    customdata=[
+                        [row[0], f"{value:.6g}"]
+                        for (_, row), value in zip(mine, times, strict=True)
+                    ],
+                    hovertemplate="<b>%{customdata[0]}</b><br>"
+                    + words
+                    + " %{customdata[1]} ms<extra></extra>",
+                )
             )
+    top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     return frame(
-        figure,
+        layers,
         theme,
         (54 * len(rows) + 40) * theme.scale,
         margin=margins(176 * theme.scale, TIME_RIGHT * theme.scale, 6, 30),

@@ -133,8 +133,11 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
     for row, (begin, length, label) in enumerate(zip(begins, lengths, labels, strict=True)):
         behind = (begin + length) / whole_ms < 0.72 or row == len(shown)
         side = {"xanchor": "left", "xshift": 5} if behind else {"xanchor": "right", "xshift": -5}
-        x = begin + length if behind else begin
-        words.append(note(label, x, row, 11 * theme.scale, theme.ink, **side))
+        words.append(
+            note(
+                label, begin + length if behind else begin, row, 11 * theme.scale, theme.ink, **side
+            )
+        )
     return frame(
         [
             go.Bar(

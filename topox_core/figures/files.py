@@ -52,6 +52,8 @@ def figures_page(title: str, figures: Mapping[str, go.Figure]) -> bytes:
     parts = []
     for number, (name, figure) in enumerate(figures.items()):
         printed, mark = on_paper(figure), f"figure-{number}"
+        letters = (c if c.isalnum() and c.isascii() else " " for c in f"{title} {name}".lower())
+        stem = "-".join("".join(letters).split())
         body = printed.to_html(
             full_html=False,
             include_plotlyjs=False,
@@ -61,7 +63,7 @@ def figures_page(title: str, figures: Mapping[str, go.Figure]) -> bytes:
         )
         parts.append(f"<h2>{escape(name)}</h2>{body}<p>")
         for form in PICTURES[:2]:
-            how = escape(json.dumps(picture_options(figure, form, _stem(title, name))), quote=True)
+            how = escape(json.dumps(picture_options(figure, form, stem)), quote=True)
             parts.append(
                 f'<button data-figure="{mark}" data-how="{how}">Save as {form.upper()}</button>'
             )
@@ -132,8 +134,3 @@ def _form(path: str) -> str:
 
 def _height(figure: go.Figure) -> int:
     return round(figure.layout.height or USUAL_HEIGHT)
-
-
-def _stem(title: str, name: str) -> str:
-    words = f"{title} {name}".lower()
-    return "-".join("".join(c if c.isalnum() and c.isascii() else " " for c in words).split())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.lanes import DEVICE_LANE, GAP, PORT_LANE, Bars, Lanes
+from topox_core.figures.lanes import DEVICE_LANE, GAP, PIXELS, PORT_LANE, Bars, Lanes
 from topox_core.figures.palette import (
     BACKWARD,
     CATEGORY_COLOURS,
@@ -112,15 +113,74 @@ def gantt(
     nodes = len(execution.graph)
     critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
     view = _View(execution, bars, lanes, window, critical, theme)
-    figure = go.Figure()
     words = category_words(traffic(execution.graph))
-    for category in (*COLOURED, DARK):
-        of_kind = chosen[bars.category[chosen] == category]
-        if len(of_kind):
-            figure.add_trace(_kind(view, of_kind, category, words[category]))
+    layers = [
+        _kind(view, of_kind, category, words[category])
+        for category in (*COLOURED, DARK)
+        if len(of_kind := chosen[bars.category[chosen] == category])
+    ]
     if chain is not None:
-        _add_chain(figure, view, chosen, chain)
-    return _framed(figure, view)
+        layers += _chain(view, chosen, chain)
+    # Lanes are named, servers told apart by bands, and slots by a grid.
+    servers = range(lanes.first, lanes.last + 1)
+    edge = GAP / 2
+    rows = np.tile(np.arange(lanes.rows, dtype=np.int32), len(servers))
+    ticks = lanes.middle(np.repeat(np.array(servers, np.int32), lanes.rows), rows)
+    slot = execution.cluster.slot_ms
+    lines = {
+        "dtick": slot,
+        "tick0": 0,
+        "showgrid": True,
+        "gridcolor": theme.grid,
+        "gridwidth": 1,
+        "ticks": "",
+    }
+    in_window = (window[1] - window[0]) / slot
+    return frame(
+        layers,
+        theme,
+        len(servers) * lanes.unit_per_server * PIXELS * theme.scale + 64,
+        [
+            *(
+                band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
+                for s in servers
+                if s % 2 == 0
+            ),
+            *(
+                note(
+                    f"<b>S{s}</b>",
+                    0,
+                    lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
+                    12 * theme.scale,
+                    theme.ink,
+                    xref="paper",
+                    xshift=-57,
+                    xanchor="left",
+                )
+                for s in servers
+            ),
+        ],
+        showlegend=True,
+        margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
+        # What Streamlit sets for a chart whose bars can be clicked: a difference is a second drawing.
+        clickmode="event+select",
+        dragmode="pan",
+        xaxis=ms_axis(
+            theme,
+            window,
+            9,
+            grid=in_window >= MAX_SLOT_LINES,
+            minor=lines if in_window < MAX_SLOT_LINES else None,
+            tickformat=",~g" if window[1] < 1e5 else ",d",
+        ),
+        yaxis=named_axis(
+            theme,
+            lanes.names() * len(servers),
+            ticks,
+            10,
+            range=[(len(servers)) * lanes.unit_per_server - edge, -edge],
+        ),
+    )
 
 
 def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> go.Bar:
@@ -202,14 +262,13 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
     ):
         place = f"S{server} {names[row]}"
         if circuit >= 0:
-            ends = f"S{server} → S{circuits.destination[circuit]}"
-            place = f"{ends} on switch {circuits.switch[circuit]}"
+            to, switch = circuits.destination[circuit], circuits.switch[circuit]
+            place = f"S{server} → S{to} on switch {switch}"
         kind = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip().replace("_", " ")
-        what = "dark: being set up" if category == DARK else kind
         rows.append(
             [
                 escape_untrusted(graph.ids[node], "figure"),
-                what,
+                "dark: being set up" if category == DARK else kind,
                 place,
                 f"{start:.9g}",
                 f"{end:.9g}",
@@ -220,37 +279,32 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
     return rows
 
 
-def _add_chain(
-    figure: go.Figure, view: _View, chosen: NDArray[np.intp], chain: CriticalPath
-) -> None:
-    """Outline the chain's bars, dark stretches on it included, and join them with dotted lines."""
+def _chain(view: _View, chosen: NDArray[np.intp], chain: CriticalPath) -> list[Any]:
+    """Return an outline of the chain's bars, dark stretches on it included, and the dotted lines that join them."""
     begin = np.full(len(view.execution.graph), np.inf)
     begin[chain.nodes] = chain.begin_ms
     critical = chosen[view.bars.end_ms[chosen] > begin[view.bars.node[chosen]] + 1e-9]
-    if len(critical):
-        start, end = view.ends(critical)
-        figure.add_trace(
-            sideways_bars(
-                start,
-                end - start,
-                view.middle(critical),
-                "critical path",
-                {"color": CLEAR, "line": line(view.theme.ink, 2)},
-                width=view.thickness(critical),
-                hoverinfo="skip",
-            )
-        )
+    start, end = view.ends(critical)
+    outlines = sideways_bars(
+        start,
+        end - start,
+        view.middle(critical),
+        "critical path",
+        {"color": CLEAR, "line": line(view.theme.ink, 2)},
+        width=view.thickness(critical),
+        hoverinfo="skip",
+    )
     x, y = _connectors(view, chain)
-    if x:
-        figure.add_scatter(
-            x=x,
-            y=y,
-            mode="lines",
-            hoverinfo="skip",
-            showlegend=False,
-            name="critical path, joins",
-            line=line(view.theme.ink, 1.25, DOTS),
-        )
+    joins = go.Scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+        name="critical path, joins",
+        line=line(view.theme.ink, 1.25, DOTS),
+    )
+    return [outlines if len(critical) else None, joins if x else None]
 
 
 def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], list[float | None]]:
@@ -270,82 +324,17 @@ def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], l
     x: list[float | None] = []
     y: list[float | None] = []
     for (before, _), (after, begin) in pairwise(steps):
-        end = float(execution.end_ms[before])
         pair = (where[before], where[after])
-        if pair[0] == pair[1] or begin < window[0] or begin > window[1]:
-            continue
-        if any(not lanes.first <= server <= lanes.last for server, _ in pair):
+        seen = all(lanes.first <= server <= lanes.last for server, _ in pair)
+        if pair[0] == pair[1] or not window[0] <= begin <= window[1] or not seen:
             continue
         high, low = (
             float(lanes.middle(np.array([s], np.int32), np.array([r], np.int32))[0])
             for s, r in pair
         )
-        x += [max(min(end, begin), window[0]), begin, begin, None]
+        x += [max(min(float(execution.end_ms[before]), begin), window[0]), begin, begin, None]
         y += [high, high, low, None]
     return x, y
-
-
-def _framed(figure: go.Figure, view: _View) -> go.Figure:
-    """Return the chart with its lanes named, servers told apart by bands, and a grid of slots."""
-    execution, lanes, window, theme = view.execution, view.lanes, view.window, view.theme
-    servers = range(lanes.first, lanes.last + 1)
-    names = lanes.names()
-    edge = GAP / 2
-    rows = np.tile(np.arange(lanes.rows, dtype=np.int32), len(servers))
-    ticks = lanes.middle(np.repeat(np.array(servers, np.int32), lanes.rows), rows)
-    slot = execution.cluster.slot_ms
-    lines = {
-        "dtick": slot,
-        "tick0": 0,
-        "showgrid": True,
-        "gridcolor": theme.grid,
-        "gridwidth": 1,
-        "ticks": "",
-    }
-    in_window = (window[1] - window[0]) / slot
-    return frame(
-        figure,
-        theme,
-        lanes.height * theme.scale + 64,
-        showlegend=True,
-        shapes=[
-            band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
-            for s in servers
-            if s % 2 == 0
-        ],
-        annotations=[
-            note(
-                f"<b>S{s}</b>",
-                0,
-                lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
-                12 * theme.scale,
-                theme.ink,
-                xref="paper",
-                xshift=-57,
-                xanchor="left",
-            )
-            for s in servers
-        ],
-        margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
-        # What Streamlit sets for a chart whose bars can be clicked: a difference is a second drawing.
-        clickmode="event+select",
-        dragmode="pan",
-        xaxis=ms_axis(
-            theme,
-            window,
-            9,
-            grid=in_window >= MAX_SLOT_LINES,
-            minor=lines if in_window < MAX_SLOT_LINES else None,
-            tickformat=",~g" if window[1] < 1e5 else ",d",
-        ),
-        yaxis=named_axis(
-            theme,
-            names * len(servers),
-            ticks,
-            10,
-            range=[(len(servers)) * lanes.unit_per_server - edge, -edge],
-        ),
-    )
 
 
 def window_words(window: Window, bars_in_view: int) -> str:

@@ -34,7 +34,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.task_graph import Task, TaskGraph
 
-LANE, GAP = 1.0, 0.35
 RECEIVES = -2  # in place of a port: the lane of what a server with one port receives
 # Of the bars on a laptop, and of a letter: they decide which words fit.
 PLOT_PX, LETTER_PX = 480.0, 7.0
@@ -73,22 +72,20 @@ def hand_gantt(
     halves = _halves(bars)
     last = max([until_ms, bound_ms or 0.0, *(bar.end_ms for bar in bars)], default=1.0) or 1.0
     first = min([0.0, *(bar.start_ms for bar in bars)])
-    figure = go.Figure()
-    for overlaps in (False, True):
-        for category in (FORWARD, UPDATE, SEND):
-            here = [b for b in bars if b.overlaps == overlaps and _category(b.task) == category]
-            if here:
-                look = (category, overlaps, PLOT_PX / (last - first))
-                figure.add_trace(_bars(here, rows, halves, look, theme))
-    shapes = [
+    layers = [
+        _bars(here, rows, halves, (category, overlaps, PLOT_PX / (last - first)), theme)
+        for overlaps in (False, True)
+        for category in (FORWARD, UPDATE, SEND)
+        if (here := [b for b in bars if b.overlaps == overlaps and _category(b.task) == category])
+    ]
+    marks = [
         band(k - 0.5, k + 0.5, theme.band)
         for k, (server, _, _) in enumerate(lanes)
         if server % 2 == 0
     ]
-    notes = []
     if bound_ms is not None:
-        shapes.append(upright(bound_ms, line(theme.ink, 2, DOTS)))
-        notes.append(
+        marks += [
+            upright(bound_ms, line(theme.ink, 2, DOTS)),
             note(
                 f"{bound_ms:g} ms",
                 bound_ms,
@@ -98,14 +95,13 @@ def hand_gantt(
                 yref="paper",
                 yanchor="bottom",
                 xanchor="right",
-            )
-        )
+            ),
+        ]
     return frame(
-        figure,
+        layers,
         theme,
         (len(lanes) * 26.0 + 62) * theme.scale,
-        shapes=shapes,
-        annotations=notes,
+        marks,
         margin=margins(96.0 * theme.scale, 12, 20 * theme.scale, 40 * theme.scale),
         xaxis=axis(
             theme,
@@ -171,7 +167,6 @@ def _bars(
 ) -> go.Bar:
     """Return bars of one look: category, whether they overlap, px a ms."""
     category, overlaps, px = look
-    ink = theme.ink if overlaps else CATEGORY_TEXT[category]
     return go.Bar(
         orientation="h",
         base=[bar.start_ms for bar in bars],
@@ -184,7 +179,7 @@ def _bars(
         opacity=0.85 if overlaps else 1.0,
         text=[f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>" for bar in bars],
         textfont={
-            "color": ink,
+            "color": theme.ink if overlaps else CATEGORY_TEXT[category],
             "size": [(10 if bar in halves else 12) * theme.scale for bar in bars],
         },
         customdata=[[bar.task.id, f"{bar.start_ms:g}", f"{bar.end_ms:g}"] for bar in bars],
@@ -195,14 +190,11 @@ def _bars(
 
 def _label(bar: HandBar, px: float) -> str:
     """Return what fits into a bar: where a transfer leads as well, its name alone, or nothing."""
-    task, room = bar.task, (bar.end_ms - bar.start_ms) * px
-    words = (
-        [task.id]
-        if task.duration_ms is not None
-        else [f"{task.id} ← {task.source}", task.id]
-        if bar.port == RECEIVES
-        else [f"{task.id} → {task.destination}", task.id]
-    )
+    task, words = bar.task, [bar.task.id]
+    if task.duration_ms is None:
+        received = bar.port == RECEIVES
+        words.insert(0, f"{task.id} {f'← {task.source}' if received else f'→ {task.destination}'}")
+    room = (bar.end_ms - bar.start_ms) * px
     return next((one for one in words if len(one) * LETTER_PX <= room), "")
 
 
@@ -219,15 +211,13 @@ def _is_scheduled(asking: Asking) -> bool:
     return hasattr(asking.instance, "graph") and hasattr(asking.instance, "cluster")
 
 
-def by_hand(asking: Asking) -> list[Picture]:
+def by_hand(asking: Asking, _one: object) -> list[Picture]:
     """Return the schedule that is being entered, as far as it has starts."""
     if not _is_scheduled(asking):
         return []
     graph, cluster = sheet_of(asking)
-    whole = sum(length_ms(task, cluster) for task in graph.tasks)
-    figure, bars, words, table = _drawn(
-        asking, graph, cluster, dict(asking.starts_ms), min(whole, 20.0)
-    )
+    until = min(sum(length_ms(task, cluster) for task in graph.tasks), 20.0)
+    figure, bars, words, table = _drawn(asking, graph, cluster, dict(asking.starts_ms), until)
     return [
         asking.picture(
             "hand",
@@ -243,16 +233,14 @@ def by_hand(asking: Asking) -> list[Picture]:
 
 def sheet_of(asking: Asking) -> tuple[TaskGraph, Cluster]:
     """Return the tasks that are placed by hand, and their cluster: with two ports where two are asked about."""
-    one = asking.instance
-    if "two" in asking.keys:
-        return one.graph(), one.cluster(2)
-    return one.graph(), one.cluster()
+    ports = (2,) if "two" in asking.keys else ()
+    return asking.instance.graph(), asking.instance.cluster(*ports)
 
 
-def plans(asking: Asking, bound_too: bool = False) -> list[Picture]:
+def plans(asking: Asking, _one: object) -> list[Picture]:
     """Return a Gantt chart of every order that is told of, or of the planned schedule.
 
-    With a bound where one is asked for and no question asks for it any more.
+    With a bound where the screen shows one and no question asks for it any more.
     """
     if not _is_scheduled(asking):
         return []
@@ -266,25 +254,21 @@ def plans(asking: Asking, bound_too: bool = False) -> list[Picture]:
     told = hand_plans(asking.instance, ports, gbps)
     if not told:
         return _planned(asking, asking.instance.graph(), asking.instance.cluster())
-    bound_ms, binds = (None, "")
-    if bound_too and not (asking.screen.stage != "reveal" and asking.hides(*_BOUND)):
+    bound_ms, binds, hidden = None, "", asking.hides(*_BOUND)
+    if "bound" in asking.screen.show and (asking.screen.stage == "reveal" or not hidden):
         bound_ms, binds = bound_of(told[0].graph, told[0].cluster)
-        if asking.hides(*_BOUND):
-            binds = ""
+    binds = "" if hidden else binds
     until = max(plan.makespan_ms for plan in told)
     return [_told(asking, plan, until, bound_ms, binds) for plan in told]
 
 
-def bounds(asking: Asking) -> list[Picture]:
+def bounds(asking: Asking, one: object) -> list[Picture]:
     """Return the shortest schedule with its lower bound."""
     if "gantt" in asking.screen.show:
         return []  # drawn there
-    every = plans(asking, bound_too=True)
-    told = hand_plans(asking.instance)
-    if not told:
+    every, told = plans(asking, one), hand_plans(asking.instance)
+    if not told or not every:
         return every
-    if not every:
-        return []
     return [every[min(range(len(told)), key=lambda k: told[k].makespan_ms)]]
 
 
@@ -296,8 +280,7 @@ def _told(
     )
     end = f"{plan.makespan_ms:g}"
     note = asking.say("plan.note", end=end)
-    alt = asking.say("plan.alt", tasks=len(plan.graph.tasks), end=end)
-    alt = f"{alt} {words}."
+    alt = f"{asking.say('plan.alt', tasks=len(plan.graph.tasks), end=end)} {words}."
     if bound_ms is not None:
         note = asking.say("plan.bound", end=end, bound=f"{bound_ms:g}")
         alt = f"{alt} {asking.say('plan.bound_alt', bound=f'{bound_ms:g}')}"
@@ -320,24 +303,28 @@ def _planned(asking: Asking, graph: TaskGraph, cluster: Cluster) -> list[Picture
         return []
     last = int(fit[-1])
     path = critical_path(execution, LESSON_SETTINGS.exclusive_devices)
-    window = (0.0, execution.makespan_ms)
-    shown = lanes.showing(0, last)
     rows = tuple(
         tuple("" if cell is None else str(cell) for cell in row)
         for row in task_rows(execution, path)
     )
     end = f"{execution.makespan_ms:g}"
-    alt = asking.say("plan.alt", tasks=len(rows), end=end)
-    title, note = asking.say("plans.planned"), asking.say("plan.note", end=end)
+    note = asking.say("plan.note", end=end)
     if last + 1 < lanes.servers:
         note = asking.say("plan.part", end=end, drawn=last + 1, servers=lanes.servers)
     return [
         Picture(
             "planned",
-            title,
+            asking.say("plans.planned"),
             note,
-            gantt_of(execution, bars, shown, window, path, asking.theme),
-            alt,
+            gantt_of(
+                execution,
+                bars,
+                lanes.showing(0, last),
+                (0.0, execution.makespan_ms),
+                path,
+                asking.theme,
+            ),
+            asking.say("plan.alt", tasks=len(rows), end=end),
             GivenTable(tuple(TASK_COLUMNS), rows),
         )
     ]

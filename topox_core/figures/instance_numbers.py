@@ -12,7 +12,7 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS
 from topox_core.figures.buying import tornado as tornado_of
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
-from topox_core.figures.picture import Asking, Picture, of_instance
+from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.rails_delay import Curve, overhead_curves
 from topox_core.figures.rails_windows import by_length
 from topox_core.figures.rails_windows import cdf as cdf_of
@@ -59,61 +59,62 @@ def named_bars(
         Where a dotted line goes, and its words.
     """
     words = [f"{value:,.4g} {unit}" for value in values]
-    colours = [theme.primary if k in marked else theme.line for k in range(len(values))]
-    figure = go.Figure().add_bar(
-        orientation="h",
-        x=list(values),
-        y=list(range(len(values))),
-        width=0.62,
-        marker={"color": colours, "line": line(theme.muted, 0.5)},
-        **outside(
-            [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)], theme, 12
-        ),
-        customdata=[[name] for name in names],
-        hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
-    )
-    shapes, notes = [], []
+    marks = []
     if bound is not None:
-        at, label = bound
-        shapes.append(upright(at, line(theme.ink, 2, DOTS)))
-        notes.append(
+        marks = [
+            upright(bound[0], line(theme.ink, 2, DOTS)),
             note(
-                label,
-                at,
+                bound[1],
+                bound[0],
                 1,
                 11.5 * theme.scale,
                 theme.ink,
                 yref="paper",
                 yanchor="bottom",
                 xanchor="center",
-            )
-        )
+            ),
+        ]
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
     return frame(
-        figure,
+        [
+            go.Bar(
+                orientation="h",
+                x=list(values),
+                y=list(range(len(values))),
+                width=0.62,
+                marker={
+                    "color": [
+                        theme.primary if k in marked else theme.line for k in range(len(values))
+                    ],
+                    "line": line(theme.muted, 0.5),
+                },
+                **outside(
+                    [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)],
+                    theme,
+                    12,
+                ),
+                customdata=[[name] for name in names],
+                hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
+            )
+        ],
         theme,
         (len(names) * 28.0 + 58) * theme.scale,
-        shapes=shapes,
-        annotations=notes,
+        marks,
         margin=margins(name_px(names, theme, 18, 6.6, 1), 8, 20 * theme.scale, 26 * theme.scale),
         xaxis=axis(theme, grid=True, range=[0, 1.22 * top], ticksuffix=f" {unit}", nticks=6),
         yaxis=row_axis(theme, names, 12),
     )
 
 
-@of_instance(FourJobs)
 def moves(asking: Asking, _one: FourJobs) -> list[Picture]:
     """Return the rounds of all single moves at their reveal; before the best is known, those that were tried."""
     if asking.screen.stage == "reveal" and not asking.hides("together", "asked"):
-        names = [asking.say("round.none")]
-        names += [asking.say("round.move", job=name) for name in NAMES]
-        groupings = [GROUPINGS[0], "ABBB", "ABAA", "AABA", "AAAB"]
-        return [_rounds(asking, "round", groupings, names)]
+        names = [asking.say("round.none"), *(asking.say("round.move", job=job) for job in NAMES)]
+        return [_rounds(asking, "round", [GROUPINGS[0], "ABBB", "ABAA", "AABA", "AAAB"], names)]
     tried = list(dict.fromkeys(asking.tried))
     return [_rounds(asking, "tried", tried, tried)] if tried else []
 
 
-@of_instance(FourJobs, "best")
 def every_round(asking: Asking, one: FourJobs) -> list[Picture]:
     """Return all eight rounds with their bound; with longer training once that was asked about."""
     names = [*GROUPINGS]
@@ -159,7 +160,6 @@ def _rounds(
     )
 
 
-@of_instance(Price, "photonic", "rail_only")
 def bills(asking: Asking, one: Price) -> list[Picture]:
     """Return what both networks of instance *price* cost, by part."""
     priced = {name: one.question().bill(name) for name in (OTHER, MINE)}
@@ -179,7 +179,6 @@ def bills(asking: Asking, one: Price) -> list[Picture]:
     ]
 
 
-@of_instance(Price, "mover", "saving")
 def swings(asking: Asking, one: Price) -> list[Picture]:
     """Return how far the saving of instance *price* swings with each price."""
     rows = swings_of(one.question(), MINE, OTHER)
@@ -200,39 +199,46 @@ def swings(asking: Asking, one: Price) -> list[Picture]:
 
 
 _COUNTED = ("first_stage", "last_stage", "middle", "afab_first")
-_COSTS = ("ahead", "ahead_percent", "on_demand", "slowest_ahead", "slowest_on_demand")
 
 
-@of_instance(Windows)
 def windows(asking: Asking, one: Windows) -> list[Picture]:
     """Return the pipeline before its windows were counted, the counts at their reveal, the lengths after it."""
     if asking.hides(*_COUNTED) or not asking.computed:
-        return [_pipeline(asking, one)]
+        names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
+        passes = order_1f1b(one.stages, one.microbatches)
+        shown = asking.picture(
+            "order",
+            pipeline(passes, names, asking.theme),
+            asking.table(
+                ("stage", "value"),
+                list(enumerate([" ".join(kind for kind, _, _ in row) for row in passes])),
+            ),
+            stages=one.stages,
+            microbatches=one.microbatches,
+        )
+        return [replace(shown, id="pipeline")]
     if asking.screen.stage == "reveal":
-        return [_counts(asking, one)]
-    spans = _spans(one)
+        exact = [one.counted(stage) for stage in range(one.stages)]
+        return [
+            asking.picture(
+                "counts",
+                counts_of(exact, one.counted(0, "afab"), asking.theme),
+                asking.table(("stage", "value"), list(enumerate(exact))),
+                last=one.stages - 1,
+                counts=", ".join(map(str, exact)),
+            )
+        ]
     return [
         replace(
             asking.picture(
                 "lengths_of",
-                by_length(spans, None, asking.theme),
+                by_length(_spans(one), None, asking.theme),
                 asking.table(("window", "length"), list(enumerate(one.lengths_ms, 1))),
                 lengths=", ".join(map(str, one.lengths_ms)),
             ),
             id="lengths",
         )
     ]
-
-
-def _counts(asking: Asking, one: Windows) -> Picture:
-    exact = [one.counted(stage) for stage in range(one.stages)]
-    return asking.picture(
-        "counts",
-        counts_of(exact, one.counted(0, "afab"), asking.theme),
-        asking.table(("stage", "value"), list(enumerate(exact))),
-        last=one.stages - 1,
-        counts=", ".join(map(str, exact)),
-    )
 
 
 def _spans(one: Windows) -> tuple[Window, ...]:
@@ -243,7 +249,6 @@ def _spans(one: Windows) -> tuple[Window, ...]:
     )
 
 
-@of_instance(Windows, *_COSTS)
 def delay_costs(asking: Asking, one: Windows) -> list[Picture]:
     """Return what a switch adds to the iteration over its delay, with the products and the limit."""
     now = float(asking.value or DELAY_MS)
@@ -271,7 +276,6 @@ def delay_costs(asking: Asking, one: Windows) -> list[Picture]:
     ]
 
 
-@of_instance(Windows, "share_longer")
 def cdf(asking: Asking, one: Windows) -> list[Picture]:
     """Return the distribution of the seven windows, with the delay as a threshold."""
     now = float(asking.value or DELAY_MS)
@@ -287,26 +291,9 @@ def cdf(asking: Asking, one: Windows) -> list[Picture]:
     ]
 
 
-def _pipeline(asking: Asking, one: Windows) -> Picture:
-    names = [asking.say("order.stage", stage=stage) for stage in range(one.stages)]
-    passes = order_1f1b(one.stages, one.microbatches)
-    words = [" ".join(kind for kind, _, _ in row) for row in passes]
-    return replace(
-        asking.picture(
-            "order",
-            pipeline(passes, names, asking.theme),
-            asking.table(("stage", "value"), list(zip(range(one.stages), words, strict=True))),
-            stages=one.stages,
-            microbatches=one.microbatches,
-        ),
-        id="pipeline",
-    )
-
-
 def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
     """Return every pass of every stage as a bar; microbatches numbered where they fit."""
-    figure = go.Figure()
-    last = max(begin + 1 for row in passes for _, _, begin in row)
+    layers = []
     for wanted, category in (("F", FORWARD), ("B", BACKWARD)):
         rows = [
             (s, k, begin)
@@ -314,21 +301,25 @@ def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
             for kind, k, begin in row
             if kind == wanted
         ]
-        figure.add_bar(
-            orientation="h",
-            base=[begin for _, _, begin in rows],
-            x=[1] * len(rows),
-            y=[s for s, _, _ in rows],
-            width=0.8,
-            marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
-            customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
-            hovertemplate="%{customdata[0]}<extra></extra>",
+        layers.append(
+            go.Bar(
+                orientation="h",
+                base=[begin for _, _, begin in rows],
+                x=[1] * len(rows),
+                y=[s for s, _, _ in rows],
+                width=0.8,
+                marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
+                customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
+                hovertemplate="%{customdata[0]}<extra></extra>",
+            )
         )
     return frame(
-        figure,
+        layers,
         theme,
         (len(names) * 24 + 20) * theme.scale,
         margin=margins(66 * theme.scale, 8, 8, 8),
-        xaxis=axis(theme, range=[0, last], visible=False),
+        xaxis=axis(
+            theme, range=[0, max(begin + 1 for row in passes for _, _, begin in row)], visible=False
+        ),
         yaxis=row_axis(theme, names, 11.5),
     )

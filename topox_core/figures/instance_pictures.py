@@ -6,20 +6,24 @@ before the first reveal of an instance none shows anything that is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from topox_core.figures import hand_schedules, instance_numbers
 from topox_core.figures.crossover import over_delay
-from topox_core.figures.picture import Asking, Draw, Picture, of_instance
+from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.topology import hops, ring
+from topox_core.labs.generators.four_jobs import FourJobs
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import PORTS, Pairs
+from topox_core.labs.generators.price import Price
 from topox_core.labs.generators.turns import SERVERS, Turns
+from topox_core.labs.generators.windows import Windows
 from topox_core.labs.lab import Screen, Slider
 from topox_core.text.numbers import short
-from topox_core.topology.result import LayoutResult, LayoutStep
+from topox_core.topology.result import LayoutStep
 from topox_core.topology.ring_circuits import Frame, LinkSet, frames, ring_pairs
 
 # Sizes at which both fabrics of instance *mix* are simulated, besides the slider's own.
@@ -28,7 +32,6 @@ _AHEAD = ("provisioned_10", "moved", "cross_provisioned")
 _FOUR_PORTS = ("change", "port_taken", "cross_four")
 
 
-@of_instance(Turns)
 def circuits(asking: Asking, one: Turns) -> list[Picture]:
     """Return who sends to whom in each step of instance *turns*."""
     members = tuple(range(SERVERS))
@@ -40,11 +43,10 @@ def circuits(asking: Asking, one: Turns) -> list[Picture]:
         )
         for k, stride in enumerate(one.strides)
     )
-    picture = Frame(LayoutStep("choose", ""), "", sets, ())
     return [
         asking.picture(
             "circuits",
-            ring(picture, SERVERS, (), asking.theme),
+            ring(Frame(LayoutStep("choose", ""), "", sets, ()), SERVERS, (), asking.theme),
             asking.table(("name", "circuits"), [(s.name, _pairs_words(s)) for s in sets]),
             servers=SERVERS,
             steps="; ".join(f"{s.name}: {_pairs_words(s)}" for s in sets),
@@ -56,7 +58,6 @@ def _pairs_words(links: LinkSet) -> str:
     return ", ".join(f"S{a} → S{b}" for a, b in links.pairs)
 
 
-@of_instance(Pairs)
 def layout(asking: Asking, one: Pairs) -> list[Picture]:
     """Return TopologyFinder's layout of instance *pairs*, as far as the step the slider is on; then its hops."""
     slider = asking.screen.slider
@@ -75,42 +76,34 @@ def layout(asking: Asking, one: Pairs) -> list[Picture]:
     if by_degree and not asking.hides("tax", "tax_two"):
         note = asking.say("layout.tax", degree=degree, tax=f"{one.tax(degree):.4g}")
     every = (*shown.laid, *shown.added)
-    names = ", ".join(links.name for links in every) or "–"
-    rows = [(links.name, _pairs_words(links)) for links in every]
     pictures = [
         asking.picture(
             "layout",
             ring(shown, one.servers, (), asking.theme),
-            asking.table(("name", "circuits"), rows),
+            asking.table(
+                ("name", "circuits"), [(links.name, _pairs_words(links)) for links in every]
+            ),
             note,
             servers=one.servers,
-            names=names,
+            names=", ".join(links.name for links in every) or "–",
         )
     ]
     if not asking.hides("hops", "tax", "tax_two"):
-        pictures.append(_hops(asking, laid))
+        matrix = laid.network.hop_matrix()
+        most, n = laid.hops.diameter, len(matrix)
+        counted = [(f"S{s}", *(int(v) for v in matrix[s])) for s in range(n)]
+        pictures.append(
+            asking.picture(
+                "hops",
+                hops(np.asarray(matrix), most, asking.theme),
+                asking.table(("server",), counted, [f"S{s}" for s in range(n)]),
+                servers=n,
+                most=most,
+            )
+        )
     return pictures
 
 
-def layout_steps(instance: object) -> int:
-    """Return how many steps the layout of instance *pairs* has; 0 of another instance."""
-    return len(frames(instance.layout(PORTS))) if isinstance(instance, Pairs) else 0
-
-
-def _hops(asking: Asking, laid: LayoutResult) -> Picture:
-    matrix = laid.network.hop_matrix()
-    n, most = len(matrix), laid.hops.diameter
-    rows = [(f"S{s}", *(int(v) for v in matrix[s])) for s in range(n)]
-    return asking.picture(
-        "hops",
-        hops(np.asarray(matrix), most, asking.theme),
-        asking.table(("server",), rows, [f"S{s}" for s in range(n)]),
-        servers=n,
-        most=most,
-    )
-
-
-@of_instance(Turns, "free", "static", "cross_reactive")
 def delay_lines(asking: Asking, one: Turns) -> list[Picture]:
     """Return the iteration of instance *turns* over the delay; circuits ahead of time once they were asked about."""
     slider, now = asking.screen.slider, float(asking.value or 0.0)
@@ -125,7 +118,6 @@ def delay_lines(asking: Asking, one: Turns) -> list[Picture]:
     return [_lines(asking, "delay", delays, values, labels, now, "delay")]
 
 
-@of_instance(Mix, "cross", "faster", "static_alone", "slope")
 def size_lines(asking: Asking, one: Mix) -> list[Picture]:
     """Return both fabrics of instance *mix* over the size of the all-to-all; four ports once they were asked about."""
     slider, now = asking.screen.slider, float(asking.value or 0.0)
@@ -164,41 +156,54 @@ def _lines(
     )
 
 
-def _delay_curve(asking: Asking) -> list[Picture]:
-    return delay_lines(asking) or instance_numbers.delay_costs(asking)
-
-
+# What draws a figure: of the instances of one generator alone, none while one of these values is
+# asked for.
+Part = tuple[type, tuple[str, ...], Callable[[Asking, Any], list[Picture]]]
 # Figures of the instance alone; the table of what is given stands beside every screen.
-_GIVEN: Mapping[str, Draw] = {
-    "hand_gantt": hand_schedules.by_hand,
-    "circuits": circuits,
-    "windows": instance_numbers.windows,
-    "round": instance_numbers.moves,
+_GIVEN: Mapping[str, tuple[Part, ...]] = {
+    "hand_gantt": ((object, (), hand_schedules.by_hand),),
+    "circuits": ((Turns, (), circuits),),
+    "windows": ((Windows, (), instance_numbers.windows),),
+    "round": ((FourJobs, (), instance_numbers.moves),),
 }
-_COMPUTED: Mapping[str, Draw] = {
-    "gantt": lambda asking: hand_schedules.plans(asking, "bound" in asking.screen.show),
-    "bound": hand_schedules.bounds,
-    "topology_steps": layout,
-    "delay_curve": _delay_curve,
-    "two_lines": size_lines,
-    "cdf": instance_numbers.cdf,
-    "all_rounds": instance_numbers.every_round,
-    "cost_bars": instance_numbers.bills,
-    "tornado": instance_numbers.swings,
+_COMPUTED: Mapping[str, tuple[Part, ...]] = {
+    "gantt": ((object, (), hand_schedules.plans),),
+    "bound": ((object, (), hand_schedules.bounds),),
+    "topology_steps": ((Pairs, (), layout),),
+    "delay_curve": (
+        (Turns, ("free", "static", "cross_reactive"), delay_lines),
+        (
+            Windows,
+            ("ahead", "ahead_percent", "on_demand", "slowest_ahead", "slowest_on_demand"),
+            instance_numbers.delay_costs,
+        ),
+    ),
+    "two_lines": ((Mix, ("cross", "faster", "static_alone", "slope"), size_lines),),
+    "cdf": ((Windows, ("share_longer",), instance_numbers.cdf),),
+    "all_rounds": ((FourJobs, ("best",), instance_numbers.every_round),),
+    "cost_bars": ((Price, ("photonic", "rail_only"), instance_numbers.bills),),
+    "tornado": ((Price, ("mover", "saving"), instance_numbers.swings),),
 }
 
 
 def pictures_of(asking: Asking) -> list[Picture]:
     """Return the figures of a screen, in the order its file names them."""
-    if asking.instance is None:
-        return []
     known = {**_GIVEN, **(_COMPUTED if asking.computed else {})}
-    return [one for name in asking.screen.show if name in known for one in known[name](asking)]
+    return [
+        picture
+        for name in asking.screen.show
+        for kind, untold, draw in known.get(name, ())
+        if asking.instance is not None and isinstance(asking.instance, kind)
+        if not asking.hides(*untold)
+        for picture in draw(asking, asking.instance)
+    ]
 
 
 def slider_of(screen: Screen, instance: object) -> Slider | None:
     """Return what can be moved on a screen: what its file says, or the steps of a layout."""
     if screen.slider is not None or screen.stage != "reveal":
         return screen.slider
-    steps = layout_steps(instance) if "topology_steps" in screen.show else 0
-    return Slider("step", tuple(map(float, range(steps)))) if steps else None
+    if "topology_steps" not in screen.show or not isinstance(instance, Pairs):
+        return None
+    steps = len(frames(instance.layout(PORTS)))
+    return Slider("step", tuple(map(float, range(steps))))

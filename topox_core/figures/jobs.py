@@ -22,6 +22,7 @@ from topox_core.figures.template import (
     frame,
     line,
     margins,
+    multiples,
     named_axis,
     note,
     opaque,
@@ -99,10 +100,11 @@ def timeline(
         # The name of the round is on its left, its length behind its end.
         left = {"xref": "paper", "xanchor": "left", "xshift": round(-(LEFT - 8) * theme.scale)}
         length, middle = f"<b>{lasting(cycle.round_s)}</b>", at + (HEADER + LANE) * 0.5
-        behind = {"xanchor": "left", "xshift": 6}
         marks += [
             note(f"<b>{name}</b>", 0, at, 12 * theme.scale, theme.ink, **left),
-            note(length, cycle.round_s, middle, 13 * theme.scale, theme.ink, **behind),
+            note(
+                length, cycle.round_s, middle, 13 * theme.scale, theme.ink, xanchor="left", xshift=6
+            ),
             box(
                 0,
                 cycle.round_s,
@@ -149,8 +151,7 @@ def timeline(
         customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
         hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
     )
-    step = round_step(until / 8)
-    times = [k * step for k in range(int(until * 1.0001 / step) + 1)]
+    times = multiples(round_step(until / 8), 0.0, until * 1.0001)
     return frame(
         [
             *(_bars(kind, placed, px, theme) for kind in KINDS),
@@ -372,8 +373,14 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     own = replace(execution, circuits=replace(links, **turned))
     present = np.unique(graph.device[(graph.kind == COMPUTE) & (graph.server == pod)])
     ports = tuple((0, int(port)) for port in np.unique(own.circuits.source_port))
-    names = tuple(jobs[device] for device in present.tolist())
-    lanes = PodLanes(execution.cluster.servers, len(present), ports, pod, pod, names)
+    lanes = PodLanes(
+        execution.cluster.servers,
+        len(present),
+        ports,
+        pod,
+        pod,
+        tuple(jobs[device] for device in present.tolist()),
+    )
     drawn = bars_of(own, lanes)
     bars = Bars(*(getattr(drawn, one.name)[drawn.server == pod] for one in fields(Bars)))
     row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row)
@@ -392,29 +399,36 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
     pixels = PLOT_PX / max(window[1] - window[0], 1e-9)
     shown: set[str] = set()
     for trace in figure.data:
-        trace.showlegend = trace.name.startswith("dark")
+        dark = trace.name.startswith("dark")
         facts = [[str(cell) for cell in row] for row in trace.customdata]
-        kinds = [kind_of(row[0]) for row in facts]
-        if not trace.showlegend:
+        if not dark:
+            kinds = [kind_of(row[0]) for row in facts]
             shown |= set(kinds)
-            trace.marker.color = [KINDS[kind][1] for kind in kinds]
-            trace.textfont.color = [KINDS[kind][2] for kind in kinds]
-            trace.text = [
-                _label(row[0], view.pod, pixels * float(length))
-                for row, length in zip(facts, trace.x, strict=True)
-            ]
-        trace.customdata = [
-            [row[0], *_where(row, view.pod), *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]), ""]
-            for row in facts
-        ]
-        trace.hovertemplate = (
-            "<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
-            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>"
+            trace.update(
+                marker_color=[KINDS[kind][1] for kind in kinds],
+                textfont_color=[KINDS[kind][2] for kind in kinds],
+                text=[
+                    _label(row[0], view.pod, pixels * float(length))
+                    for row, length in zip(facts, trace.x, strict=True)
+                ],
+            )
+        trace.update(
+            showlegend=dark,
+            customdata=[
+                [
+                    row[0],
+                    *_where(row, view.pod),
+                    *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]),
+                    "",
+                ]
+                for row in facts
+            ],
+            hovertemplate="<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
+            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>",
         )
     for words, colour, _ in (look for kind, look in KINDS.items() if kind in shown):
         figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
-    for title in figure.layout.annotations:
-        title.text = f"<b>P{view.pod}</b>"
+    figure.update_annotations(text=f"<b>P{view.pod}</b>")
     for begin in view.stage_begins_ms:
         if window[0] < begin < window[1]:
             figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))

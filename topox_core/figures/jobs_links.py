@@ -41,7 +41,6 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     longest = float(view.time_s.max()) or 1.0
     share = np.where(view.links > 0, 0.12 + 0.88 * view.time_s / longest, 0.0)
     low, high = theme.cell, "#0072B2" if theme.name == "light" else "#2F7FB8"
-    size = float(np.clip(110 / n, 7, 12)) * theme.scale
     cells = np.argwhere(view.links > 0).tolist()
     rows, columns = [i for i, _ in cells], [j for _, j in cells]
     deeper = go.Heatmap(
@@ -63,7 +62,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
             for i, j in cells
         ],
         textfont={
-            "size": size,
+            "size": float(np.clip(110 / n, 7, 12)) * theme.scale,
             "color": [readable_on(blend(low, high, float(share[i, j]))) for i, j in cells],
         },
         hoverinfo="skip",
@@ -189,11 +188,9 @@ def ring_drawing(
         added = [arc for arc in arcs if not laid[arc]]
         colour, bend = theme.switch_colour(k), 0.09 + 0.045 * (k % RING_COLOURS)
         if only is None or only == n:
-            job = round_.jobs.jobs[n].id
-            pale = line(faded(colour, 0.28), 10)
             layers += [
-                _arcs(places, added, bend, pale, "added for a ring"),
-                *_ring(places, arcs, view, bend, colour, job, len(added)),
+                _arcs(places, added, bend, line(faded(colour, 0.28), 10), "added for a ring"),
+                *_ring(places, arcs, view, bend, colour, round_.jobs.jobs[n].id, len(added)),
             ]
         for arc in arcs:
             laid[arc] = True
@@ -234,7 +231,7 @@ def ring_drawing(
 
 def _arcs(
     places: NDArray[np.float64],
-    arcs: Sequence[tuple[int, int]],
+    arcs: Sequence[Sequence[int]],
     bend: float,
     style: Look,
     name: str,

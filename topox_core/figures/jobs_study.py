@@ -152,9 +152,20 @@ def gain_map(
             ticks="outside" if k == 0 else "",
             title="shorter than without" if k == 0 else "",
         )
-        corner = {"xref": f"x{number} domain", "yref": f"y{number} domain", "xshift": 6}
-        corner |= {"xanchor": "left", "yanchor": "top"}
-        notes.append(note(f"<b>{titles[name]}</b>", 0, 1, 12 * theme.scale, theme.ink, **corner))
+        notes.append(
+            note(
+                f"<b>{titles[name]}</b>",
+                0,
+                1,
+                12 * theme.scale,
+                theme.ink,
+                xref=f"x{number} domain",
+                yref=f"y{number} domain",
+                xshift=6,
+                xanchor="left",
+                yanchor="top",
+            )
+        )
     return frame(
         layers,
         theme,
@@ -224,10 +235,19 @@ def climb(
     at = -math.inf
     for words, value, dash in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
-        beside = {"xref": "paper", "xanchor": "left", "xshift": 4, "align": "left"}
         marks += [
             level(value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
-            note(f"{words}<br>{lasting(value)}", 1, at, 11 * theme.scale, theme.ink, **beside),
+            note(
+                f"{words}<br>{lasting(value)}",
+                1,
+                at,
+                11 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xanchor="left",
+                xshift=4,
+                align="left",
+            ),
         ]
     whole: Look = {"ticksuffix": " s", "nticks": 6}
     if by_step:

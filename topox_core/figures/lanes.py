@@ -93,16 +93,6 @@ class Lanes:
         """How many servers fit a screen."""
         return max(1, min(self.servers, int(MAX_UNITS / self.unit_per_server)))
 
-    @property
-    def in_view(self) -> int:
-        """Number of servers in view."""
-        return self.last - self.first + 1
-
-    @property
-    def height(self) -> float:
-        """Height of the lanes in view, in px at scale 1."""
-        return self.in_view * self.unit_per_server * PIXELS
-
     def showing(self, first: int, last: int) -> Lanes:
         """Return the same lanes with other servers in view."""
         first = max(0, min(first, self.servers - 1))
@@ -135,26 +125,16 @@ class Lanes:
 def lanes_of(execution: Execution) -> Lanes:
     """Return all devices and ports as lanes; of more than eight ports only those in use."""
     circuits, cluster = execution.circuits, execution.cluster
-    used = (
-        {
-            (int(switch), int(port))
-            for switch, port in np.unique(
-                np.stack([circuits.switch, circuits.source_port], axis=1), axis=0
-            )
-        }
-        if len(circuits)
-        else set()
-    )
+    used = set(zip(circuits.switch.tolist(), circuits.source_port.tolist(), strict=True))
     each = max(1, cluster.ports_per_server // cluster.switches)
     ports = (
         {(r, p) for r in range(cluster.switches) for p in range(each)}
         if cluster.switches * each <= 8
         else set()
     )
-    compute = execution.graph.kind == COMPUTE
     devices = max(
         cluster.devices_per_server if cluster.devices_per_server <= 8 else 1,
-        int(execution.graph.device[compute].max(initial=0)) + 1,
+        int(execution.graph.device[execution.graph.kind == COMPUTE].max(initial=0)) + 1,
     )
     lanes = Lanes(cluster.servers, devices, tuple(sorted(used | ports)))
     return lanes.showing(0, lanes.most_servers - 1)
@@ -178,7 +158,6 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
     )
     dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
     dark = dark.astype(np.int32)
-    every = np.arange(len(circuits), dtype=np.int32)
     parts = [
         (
             graph.server[compute],
@@ -198,7 +177,7 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
             circuits.start_ms,
             circuits.end_ms,
             circuits.node,
-            every,
+            np.arange(len(circuits), dtype=np.int32),
         ),
         (
             circuits.source[dark],
@@ -244,8 +223,7 @@ def paint(
     columns = image.shape[1]
     start = np.clip(start, 0, columns - 1)
     length = np.maximum(np.clip(end, 0, columns) - start, 1)
-    first = row * columns + start
-    image.reshape(-1)[ranges(first, length)] = np.repeat(colour, length)
+    image.reshape(-1)[ranges(row * columns + start, length)] = np.repeat(colour, length)
 
 
 def overview_image(
@@ -291,12 +269,11 @@ def overview(
         (lanes.last + 1) * per_server - (1.5 if each else 0.5),
     )
     veil = {"yref": "paper", "fillcolor": theme.veil, "line": {"width": 0}}
-    pixels = overview_height(lanes, theme)
     return frame(
-        go.Figure(overview_trace(image, makespan_ms, theme)),
+        [overview_trace(image, makespan_ms, theme)],
         theme,
-        pixels + 26,
-        shapes=[
+        overview_height(lanes, theme) + 26,
+        [
             box(0, window[0], 0, 1, **veil),
             box(window[1], makespan_ms, 0, 1, **veil),
             box(*window, top, bottom, line=line(theme.ink, 1.5)),
@@ -367,13 +344,10 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
     ]
     _, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
     parts.append(("dark", VERMILION, hatch(theme), ports_in_use(dark_begin, dark_end, edges)))
-    figure = go.Figure()
-    for name, colour, pattern, values in parts:
-        if not values.any():
-            continue
-        # One closing point, so that the last step is drawn to its end.
-        figure.add_scatter(
+    layers = [
+        go.Scatter(
             x=edges,
+            # One closing point, so that the last step is drawn to its end.
             y=np.append(values, values[-1:]),
             name=name,
             stackgroup="ports",
@@ -383,29 +357,28 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
             fillpattern=pattern,
             hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>",
         )
+        for name, colour, pattern, values in parts
+        if values.any()
+    ]
     peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
-    notes = []
-    if top < total:
-        notes = [
-            note(
-                f"of {total:,} out-ports",
-                1,
-                1,
-                10.5 * theme.scale,
-                theme.muted,
-                xref="paper",
-                xanchor="right",
-                yref="paper",
-                yanchor="bottom",
-            )
-        ]
+    of_all = note(
+        f"of {total:,} out-ports",
+        1,
+        1,
+        10.5 * theme.scale,
+        theme.muted,
+        xref="paper",
+        xanchor="right",
+        yref="paper",
+        yanchor="bottom",
+    )
     return frame(
-        figure,
+        layers,
         theme,
         112 * theme.scale,
+        [of_all if top < total else None],
         hovermode="x unified",
-        annotations=notes,
         margin=margins(LANE_LEFT, LANE_RIGHT, 14, 24),
         xaxis=ms_axis(theme, window, 9),
         yaxis=axis(theme, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"),
@@ -431,17 +404,15 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
     One figure a run, all with the same clock and the same margins, so that they stand under one
     another like one chart.
     """
-    until = max(longest_ms, 1e-9)
     # The run's own length, and its letter where the page has no room beside the figure.
-    words = f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}"
     return frame(
-        go.Figure(overview_trace(run.image, run.makespan_ms, theme)),
+        [overview_trace(run.image, run.makespan_ms, theme)],
         theme,
         overview_height(run.lanes, theme) + 26,
-        shapes=[upright(shortest_ms, line(theme.ink, 1.5, DOTS))],
-        annotations=[
+        [
+            upright(shortest_ms, line(theme.ink, 1.5, DOTS)),
             note(
-                words,
+                f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}",
                 run.makespan_ms,
                 0.5,
                 12.5 * theme.scale,
@@ -449,9 +420,9 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
                 xanchor="left",
                 xshift=7,
                 yref="paper",
-            )
+            ),
         ],
         margin=margins(LANE_LEFT, BEHIND_PX * theme.scale, 2, 24),
-        xaxis=time_axis(theme, until),
+        xaxis=time_axis(theme, max(longest_ms, 1e-9)),
         yaxis=server_axis(len(run.image), run.lanes, theme),
     )

@@ -19,6 +19,8 @@ from topox_core.fabrics.map_run import (
     winner_words,
 )
 from topox_core.fabrics.registry import FABRICS, LETTERS
+from topox_core.fabrics.sweep import Point
+from topox_core.fabrics.winner import Winner
 from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, is_logarithmic
 from topox_core.figures.template import (
@@ -172,8 +174,7 @@ def _steps(picture: HeatMap) -> FloatArray:
         return values
     if picture.ratio:
         away = np.log(np.maximum(values, 1e-12))
-        edges = [math.log(edge) for edge in _RATIOS]
-        steps = np.digitize(np.nan_to_num(np.abs(away)), edges)
+        steps = np.digitize(np.nan_to_num(np.abs(away)), [math.log(edge) for edge in _RATIOS])
     else:
         logarithmic = is_logarithmic(known)
         drawn = np.log(values) if logarithmic else values
@@ -326,32 +327,42 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     now
         The setting as (value, delay in ms).
     """
-    axes = picture.axes
-    values, delays = sorted(axes.values), sorted(axes.delay_ms)
-    winners = picture.winners
-    computed = {(p.value, p.delay_ms) for p in picture.points}
+    values, delays = sorted(picture.axes.values), sorted(picture.axes.delay_ms)
+    by_speed, winners = picture.axes.by == "port_gbps", picture.winners
+    points = {(p.value, p.delay_ms): p for p in picture.points}
     present = [name for name in FABRICS if any(one.fabric == name for one in winners.values())]
     codes = {name: k + 2 for k, name in enumerate(present)}
     z = np.zeros((len(delays), len(values)), np.uint8)
-    text: list[Look] = []
+    marks: list[Look] = []
     for (value, delay), one in winners.items():
         x, y = values.index(value), delays.index(delay)
         z[y, x] = codes.get(one.fabric, 1)
-        if (value, delay) in computed:
+        if (value, delay) in points:
             colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
-            text.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
-    colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
-    here = _outline(place(values, now[0]), place(delays, now[1]), 0.47, 0.46, theme)
-    by_speed = axes.by == "port_gbps"
-    return frame(
+            marks.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
+    marks.append(_outline(place(values, now[0]), place(delays, now[1]), 0.47, 0.46, theme))
+    clicks = _clear_markers(
+        [(values.index(value), delays.index(delay)) for value, delay in winners],
+        26 * theme.scale,
         [
-            image(z, colours, xgap=2, ygap=2),
-            _winner_clicks(picture, values, delays, theme),
+            [
+                value,
+                delay,
+                *_said_of(one, points.get((value, delay)), picture.labels),
+                f"{value:g}" + ("G" if by_speed else " ports"),
+                delay_label(delay),
+            ]
+            for (value, delay), one in winners.items()
         ],
+        "<b>%{customdata[4]}, %{customdata[5]}</b><br>%{customdata[2]}<br>%{customdata[3]}",
+    )
+    colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
+    return frame(
+        [image(z, colours, xgap=2, ygap=2), clicks],
         theme,
         # A row of cells is low where there are many.
         ((31 if len(delays) < 10 else 26) * len(delays) + 66) * theme.scale,
-        [*text, here],
+        marks,
         margin=margins(76 * theme.scale, 8, 8, 44),
         xaxis=named_axis(
             theme,
@@ -368,46 +379,32 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     )
 
 
+def _said_of(one: Winner, point: Point | None, labels: Mapping[str, str]) -> tuple[str, str]:
+    """Return who wins a cell, and what a hover says of every fabric there."""
+    head, rows = labels.get(one.fabric, "equal"), ["not computed: the points around it agree"]
+    if point is not None:
+        head = winner_words(one, labels)
+        rows = [outcome_words(name, point, labels) for name in FABRICS if name in point.outcomes]
+        rows += [f"{labels[name]}: cannot run" for name in point.failed]
+    if one.doubt:
+        rows.append(OPEN_WORDS[one.doubt])
+    return head, "<br>".join(rows)
+
+
 def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
     """Return the colours (empty for a sign) and the words of a map's legend, which stands above it."""
     winners = picture.winners.values()
     shown = [point.winner for point in picture.points]
-    keys = [
+    fabrics = [
         (theme.fabric_colour(name), f"{LETTERS[name]} {picture.labels[name]}")
         for name in FABRICS
         if any(one.fabric == name for one in winners)
     ]
-    if any(not one.fabric for one in winners):
-        keys.append((theme.grid, f"= equal (within {percent(EQUAL)})"))
-    if any(one.fabric and not one.lead and one.next for one in shown):
-        keys.append(("", "a letter with =: another one is as fast"))
-    keys += [
-        ("", words) for doubt, words in OPEN_WORDS.items() if any(w.doubt == doubt for w in shown)
+    some_equal = any(one.fabric and not one.lead and one.next for one in shown)
+    signs = [
+        (any(not one.fabric for one in winners), theme.grid, f"= equal (within {percent(EQUAL)})"),
+        (some_equal, "", "a letter with =: another one is as fast"),
+        *((any(w.doubt == doubt for w in shown), "", words) for doubt, words in OPEN_WORDS.items()),
+        (bool(picture.between), "", "no number: between points that agree"),
     ]
-    return keys + ([("", "no number: between points that agree")] if picture.between else [])
-
-
-def _winner_clicks(
-    picture: MapPicture, values: list[float], delays: list[float], theme: Theme
-) -> go.Scatter:
-    """Return clear markers over the cells, with what a hover says of every fabric."""
-    labels, points = picture.labels, {(p.value, p.delay_ms): p for p in picture.points}
-    by_speed = picture.axes.by == "port_gbps"
-    facts: list[list[object]] = []
-    for (value, delay), one in picture.winners.items():
-        p = points.get((value, delay))
-        rows = [] if p is not None else ["not computed: the points around it agree"]
-        if p is not None:
-            rows = [outcome_words(name, p, labels) for name in FABRICS if name in p.outcomes]
-            rows += [f"{labels[name]}: cannot run" for name in p.failed]
-        if one.doubt:
-            rows.append(OPEN_WORDS[one.doubt])
-        head = winner_words(one, labels) if p is not None else labels.get(one.fabric, "equal")
-        where = f"{value:g}" + ("G" if by_speed else " ports")
-        facts.append([value, delay, head, "<br>".join(rows), where, delay_label(delay)])
-    return _clear_markers(
-        [(values.index(value), delays.index(delay)) for value, delay in picture.winners],
-        26 * theme.scale,
-        facts,
-        "<b>%{customdata[4]}, %{customdata[5]}</b><br>%{customdata[2]}<br>%{customdata[3]}",
-    )
+    return fabrics + [(colour, words) for there, colour, words in signs if there]

@@ -93,7 +93,6 @@ _SWITCHES_DARK = (
     "#A33A2A",
     "#0072B2",
 )
-_WHITE_ON_SWITCH = {"light": (1, 4, 6, 7), "dark": (1, 6, 7)}
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class Theme:
 
     def switch_text(self, switch: int) -> str:
         """Return the text colour that reads on a switch's colour."""
-        return "#FFFFFF" if switch % 8 in _WHITE_ON_SWITCH[self.name] else "#10151C"
+        return readable_on(self.switch_colour(switch))
 
     def fabric_colour(self, fabric: str) -> str:
         """Return the colour of a fabric; of one whose package is not installed here that of side notes."""
@@ -236,21 +235,15 @@ def parallelism_colour(use: str) -> str:
     return CATEGORY_COLOURS[traffic_category(use)]
 
 
-def discrete_scale(colours: Sequence[str]) -> list[list[object]]:
-    """Return a colour scale of K flat steps, for ``zmin=-.5, zmax=K-.5``."""
-    k = len(colours)
-    return [[(i + edge) / k, colour] for i, colour in enumerate(colours) for edge in (0, 1)]
-
-
 def blend(low: str, high: str, share: float) -> str:
     """Return the colour at a share (0 to 1) of the way between two, in plain RGB."""
-    a, b = (np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)]) for code in (low, high))
+    a, b = np.array(_rgb(low)), np.array(_rgb(high))
     return "#" + "".join(f"{round(v):02X}" for v in (a + (b - a) * share).tolist())
 
 
 def readable_on(colour: str) -> str:
     """Return white or near black, whichever has more contrast with a colour (WCAG 2.2, relative luminance)."""
-    channels = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    channels = np.array(_rgb(colour)) / 255
     linear = np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     # Contrast with white is 1.05 / (l + 0.05), with near black (l + 0.05) / 0.0575.
     return "#FFFFFF" if float(linear @ [0.2126, 0.7152, 0.0722]) < 0.196 else "#10151C"
@@ -258,5 +251,8 @@ def readable_on(colour: str) -> str:
 
 def faded(colour: str, opacity: float) -> str:
     """Return a colour (``#rrggbb``) through which what is behind it shows."""
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{opacity:g})"
+    return f"rgba({','.join(map(str, _rgb(colour)))},{opacity:g})"
+
+
+def _rgb(colour: str) -> list[int]:
+    return [int(colour[k : k + 2], 16) for k in (1, 3, 5)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, line, margins, named_axis, note
+from topox_core.figures.template import axis, frame, line, margins, named_axis, note, opaque
 from topox_core.papers.rows import APART, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
@@ -26,11 +26,9 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     logarithmic
         Whether the numbers span decades; the axis title says so.
     """
-    figure = go.Figure()
     bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
     printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
-    computed = [(y, row, row.ours) for y, row in enumerate(rows)]
-    figure.add_scatter(
+    pairs = go.Scatter(
         x=[value for _, row, theirs in printed for value in (theirs, row.ours, None)],
         y=[value for y, _, _ in printed for value in (y, y, None)],
         mode="lines",
@@ -38,21 +36,28 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
         hoverinfo="skip",
         showlegend=False,
     )
-    if bounded:
-        tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
-        figure.add_trace(_dots(bounded, "lower bound", tick))
-    dot: dict[str, object] = {"size": 10 * theme.scale, "opacity": 1}
-    hollow = {"symbol": "diamond", "color": theme.page, "line": line(theme.ink, 1.8)}
-    figure.add_trace(_dots(printed, "theirs (printed)", dot | hollow))
-    filled = {"symbol": "circle", "color": theme.primary}
-    figure.add_trace(_dots(computed, "ours (computed)", dot | filled))
+    tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
+    size, outline = 10 * theme.scale, line(theme.ink, 1.8)
     return frame(
-        figure,
+        [
+            pairs,
+            _dots(bounded, "lower bound", tick) if bounded else None,
+            _dots(
+                printed,
+                "theirs (printed)",
+                opaque(size, theme.page, symbol="diamond", line=outline),
+            ),
+            _dots(
+                [(y, row, row.ours) for y, row in enumerate(rows)],
+                "ours (computed)",
+                opaque(size, theme.primary, symbol="circle"),
+            ),
+        ],
         theme,
         (29 * len(rows) + 66) * theme.scale,
+        [_verdict(y, row, theme) for y, row in enumerate(rows)],
         showlegend=True,
         margin=margins(200 * theme.scale, 118 * theme.scale, 26 * theme.scale, 40),
-        annotations=[_verdict(y, row, theme) for y, row in enumerate(rows)],
         xaxis=_values(rows, theme, logarithmic),
         yaxis=named_axis(
             theme,
@@ -120,13 +125,12 @@ def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     said = row.counted_as if row.counted_as in APART else f"<b>{sign}</b>{NBSP}{words}"
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
-    ink = colour.get(row.counted_as, theme.muted)
     return note(
         f"{said}{off}",
         1,
         y,
         12 * theme.scale,
-        ink,
+        colour.get(row.counted_as, theme.muted),
         xref="paper",
         xanchor="left",
         xshift=8,
@@ -157,7 +161,7 @@ def thumbnail(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> s
     values = [value for row in chosen for value in (row.theirs, row.ours) if value is not None]
     logarithmic = logarithmic and min(values, default=0) > 0
     place = math.log10 if logarithmic else float
-    low, high = (f(map(place, values)) if values else 0.0 for f in (min, max))
+    low, high = (f(map(place, values), default=0.0) for f in (min, max))
     if not logarithmic and low > 0 and low < 0.6 * high:
         low = 0.0
     span = (high - low) or 1.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -87,25 +87,6 @@ class Asking:
             self.say(f"{kind}.alt", **facts),
             table,
         )
-
-
-Instance = TypeVar("Instance")
-Draw = Callable[[Asking], list[Picture]]
-
-
-def of_instance(
-    kind: type[Instance], *untold: str
-) -> Callable[[Callable[[Asking, Instance], list[Picture]]], Draw]:
-    """Let a function draw the instances of one generator alone, and none while these values are asked for."""
-
-    def guarded(draw: Callable[[Asking, Instance], list[Picture]]) -> Draw:
-        def drawn(asking: Asking) -> list[Picture]:
-            one = asking.instance
-            return draw(asking, one) if isinstance(one, kind) and not asking.hides(*untold) else []
-
-        return drawn
-
-    return guarded
 
 
 def _cell(value: object) -> str:

@@ -74,8 +74,33 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
     for one in sets:
         for place, model in enumerate(models):
             rows = [row for row in one.rows if row.measured.model == model]
+            colour = theme.switch_colour(place)
             if rows:
-                layers.append(_points(one, model, rows, theme.switch_colour(place), theme))
+                layers.append(
+                    go.Scatter(
+                        x=[row.measured.measured_ms / 1e3 for row in rows],
+                        y=[row.predicted_ms / 1e3 for row in rows],
+                        mode="markers",
+                        name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
+                        marker={
+                            "symbol": SYMBOLS[one.kind],
+                            "size": 8 * theme.scale,
+                            "color": colour,
+                            "line": line(colour, 1.6),
+                        },
+                        customdata=[
+                            [
+                                row.measured.job.plan.words,
+                                seconds(row.measured.measured_ms / 1e3),
+                                seconds(row.predicted_ms / 1e3),
+                                f"{short(row.error * 100)} %",
+                            ]
+                            for row in rows
+                        ],
+                        hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
+                        "<br>error %{customdata[3]}<extra></extra>",
+                    )
+                )
     ticks = log_ticks(low, high)
     span: Look = {
         "type": "log",
@@ -91,34 +116,6 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         margin=margins(54 * theme.scale, 12, 44 * theme.scale, 46 * theme.scale),
         xaxis=axis(theme, title="measured iteration, s (log)", **span),
         yaxis=axis(theme, title="predicted iteration, s (log)", **span),
-    )
-
-
-def _points(
-    one: MeasuredSet, model: str, rows: Sequence[Compared], colour: str, theme: Theme
-) -> go.Scatter:
-    return go.Scatter(
-        x=[row.measured.measured_ms / 1e3 for row in rows],
-        y=[row.predicted_ms / 1e3 for row in rows],
-        mode="markers",
-        name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
-        marker={
-            "symbol": SYMBOLS[one.kind],
-            "size": 8 * theme.scale,
-            "color": colour,
-            "line": line(colour, 1.6),
-        },
-        customdata=[
-            [
-                row.measured.job.plan.words,
-                seconds(row.measured.measured_ms / 1e3),
-                seconds(row.predicted_ms / 1e3),
-                f"{short(row.error * 100)} %",
-            ]
-            for row in rows
-        ],
-        hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
-        "<br>error %{customdata[3]}<extra></extra>",
     )
 
 
@@ -152,17 +149,18 @@ def numbers_histogram(
     """
     low, high = intervals[0][0], intervals[-1][1]
     widest = max(high - low, 1e-9)
-    bars = go.Bar(
-        x=[(a + b) / 2 for a, b, _ in intervals],
-        y=[count for _, _, count in intervals],
-        width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
-        marker={"color": theme.primary},
-        **outside([str(count) if count else "" for _, _, count in intervals], theme, 13),
-        hoverinfo="skip",
-    )
     most = max(count for _, _, count in intervals)
     return frame(
-        [bars],
+        [
+            go.Bar(
+                x=[(a + b) / 2 for a, b, _ in intervals],
+                y=[count for _, _, count in intervals],
+                width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
+                marker={"color": theme.primary},
+                **outside([str(count) if count else "" for _, _, count in intervals], theme, 13),
+                hoverinfo="skip",
+            )
+        ],
         theme,
         HEIGHT * theme.scale,
         _truth(truth, truth_words, theme),
@@ -218,17 +216,18 @@ def numbers_as_dots(
 ) -> go.Figure:
     """Return a few numbers as dots, equal ones over each other; parameters as :func:`numbers_histogram`."""
     heights = [values[: k + 1].count(value) for k, value in enumerate(values)]
-    dots = go.Scatter(
-        x=list(values),
-        y=heights,
-        mode="markers",
-        marker={"size": 18 * theme.scale, "color": theme.primary, "opacity": 1},
-        hoverinfo="skip",
-    )
     points = [*values, *([truth] if truth is not None else [])] or [0.0, 1.0]
     room = max(max(points) - min(points), abs(points[0]) * 0.1, 1e-9) * 0.15
     return frame(
-        [dots],
+        [
+            go.Scatter(
+                x=list(values),
+                y=heights,
+                mode="markers",
+                marker={"size": 18 * theme.scale, "color": theme.primary, "opacity": 1},
+                hoverinfo="skip",
+            )
+        ],
         theme,
         HEIGHT * theme.scale * 0.72,
         _truth(truth, truth_words, theme),
@@ -242,10 +241,11 @@ def _truth(truth: float | None, words: str, theme: Theme) -> list[Look]:
     """Return the true number as a line with its words, nothing before the reveal."""
     if truth is None:
         return []
-    above = {"yref": "paper", "yanchor": "bottom"}
     return [
         upright(truth, line(theme.ink, 3, DOTS)),
-        note(f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, **above),
+        note(
+            f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, yref="paper", yanchor="bottom"
+        ),
     ]
 
 
@@ -277,25 +277,29 @@ def options_chosen(
         votes = [(-0.2, counts, theme.line, names[0]), (0.2, [*again], theme.primary, names[1])]
     layers = []
     for shift, values, colour, name in votes:
-        bars = sideways_bars(
-            None,
-            values,
-            [at + shift for at in range(len(options))],
-            name,
-            {"color": colour, "line": {"color": theme.ink, "width": outline}},
-            width=0.36 if half else 0.62,
-            **outside([str(value) for value in values], theme, 13),
-            hoverinfo="skip",
-            showlegend=False,
-        )
-        layers += [bars, legend_square(name, colour, 12 * theme.scale) if half else None]
-    longest = max(len(words) for words in labels)
+        layers += [
+            sideways_bars(
+                None,
+                values,
+                [at + shift for at in range(len(options))],
+                name,
+                {"color": colour, "line": {"color": theme.ink, "width": outline}},
+                width=0.36 if half else 0.62,
+                **outside([str(value) for value in values], theme, 13),
+                hoverinfo="skip",
+                showlegend=False,
+            ),
+            legend_square(name, colour, 12 * theme.scale) if half else None,
+        ]
     return frame(
         layers,
         theme,
         (min(ROW * len(options), MAX_ROWS_PX) + ROWS_EXTRA) * theme.scale,
         margin=margins(
-            min(8.0 * longest, 300) * theme.scale, 40 * theme.scale, 24 * theme.scale, 8
+            min(8.0 * max(len(words) for words in labels), 300) * theme.scale,
+            40 * theme.scale,
+            24 * theme.scale,
+            8,
         ),
         xaxis=axis(theme, visible=False, range=[0, 1.08 * max([*counts, *(again or ()), 1])]),
         yaxis=row_axis(theme, labels, 14),

@@ -92,7 +92,12 @@ def overhead_curves(
         Switching time in ms by name.
     """
     most = max(MAX_MS, now_ms)
-    top = _top(curves, limit, now_ms)
+    every = [
+        (d, 100 * o) for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True)
+    ]
+    highest = max((o for d, o in every if d <= MAX_MS), default=0.0)
+    here = max((o for d, o in every if d == now_ms), default=0.0)
+    top = max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
     layers, labels = [], []
     for one in curves:
         fabric, words, symbol = CONTROL[one.control]
@@ -180,20 +185,10 @@ def overhead_curves(
     )
 
 
-def _top(curves: Sequence[Curve], limit: float, now_ms: float) -> float:
-    every = [
-        (d, 100 * o) for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True)
-    ]
-    highest = max((o for d, o in every if d <= MAX_MS), default=0.0)
-    here = max((o for d, o in every if d == now_ms), default=0.0)
-    return max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
-
-
 def _label(
     at: list[tuple[float, float, float]], words: str, control: str, top: float, theme: Theme
 ) -> Look:
     """Return a curve's name beside it: on demand to its left, provisioned to its right."""
-    fabric = CONTROL[control][0]
     share = (0.45 if control == "on_demand" else 0.22) * top
     place, overhead = _place(at[-1][0]), 100 * at[-1][1]
     for (d0, o0, _), (d1, o1, _) in pairwise(at):
@@ -207,7 +202,7 @@ def _label(
         place,
         min(overhead, 0.9 * top),
         12.5 * theme.scale,
-        theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink,
+        theme.fabric_colour(CONTROL[control][0]) if theme.name == "dark" else theme.ink,
         xanchor="right" if left else "left",
         xshift=-10 if left else 10,
         yanchor="bottom" if control == "on_demand" else "top",
@@ -298,19 +293,18 @@ def expert_region(
                 hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
             )
         )
-    for delay, theirs in published.items():
-        at = [(degrees.index(d), 100 * v) for d, v in theirs.items() if d in degrees]
-        layers.append(
-            go.Scatter(
-                x=[k for k, _ in at],
-                y=[v for _, v in at],
-                mode="markers",
-                name=f"published, {delay_label(delay)}",
-                showlegend=True,
-                marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
-                hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
-            )
+    layers += [
+        go.Scatter(
+            x=[degrees.index(d) for d in theirs if d in degrees],
+            y=[100 * v for d, v in theirs.items() if d in degrees],
+            mode="markers",
+            name=f"published, {delay_label(delay)}",
+            showlegend=True,
+            marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
+            hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
         )
+        for delay, theirs in published.items()
+    ]
     fails = note(
         f"✗ fails: more than {percent(limit)}",
         0.01,
@@ -384,8 +378,17 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         text = "✗ cannot be wired so" if ms is None else time(ms)
         if ms is not None and k and base:
             text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
-        colour = theme.bad if ms is None else theme.ink
-        words.append(note(text, ms or 0.0, k, 12 * theme.scale, colour, xanchor="left", xshift=6))
+        words.append(
+            note(
+                text,
+                ms or 0.0,
+                k,
+                12 * theme.scale,
+                theme.bad if ms is None else theme.ink,
+                xanchor="left",
+                xshift=6,
+            )
+        )
     names = [name for name, *_ in rows]
     return frame(
         [iterations, stalls if stalled else None],
@@ -480,20 +483,17 @@ def group_words(run: RailRun, group: int) -> str:
     iteration = run.iteration
     one = iteration.groups[group]
     stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})
-    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
-        return f"{one.parallelism or 'transfers'}, " + _members(run, group)
     words = f"stage {stages[0]}"
-    if len(stages) > 1:
+    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
+        words = _members(run, group)
+    elif len(stages) > 1:
         words = f"stages {', '.join(map(str, stages[:-1]))} and {stages[-1]}"
     return f"{one.parallelism or 'transfers'}, {words}"
 
 
 def _members(run: RailRun, group: int) -> str:
     ranks = run.iteration.groups[group].ranks
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return "ranks " + (
-        ", ".join(map(str, ranks))
-        if len(ranks) <= 8
-        else f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
-    )
+    words = ", ".join(map(str, ranks))
+    if len(ranks) > 8:
+        words = f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {words}"

@@ -69,12 +69,18 @@ def strip(
         Without one, :func:`strip_legend` says what to write beside the figure.
     """
     too_short = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
-    overlaps = [one for one in windows if one.length_ms <= 0]
     layers = [
         _outlines(windows, view, theme),
         *_traffic(phases, view, theme),
         *_marks(too_short, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale),
-        *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
+        *_marks(
+            [one for one in windows if one.length_ms <= 0],
+            view,
+            "x-thin",
+            2,
+            "no window: 0 or an overlap",
+            theme.scale,
+        ),
     ]
     ticks, words = clock(*view)
     long = sum(44 + 6.4 * len(trace.name) for trace in layers) > LEGEND_PX
@@ -182,8 +188,6 @@ def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -
         shown = [
             s for s in phases if s.parallelism == name and s.end_ms >= low and s.begin_ms <= high
         ]
-        if not shown:
-            continue
         begins = [max(low, s.begin_ms) for s in shown]
         widths = [max(least, min(high, s.end_ms) - b) for s, b in zip(shown, begins, strict=True)]
         traces.append(
@@ -209,7 +213,7 @@ def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -
                 "%{customdata[4]}; %{customdata[5]}<extra></extra>",
             )
         )
-    return traces
+    return [one for one in traces if one.x]
 
 
 def _marks(
@@ -265,14 +269,6 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     lengths, shares = (values.tolist() for values in distribution(windows))
     low, high, ticks, words = log_length_axis(lengths, threshold_ms)
     x = [low, *(min(max(v, low), high) for v in lengths), high]
-    steps = go.Scatter(
-        x=x,
-        y=[0.0, *(100 * share for share in shares), 100.0],
-        mode="lines",
-        line={"shape": "hv", "width": 2.4, "color": theme.primary},
-        customdata=[time(v) for v in x],
-        hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
-    )
     at = min(max(threshold_ms, low), high)
     too_short = percent(1 - share_hiding(windows, threshold_ms))
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
@@ -289,7 +285,16 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         **side,
     )
     return frame(
-        [steps],
+        [
+            go.Scatter(
+                x=x,
+                y=[0.0, *(100 * share for share in shares), 100.0],
+                mode="lines",
+                line={"shape": "hv", "width": 2.4, "color": theme.primary},
+                customdata=[time(v) for v in x],
+                hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
+            )
+        ],
         theme,
         262 * theme.scale,
         [
@@ -410,25 +415,34 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
 def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
-    bars = go.Bar(
-        x=stages,
-        y=list(exact),
-        width=0.7,
-        marker={"color": theme.primary, "line": {"width": 0}},
-        **outside([count(v) for v in exact] if len(exact) <= 24 else None, theme),
-        customdata=[plural(v, "window") for v in exact],
-        hovertemplate="stage %{x}: %{customdata}<extra></extra>",
-    )
     # Above the picture: beside its line it would stand in the bars' numbers.
-    above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-    words = f"dotted: formula, reconstructed: {count(formula)}"
     return frame(
-        [bars],
+        [
+            go.Bar(
+                x=stages,
+                y=list(exact),
+                width=0.7,
+                marker={"color": theme.primary, "line": {"width": 0}},
+                **outside([count(v) for v in exact] if len(exact) <= 24 else None, theme),
+                customdata=[plural(v, "window") for v in exact],
+                hovertemplate="stage %{x}: %{customdata}<extra></extra>",
+            )
+        ],
         theme,
         232 * theme.scale,
         [
             level(formula, line(theme.ink, 1.4, DOTS)),
-            note(words, 1, 1, 11.5 * theme.scale, theme.ink, **above),
+            note(
+                f"dotted: formula, reconstructed: {count(formula)}",
+                1,
+                1,
+                11.5 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xanchor="right",
+                yref="paper",
+                yanchor="bottom",
+            ),
         ],
         margin=margins(42 * theme.scale, 8, 22 * theme.scale, 42),
         xaxis=axis(
@@ -462,8 +476,9 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
     A run without a window has no line.
     """
     there = [(letter, lengths) for letter, lengths in runs if len(lengths)]
-    every = [v for _, lengths in there for v in lengths.tolist()]
-    low, high, ticks, words = log_length_axis(every, 0.0)
+    low, high, ticks, words = log_length_axis(
+        [v for _, lengths in there for v in lengths.tolist()], 0.0
+    )
     lines, marks = [], []
     for number, (letter, lengths) in enumerate(there):
         fabric, dash = _LOOKS[number % len(_LOOKS)]
@@ -530,15 +545,19 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
     names = [f"{one.before} → {one.after}" if one.after else one.before for one in windows]
     marks: list[Look] = []
     if delay_ms is not None:
-        where = {
-            "yref": "paper",
-            "yanchor": "bottom",
-            "xanchor": "left" if delay_ms < 2 else "center",
-        }
         words, at = f"delay {time(delay_ms)}", math.log10(delay_ms)
         marks = [
             upright(delay_ms, line(VERMILION, 2)),
-            note(words, at, 1, 12 * theme.scale, theme.bad, **where),
+            note(
+                words,
+                at,
+                1,
+                12 * theme.scale,
+                theme.bad,
+                yref="paper",
+                yanchor="bottom",
+                xanchor="left" if delay_ms < 2 else "center",
+            ),
         ]
     ticks = log_ticks(low, high)
     return frame(

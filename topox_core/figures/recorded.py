@@ -84,7 +84,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         )
     ]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
-    chosen_one = go.Bar(
+    outlines = go.Bar(
         x=at,
         y=[one.recorded_ms for one in rows],
         width=0.7,
@@ -97,9 +97,8 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         **UNFADED,
     )
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
-    top = max((one.recorded_ms for one in rows), default=1.0) * 1.18
     return frame(
-        [*layers, chosen_one],
+        [*layers, outlines],
         theme,
         190 * theme.scale,
         margin=margins(58, 8, 8, 42 * theme.scale),
@@ -110,7 +109,14 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
             ticktext=[one.words for one in rows[::every]],
             title="step of the profiler",
         ),
-        yaxis=axis(theme, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="ms"),
+        yaxis=axis(
+            theme,
+            grid=True,
+            range=[0, 1.18 * max((one.recorded_ms for one in rows), default=1.0)],
+            nticks=4,
+            tickformat=",~g",
+            title="ms",
+        ),
     )
 
 
@@ -207,12 +213,33 @@ def lanes(
     placed, deep = _call_lanes(calls)
     pitch = _SEGMENT + deep * _CALL + _GAP
     top = {rank: k * pitch for k, rank in enumerate(ranks)}
+    computed = [one for one in graph.nodes if not one.is_call and one.ranks[0] in top]
+    segments = [
+        _bars(
+            [
+                (
+                    one.end_ms - one.duration_ms,
+                    one.end_ms,
+                    top[one.ranks[0]],
+                    f"rank {one.ranks[0]}, {one.kind}",
+                )
+                for one in computed
+                if one.kind == kind or (kind == "forward" and one.kind not in KIND_COLOURS)
+            ],
+            kind,
+            colour,
+            0.86 if kind != "update" else 0.5,
+            view,
+            theme,
+        )
+        for kind, colour in KIND_COLOURS.items()
+    ]
     rows = [(top[rank], f"<b>R{rank}</b> gpu") for rank in ranks]
     rows += [(top[rank] + (_SEGMENT + deep * _CALL) / 2, "calls") for rank in ranks]
     whole = len(ranks) * pitch
     return frame(
         [
-            *_segments(graph, top, view, theme),
+            *segments,
             *_calls(calls, placed, top, labels, view, theme),
         ],
         theme,
@@ -250,32 +277,6 @@ def _call_lanes(calls: Sequence[CallBar]) -> tuple[list[int], int]:
         ends[lane] = max(ends[lane], calls[k].end_ms)
         placed[k] = lane
     return placed, max((len(ends) for ends in free.values()), default=1)
-
-
-def _segments(
-    graph: RunGraph, top: Mapping[int, float], view: tuple[float, float], theme: Theme
-) -> list[go.Bar | None]:
-    segments = [one for one in graph.nodes if not one.is_call and one.ranks[0] in top]
-    return [
-        _bars(
-            [
-                (
-                    one.end_ms - one.duration_ms,
-                    one.end_ms,
-                    top[one.ranks[0]],
-                    f"rank {one.ranks[0]}, {one.kind}",
-                )
-                for one in segments
-                if one.kind == kind or (kind == "forward" and one.kind not in KIND_COLOURS)
-            ],
-            kind,
-            colour,
-            0.86 if kind != "update" else 0.5,
-            view,
-            theme,
-        )
-        for kind, colour in KIND_COLOURS.items()
-    ]
 
 
 def _calls(

@@ -84,8 +84,9 @@ def search(
                     hoverinfo="skip",
                 )
             )
-    families = families_of(events)
-    layers += [_marks(f, [e for e in events if e.family == f], begin, theme) for f in families]
+    layers += [
+        _marks(f, [e for e in events if e.family == f], begin, theme) for f in families_of(events)
+    ]
     low, high, _ = roomy((e.value_ms for e in events), ROOM, ROOM)
     px_per_ms = (height - 38) * theme.scale / (high - low)
     return frame(
@@ -196,27 +197,32 @@ def delays(
     ]
     values = [value for _, _, value in known]
     here = [delay == now for _, delay, _ in known]
-    times = go.Scatter(
-        x=[i for i, _, _ in known],
-        y=values,
-        mode="lines+markers+text",
-        line=line(theme.line, 2),
-        opacity=1,
-        marker=opaque(
-            [11 if h else 8 for h in here], [theme.primary if h else theme.muted for h in here]
-        ),
-        text=[f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)],
-        textposition="top center",
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-        cliponaxis=False,
-        customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
-        hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
-    )
     low = min([*values, *([bound_ms] if bound_ms else [])], default=1.0)
     high = max(values, default=1.0)
     span = max(math.log10(high / low) if low > 0 else 1.0, 0.05)
     return frame(
-        [times],
+        [
+            go.Scatter(
+                x=[i for i, _, _ in known],
+                y=values,
+                mode="lines+markers+text",
+                line=line(theme.line, 2),
+                opacity=1,
+                marker=opaque(
+                    [11 if h else 8 for h in here],
+                    [theme.primary if h else theme.muted for h in here],
+                ),
+                text=[
+                    f"<b>{short(v)}</b>" if h else short(v)
+                    for v, h in zip(values, here, strict=True)
+                ],
+                textposition="top center",
+                textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+                cliponaxis=False,
+                customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
+                hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
+            )
+        ],
         theme,
         170 * theme.scale,
         [level(bound_ms, line(theme.ink, 1.5, DOTS)) if bound_ms else None],

@@ -22,6 +22,7 @@ from topox_core.figures.template import (
     level,
     line,
     margins,
+    multiples,
     named_axis,
     note,
     opaque,
@@ -138,20 +139,27 @@ def walk(
             )
     highest = min(max(y), max(start_ms, 1.6 * best_ms) * 1.05)
     low, high, _ = roomy((min(best_ms, *y), highest), 0.12, 0.18, 0.04)
-    right = {"xref": "paper", "xanchor": "right", "yanchor": "bottom"}
     words, size = f"data parallel {time(start_ms)}", 12 * theme.scale
     marks = [
         level(start_ms, line(theme.ink, 1.5, DOTS)),
-        note(words, 1, start_ms, size, theme.ink, **right),
+        note(words, 1, start_ms, size, theme.ink, xref="paper", xanchor="right", yanchor="bottom"),
     ]
     if x[-1] > until:
-        beside = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
         marks += [
             upright(until, line(theme.line, 1)),
-            note("then in order", until, 0, 11 * theme.scale, theme.muted, **beside),
+            note(
+                "then in order",
+                until,
+                0,
+                11 * theme.scale,
+                theme.muted,
+                xanchor="left",
+                xshift=3,
+                yref="paper",
+                yanchor="bottom",
+            ),
         ]
-    step = round_step(x[-1] / 6)
-    ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
+    ticks = multiples(round_step(x[-1] / 6), 0.0, x[-1])
     return frame(
         layers,
         theme,
@@ -187,9 +195,14 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
     """
     names, totals, computing = (list(column) for column in zip(*rows, strict=True))
     waiting = [total - part for total, part in zip(totals, computing, strict=True)]
-    blue = PLAN_PARTS["compute"][1]
     parts = (
-        ("computing, busiest server", [0.0] * len(rows), computing, blue, "#FFFFFF"),
+        (
+            "computing, busiest server",
+            [0.0] * len(rows),
+            computing,
+            PLAN_PARTS["compute"][1],
+            "#FFFFFF",
+        ),
         ("waiting for data", computing, waiting, theme.line, theme.ink),
     )
     return frame(
@@ -244,7 +257,6 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     ]
     servers = list(range(0, strategy.servers, max(1, strategy.servers // 16)))
     every = 1 if len(names) <= MAX_ROWS else max(1, len(names) // 30)
-    ticks = list(range(0, len(names), every))
     drawn = frame(
         [image(z, [theme.page, *shades], xgap=1, ygap=1, **hover), *squares],
         theme,
@@ -259,15 +271,15 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
             range=[-0.5, strategy.servers - 0.5],
         ),
         yaxis=named_axis(
-            theme, [_brief(names[k]) for k in ticks], ticks, 10, range=[len(names) - 0.5, -0.5]
+            theme,
+            [n if len(n) <= 20 else f"{n[:7]}…{n[-10:]}" for n in names[::every]],
+            list(range(0, len(names), every)),
+            10,
+            range=[len(names) - 0.5, -0.5],
         ),
     )
     # Above the names of the servers, which are at the top.
     return drawn.update_layout(legend={"yref": "container", "y": 1, "yanchor": "top"})
-
-
-def _brief(name: str) -> str:
-    return name if len(name) <= 20 else f"{name[:7]}…{name[-10:]}"
 
 
 def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
@@ -342,7 +354,6 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
     shown = [name for name in table.fabrics if name in table.start.outcomes]
     pairs = [(k, name, table.start, table.best(name)) for k, name in enumerate(shown)]
     times_ms = [row.outcomes[name].iteration_ms for _, name, *rows in pairs for row in rows]
-    limit = max(times_ms, default=1.0) * 1.18 or 1.0
     both = [
         (k + at, row.outcomes[name])
         for k, name, *rows in pairs
@@ -381,7 +392,7 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
         ),
         showlegend=True,
         margin=margins(124 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, limit, grid=True),
+        xaxis=time_axis(theme, max(times_ms, default=1.0) * 1.18 or 1.0, grid=True),
         yaxis=row_axis(theme, [FABRICS[name] for name in shown]),
     )
 

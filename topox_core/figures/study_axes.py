@@ -18,9 +18,11 @@ from topox_core.figures.template import (
     line,
     log_ticks,
     margins,
+    multiples,
     name_px,
     named_axis,
     opaque,
+    round_step,
     spread_band,
 )
 from topox_core.studies.keys import (
@@ -58,14 +60,10 @@ class StudyAxis:
         assert len(self.values) == len(self.labels)
 
     @property
-    def numbers(self) -> bool:
-        """Whether its values are numbers, so that their distance means something."""
-        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
-
-    @property
     def by_names(self) -> bool:
-        """Whether its values stand at equal steps, each with its label."""
-        return not self.numbers or len(self.values) <= MAX_NAMED
+        """Whether its values stand at equal steps, each with its label: where they are few, or no numbers."""
+        numbers = (isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
+        return len(self.values) <= MAX_NAMED or not all(numbers)
 
     @property
     def logarithmic(self) -> bool:
@@ -80,10 +78,10 @@ class StudyAxis:
 
     def named(self, theme: Theme, most: int, **changes: Any) -> Look:
         """Return the axis of a figure whose marks stand at 0, 1, 2, ..., of which so many are named."""
-        shown = range(0, len(self.values), max(1, math.ceil(len(self.values) / most)))
-        names = [self.labels[k] for k in shown]
-        span = [-0.5, len(self.values) - 0.5]
-        return named_axis(theme, names, list(shown), range=span, title=self.title, **changes)
+        every = max(1, math.ceil(len(self.values) / most))
+        places, span = list(range(0, len(self.values), every)), [-0.5, len(self.values) - 0.5]
+        labels = self.labels[::every]
+        return named_axis(theme, labels, places, range=span, title=self.title, **changes)
 
     def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
@@ -152,7 +150,8 @@ def measure_axis(
             title=f"{measure.title}, logarithmic",
         )
     beyond = room * (high - low) or max(0.05 * abs(high), 1e-9)
-    ticks = _round_ticks(low - beyond, high + beyond)
+    step = round_step((high - low + 2 * beyond) / 6)
+    ticks = multiples(step, low - beyond, high + beyond, rounding=0.0)
     return axis(
         theme,
         grid=True,
@@ -163,18 +162,10 @@ def measure_axis(
     )
 
 
-def _round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers between two, about six."""
-    power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) <= most)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [k * step for k in range(first, last + 1)]
-
-
 def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
     """Return an axis of a study for figures; units that the labels carry are not in its title."""
-    in_labels = key.unit in ("", "ms", "Gbit/s")
-    title = lower(axis_words(key)) if in_labels else f"{lower(axis_words(key))}, {key.unit}"
+    unit = "" if key.unit in ("", "ms", "Gbit/s") else f", {key.unit}"
+    title = f"{lower(axis_words(key))}{unit}"
     return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
 
 
@@ -208,32 +199,35 @@ def seed_lines(
     lines: Sequence[SeedLine], along: StudyAxis, measure: MeasureWords, theme: Theme
 ) -> go.Figure:
     """Return the lines, each mean with a mark, and behind it the band from the least seed to the most."""
-    places = along.places()
+    places, layers = along.places(), []
     values = [v for one in lines for p in one.points for v in (p.least, p.most)]
     value_axis = measure_axis(theme, measure, values)
-    figure = go.Figure()
     for number, one in enumerate(lines):
         colour, dash, symbol = look_of(one, number, theme)
         points = sorted(one.points, key=lambda p: places[p.at])
         x = [places[p.at] for p in points]
         if any(p.most > p.least for p in points):
             least, most = [p.least for p in points], [p.most for p in points]
-            figure.add_trace(spread_band(x, least, most, faded(colour, 0.16)))
-        figure.add_scatter(
-            x=x,
-            y=[p.mean for p in points],
-            mode="lines+markers",
-            name=one.name,
-            showlegend=True,
-            line=line(colour, 2.2, dash),
-            marker=opaque(8, colour, symbol=symbol),
-            customdata=[[p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points],
-            hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
-            selected={"marker": {"opacity": 1}},
-            unselected={"marker": {"opacity": 1}},
+            layers.append(spread_band(x, least, most, faded(colour, 0.16)))
+        layers.append(
+            go.Scatter(
+                x=x,
+                y=[p.mean for p in points],
+                mode="lines+markers",
+                name=one.name,
+                showlegend=True,
+                line=line(colour, 2.2, dash),
+                marker=opaque(8, colour, symbol=symbol),
+                customdata=[
+                    [p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points
+                ],
+                hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
+                selected={"marker": {"opacity": 1}},
+                unselected={"marker": {"opacity": 1}},
+            )
         )
     return frame(
-        figure,
+        layers,
         theme,
         330 * theme.scale,
         showlegend=len(lines) > 1,

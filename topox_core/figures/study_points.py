@@ -66,18 +66,16 @@ def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -
 
     A range is given in values; on an axis of labels in their positions.
     """
-    runs = len(axes[0].values) if axes else 0
-    within = np.ones(runs, bool)
+    within = np.ones(len(axes[0].values) if axes else 0, bool)
     for number, (low, high) in ranges.items():
         one = axes[number]
-        if one.labels is not None:
-            values = one.places()
-        else:
+        values = one.places()
+        if one.labels is None:
             values = np.array([np.nan if v is None else v for v in one.values], np.float64)
-        with np.errstate(invalid="ignore"):
-            # A slider's ends are rounded where they are written: the run at the end is still in.
-            room = 1e-9 * max(abs(low), abs(high))
-            within &= (values >= low - room) & (values <= high + room)
+        # A slider's ends are rounded where they are written: the run at the end is still in. NaN
+        # lies in no range.
+        room = 1e-9 * max(abs(low), abs(high))
+        within &= (values >= low - room) & (values <= high + room)
     return within
 
 
@@ -115,15 +113,27 @@ def parallel_axes(
     rows = drawn_rows(axes, most)
     by = axes[colour_by].places()[rows] if axes else np.zeros(0)
     low, high = ("#3D2F8F", "#E0CF93") if theme.name == "light" else ("#A79FF2", "#5C5330")
-    runs = go.Parcoords(
-        dimensions=[_dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)],
-        line={"color": by.tolist(), "colorscale": [[0, low], [1, high]], "showscale": False},
-        unselected={"line": {"color": theme.line, "opacity": 0.12}},
-        labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
-        tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
-        rangefont={"size": 10 * theme.scale, "color": theme.muted},
+    return frame(
+        [
+            go.Parcoords(
+                dimensions=[
+                    _dimension(one, ranges.get(number), rows) for number, one in enumerate(axes)
+                ],
+                line={
+                    "color": by.tolist(),
+                    "colorscale": [[0, low], [1, high]],
+                    "showscale": False,
+                },
+                unselected={"line": {"color": theme.line, "opacity": 0.12}},
+                labelfont={"size": 11.5 * theme.scale, "color": theme.ink},
+                tickfont={"size": 10.5 * theme.scale, "color": theme.muted},
+                rangefont={"size": 10 * theme.scale, "color": theme.muted},
+            )
+        ],
+        theme,
+        400 * theme.scale,
+        margin=margins(64, 56, 48, 22),
     )
-    return frame([runs], theme, 400 * theme.scale, margin=margins(64, 56, 48, 22))
 
 
 def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.int64]) -> Look:
@@ -265,8 +275,7 @@ def pareto_front(
     marks = _labels(cloud, front, best, (x_axis, y_axis), theme)
     for one in landmarks:
         x, y = place_on(x_axis, one.x), place_on(y_axis, one.y)
-        side = {"xanchor": "left", "xshift": 9}
-        marks.append(note(one.name, x, y, 11 * theme.scale, theme.ink, **side))
+        marks.append(note(one.name, x, y, 11 * theme.scale, theme.ink, xanchor="left", xshift=9))
     return frame(
         [
             steps if len(cloud.steps) > 1 else None,

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.palette import VERMILION, Theme, discrete_scale
+from topox_core.figures.palette import VERMILION, Theme
 from topox_core.model.transfer_graph import FloatArray
 
 # Attributes of a trace, a mark, an axis or a note, as plotly takes them.
@@ -83,16 +83,15 @@ def named_axis(
 
 def row_axis(theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any) -> Look:
     """Return the axis of rows that are named at their left, the first at the top."""
-    span = [len(names) - 0.45, -0.55]
-    return named_axis(theme, names, None, size, theme.ink, **{"range": span, **changes})
+    whole = {"range": [len(names) - 0.45, -0.55], **changes}
+    return named_axis(theme, names, None, size, theme.ink, **whole)
 
 
 def time_axis(theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8) -> Look:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
         return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
-    step = round_step(until_ms / (most_ticks - 1))
-    ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
+    ticks = multiples(round_step(until_ms / (most_ticks - 1)), 0.0, until_ms)
     return axis(
         theme,
         grid=grid,
@@ -114,6 +113,12 @@ def ms_axis(theme: Theme, window_ms: tuple[float, float], ticks: int, **changes:
             **changes,
         },
     )
+
+
+def multiples(step: float, low: float, high: float, rounding: float = 1e-9) -> list[float]:
+    """Return the multiples of a step between two numbers, those at the ends within ``rounding`` steps."""
+    first, last = math.ceil(low / step - rounding), math.floor(high / step + rounding)
+    return [k * step for k in range(first, last + 1)]
 
 
 def round_step(least: float) -> float:
@@ -256,8 +261,14 @@ UNFADED: Look = {
 
 def note(text: str, x: object, y: object, size: float, colour: str, **placement: Any) -> Look:
     """Return an annotation without an arrow; ``placement`` are anchors, shifts and references."""
-    font = {"size": size, "color": colour}
-    return {"x": x, "y": y, "text": text, "showarrow": False, "font": font, **placement}
+    return {
+        "x": x,
+        "y": y,
+        "text": text,
+        "showarrow": False,
+        "font": {"size": size, "color": colour},
+        **placement,
+    }
 
 
 def first_that_fits(words: Iterable[str], letters: float) -> str:
@@ -283,8 +294,12 @@ def beside(
 
 def outside(text: Sequence[str] | None, theme: Theme, size: float = 11.5) -> Look:
     """Return what writes values at the ends of bars, of the highest one too."""
-    font = {"size": size * theme.scale, "color": theme.ink}
-    return {"text": text, "textposition": "outside", "cliponaxis": False, "textfont": font}
+    return {
+        "text": text,
+        "textposition": "outside",
+        "cliponaxis": False,
+        "textfont": {"size": size * theme.scale, "color": theme.ink},
+    }
 
 
 def line(colour: str, width: float, dash: str | None = None) -> Look:
@@ -331,18 +346,23 @@ def hatch(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: floa
 
 def hatched(theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45) -> Look:
     """Return the marker of a hatched bar with an outline."""
-    pattern = hatch(theme, colour, size, solidity)
-    return {"color": CLEAR, "line": line(colour, 1), "pattern": pattern}
+    return {
+        "color": CLEAR,
+        "line": line(colour, 1),
+        "pattern": hatch(theme, colour, size, solidity),
+    }
 
 
 def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
     """Return an image whose value k has the k-th colour; hover words only from ``style``."""
     plain: Look = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
+    k = len(colours)
     return go.Heatmap(
         z=z,
-        colorscale=discrete_scale(colours),
+        # K flat steps.
+        colorscale=[[(i + edge) / k, one] for i, one in enumerate(colours) for edge in (0, 1)],
         zmin=-0.5,
-        zmax=len(colours) - 0.5,
+        zmax=k - 0.5,
         showscale=False,
         **{**plain, **style},
     )
@@ -418,9 +438,7 @@ def on_a_circle(places: int, at: NDArray[np.int64]) -> FloatArray:
 
 def clock(low_ms: float, high_ms: float) -> tuple[list[float], list[str]]:
     """Return about eight ticks between two times in ms, and their words: in ms below two seconds, else in s."""
-    step = round_step((high_ms - low_ms) / 8)
-    first, last = math.ceil(low_ms / step - 1e-9), math.floor(high_ms / step + 1e-9)
-    ticks = (np.arange(first, last + 1) * step).tolist()
+    ticks = multiples(round_step((high_ms - low_ms) / 8), low_ms, high_ms)
     unit, name = (1000.0, "s") if high_ms >= IN_SECONDS else (1.0, "ms")
     return ticks, [f"{t / unit:,g} {name}" for t in ticks]
 

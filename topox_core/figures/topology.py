@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -42,7 +43,7 @@ def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Fi
     All members do the same, so that the ports of one stand for all. A set-up is drawn right before
     the step that needs it.
     """
-    figure = go.Figure()
+    layers = []
     for circuits in np.unique(one.steps.circuits).tolist():
         sent = [
             (q, r)
@@ -50,38 +51,39 @@ def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Fi
             if one.steps.circuits[q] == circuits
         ]
         lengths = [float(way.share_ms[q, r]) + one.latency_ms for q, r in sent]
-        figure.add_bar(
-            x=lengths,
-            base=[float(way.start_ms[q, r]) for q, r in sent],
-            y=[r for _, r in sent],
-            orientation="h",
-            width=0.62,
-            marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
-            text=[
-                str(q + 1) if length > LABELLED_SHARE * way.makespan_ms else ""
-                for (q, _), length in zip(sent, lengths, strict=True)
-            ],
-            textfont={"color": theme.switch_text(circuits)},
-            customdata=[
-                [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
-            ],
-            hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
-            "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
-            **INSIDE,
+        layers.append(
+            go.Bar(
+                x=lengths,
+                base=[float(way.start_ms[q, r]) for q, r in sent],
+                y=[r for _, r in sent],
+                orientation="h",
+                width=0.62,
+                marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
+                text=[
+                    str(q + 1) if length > LABELLED_SHARE * way.makespan_ms else ""
+                    for (q, _), length in zip(sent, lengths, strict=True)
+                ],
+                textfont={"color": theme.switch_text(circuits)},
+                customdata=[
+                    [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
+                ],
+                hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
+                "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
+                **INSIDE,
+            )
         )
     dark = set_ups(one, way)
-    if dark:
-        figure.add_bar(
-            x=[one.delay_ms] * len(dark),
-            base=[start for _, start in dark],
-            y=[port for port, _ in dark],
-            orientation="h",
-            width=0.24,
-            marker={"color": VERMILION, "line": {"width": 0}},
-            hovertemplate="set-up, %{x:.6g} ms<extra></extra>",
-        )
+    dark_bars = go.Bar(
+        x=[one.delay_ms] * len(dark),
+        base=[start for _, start in dark],
+        y=[port for port, _ in dark],
+        orientation="h",
+        width=0.24,
+        marker={"color": VERMILION, "line": {"width": 0}},
+        hovertemplate="set-up, %{x:.6g} ms<extra></extra>",
+    )
     return frame(
-        figure,
+        [*layers, dark_bars if dark else None],
         theme,
         (44 + 34 * one.ports) * theme.scale,
         xaxis=time_axis(theme, way.makespan_ms, grid=True),
@@ -145,54 +147,50 @@ def ring(
     busiest
         The circuit that carries most, and its name in the legend.
     """
-    figure = go.Figure()
-    every = [*picture.laid, *picture.added]
+    layers: list[go.Scatter | None] = []
     new = {one.name for one in picture.added}
     laid = picture.circuits_laid
     drawn = {pair for one in laid for pair in one.pairs}
-    for one in every:
+    colours = _LINES_LIGHT if theme.name == "light" else _LINES_DARK
+    for one in (*picture.laid, *picture.added):
         number = laid.index(one) if one.laid else 0
-        colour = _line_colour(number, theme) if one.laid else theme.muted
-        dash = DASHES[number % len(DASHES)] if one.laid else "2px,4px"
+        colour, dash = theme.muted, "2px,4px"
+        if one.laid:
+            colour, dash = colours[number % len(colours)], DASHES[number % len(DASHES)]
         heavy = one.name in new
         arcs = _Arcs.of(one.pairs, drawn, servers)
-        figure.add_trace(
+        arrows = len(one.pairs) <= MAX_ARROWS and one.laid
+        layers += [
             _lines(
-                one,
                 arcs,
+                f"{one.name} ({len(one.pairs)})",
                 line(colour, 2.6 if heavy else 1.2, dash),
-                0.95 if heavy or not new else 0.55,
-            )
-        )
-        if len(one.pairs) <= MAX_ARROWS and one.laid:
-            figure.add_trace(_arrows(one, arcs, colour, 8 if heavy else 6))
+                opacity=0.95 if heavy or not new else 0.55,
+                hoverinfo="skip",
+            ),
+            _arrows(one, arcs, colour, 8 if heavy else 6) if arrows else None,
+        ]
     if busiest is not None:
         link, words = busiest
-        x, y = _Arcs.of((link,), drawn, servers).drawn().T
-        figure.add_scatter(
-            x=x,
-            y=y,
-            mode="lines",
-            name=words,
-            showlegend=True,
-            line=line(theme.ink, 4),
-            hoverinfo="name",
-        )
+        arcs = _Arcs.of((link,), drawn, servers)
+        layers.append(_lines(arcs, words, line(theme.ink, 4), hoverinfo="name"))
     for path in routes:
-        x, y = on_a_circle(servers, np.array(path))
-        figure.add_scatter(
-            x=x * 0.965,
-            y=y * 0.965,
-            mode="lines+markers",
-            name=" → ".join(f"S{s}" for s in path),
-            showlegend=True,
-            line=line(theme.ink, 4),
-            hoverinfo="name",
-            marker=opaque(9, theme.ink),
+        x, y = 0.965 * on_a_circle(servers, np.array(path))
+        layers.append(
+            go.Scatter(
+                x=x,
+                y=y,
+                mode="lines+markers",
+                name=" → ".join(f"S{s}" for s in path),
+                showlegend=True,
+                line=line(theme.ink, 4),
+                hoverinfo="name",
+                marker=opaque(9, theme.ink),
+            )
         )
     x, y = on_a_circle(servers, np.arange(servers))
     named = servers <= MAX_NAMED
-    figure.add_scatter(
+    nodes = go.Scatter(
         x=x,
         y=y,
         mode="markers",
@@ -204,23 +202,18 @@ def ring(
     step = 1 if named else max(1, servers // 16)
     plain = {"visible": False, "fixedrange": True}
     return frame(
-        figure,
+        [*layers, nodes],
         theme,
         400 * theme.scale,
-        showlegend=True,
-        annotations=[
+        [
             note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
             for s in range(0, servers, step)
         ],
+        showlegend=True,
         margin=margins(8, 8, 48 * theme.scale, 8),
         xaxis={**plain, "range": [-1.22, 1.22], "constrain": "domain"},
         yaxis={**plain, "range": [-1.18, 1.18], "scaleanchor": "x", "scaleratio": 1},
     )
-
-
-def _line_colour(number: int, theme: Theme) -> str:
-    colours = _LINES_LIGHT if theme.name == "light" else _LINES_DARK
-    return colours[number % len(colours)]
 
 
 @dataclass(frozen=True)
@@ -240,10 +233,6 @@ class _Arcs:
         length = np.hypot(*(end - start).T)
         return _Arcs(start, end, np.where(both, np.maximum(BEND * length, MIN_BEND), 0.0))
 
-    def along(self, at: int) -> FloatArray:
-        """Return one of the points of each, counted from where it begins."""
-        return arc_points(self.start, self.end, self.bend, BENT_POINTS)[:, at]
-
     def drawn(self) -> FloatArray:
         """Return the points of all lines, with a gap after each; a straight one is its two ends."""
         straight = self.bend == 0
@@ -254,23 +243,15 @@ class _Arcs:
         return np.concatenate(lines)
 
 
-def _lines(one: LinkSet, arcs: _Arcs, style: Look, opacity: float) -> go.Scatter:
+def _lines(arcs: _Arcs, name: str, style: Look, **more: Any) -> go.Scatter:
     x, y = arcs.drawn().T
-    return go.Scatter(
-        x=x,
-        y=y,
-        mode="lines",
-        name=f"{one.name} ({len(one.pairs)})",
-        showlegend=True,
-        line=style,
-        opacity=opacity,
-        hoverinfo="skip",
-    )
+    return go.Scatter(x=x, y=y, mode="lines", name=name, showlegend=True, line=style, **more)
 
 
 def _arrows(one: LinkSet, arcs: _Arcs, colour: str, size: int) -> go.Scatter:
     """Return a small triangle on each circuit, nearer its end, that says which way it leads."""
-    before, at = arcs.along(BENT_POINTS - 3), arcs.along(BENT_POINTS - 2)
+    points = arc_points(arcs.start, arcs.end, arcs.bend, BENT_POINTS)
+    before, at = points[:, -3], points[:, -2]
     return go.Scatter(
         x=at[:, 0],
         y=at[:, 1],
@@ -295,7 +276,6 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
     """
     n, most = len(matrix), max(1, most)
     shades = [blend(theme.cell, theme.primary, k / most) for k in range(1, most + 1)]
-    colours = [theme.page, theme.cell_diagonal, *shades]
     z = np.where(matrix < 0, 0, np.minimum(matrix, most) + 1).astype(np.uint8)
     gap = 1 if n <= 40 else 0
     hover = {
@@ -311,14 +291,21 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
                     theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink
                 )
                 words.append(note("×" if value < 0 else str(value), int(b), int(a), size, colour))
-    every = 1 if n <= 24 else max(1, n // 16)
-    ticks = list(range(0, n, every))
+    ticks = list(range(0, n, 1 if n <= 24 else max(1, n // 16)))
     names = [f"S{s}" for s in ticks]
     return frame(
-        go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {}))),
+        [
+            image(
+                z,
+                [theme.page, theme.cell_diagonal, *shades],
+                xgap=gap,
+                ygap=gap,
+                **(hover if n <= 128 else {}),
+            )
+        ],
         theme,
         360 * theme.scale,
-        annotations=words,
+        words,
         margin=margins(40, 8, 34, 8),
         xaxis=named_axis(
             theme,
