@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
 import socket
@@ -10,9 +9,8 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from typing import Any
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Arguments, command
 from topox_core.cli.options import Option, positive, wrong_option
 from topox_core.cli.printing import note
 from topox_core.errors import InputError
@@ -22,20 +20,14 @@ HERE, USUAL_PORT, LAST_PORT = "127.0.0.1", 8501, 65_535
 PORTS_TRIED, START_S, POLL_S = 50, 120.0, 0.1
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to the command line."""
-    command = given.add_command(
-        commands,
-        "dashboard",
-        run,
-        "open the workbench in a browser",
-        "Serve the pages of the workbench on this machine, to nobody else, and open them in a browser. Ctrl+C ends it.",
-        Option("--port N", positive, f"port (default {USUAL_PORT}, or the next one that is free)"),
-    )
-    command.add_argument("--no-browser", action="store_true", help="only say the address")
-
-
-def run(options: argparse.Namespace) -> int:
+@command(
+    "dashboard",
+    "open the workbench in a browser",
+    "Serve the pages of the workbench on this machine, to nobody else, and open them in a browser. Ctrl+C ends it.",
+    Option("--port N", positive, f"port (default {USUAL_PORT}, or the next one that is free)"),
+    Option("--no-browser", bool, "only say the address"),
+)
+def run(options: Arguments) -> int:
     """Start the server, open the browser once it answers, and wait until the server ends."""
     if importlib.util.find_spec("topox_ui") is None:
         raise InputError("is not installed here: pip install topox-workbench", file="topox_ui")

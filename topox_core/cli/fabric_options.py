@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from topox_core.cli.options import Option, option_of, wrong_option
+from topox_core.cli.options import Group, Option, given_of, option_of, wrong_option
 from topox_core.fabrics.options import FabricOptions
 from topox_core.schema.fields import fields_of
 
@@ -13,21 +13,26 @@ if TYPE_CHECKING:
     from topox_core.model.cluster import Cluster
 
 _SHAPE = ("oversubscription", "servers_per_rack", "equivalent_gbps")
-# Options that have another name than their field, and those that say yes or no.
+# Options that have another name than their field.
 _FLAGS = {"regional_packet_ports": "packet_ports"}
 
 
-def add_fabric_options(command: argparse.ArgumentParser) -> None:
-    """Add the group of options that say how fabrics are built."""
-    group = command.add_argument_group("fabrics")
-    Option(
-        "--fat-tree",
-        ("same-cost", "full"),
-        "a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
-    ).add_to(group)
-    for name, field in fields_of(FabricOptions).items():
-        if name != "layout":
-            option_of(field, _FLAGS.get(name, name), dest=name).add_to(group)
+_FIELDS = tuple(name for name in fields_of(FabricOptions) if name != "layout")
+# How fabrics are built.
+FABRICS = Group(
+    "fabrics",
+    (
+        Option(
+            "--fat-tree",
+            ("same-cost", "full"),
+            "a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
+        ),
+        *(
+            option_of(fields_of(FabricOptions)[name], _FLAGS.get(name, name), dest=name)
+            for name in _FIELDS
+        ),
+    ),
+)
 
 
 def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptions:
@@ -40,11 +45,7 @@ def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptio
     """
     from topox_core.fabrics.compare import default_options
 
-    chosen = {
-        name: value
-        for name in fields_of(FabricOptions)
-        if name != "layout" and (value := getattr(options, name, None)) is not None
-    }
+    chosen = given_of(options, _FIELDS)
     if options.fat_tree is not None and not chosen.keys().isdisjoint(_SHAPE):
         raise wrong_option(
             "--fat-tree",

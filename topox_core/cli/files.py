@@ -6,6 +6,7 @@ import argparse
 import gzip
 import os
 import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,9 +36,17 @@ __all__ = [
 _waiting: list[tuple[str, bytes]] = []
 
 
-def write(path: str, content: bytes) -> None:
-    """Hand a file over, gzipped if its name ends in ``.gz``; it is written once the command has printed."""
-    _waiting.append((path, gzip.compress(content, mtime=0) if path.endswith(".gz") else content))
+def write(path: str | None, content: bytes | Callable[[], bytes]) -> None:
+    """Hand a file over, gzipped if its name ends in ``.gz``, where one is asked for; it is written once the command has printed.
+
+    Parameters
+    ----------
+    content
+        What the file holds, or what returns it.
+    """
+    if path:
+        whole = content if isinstance(content, bytes) else content()
+        _waiting.append((path, gzip.compress(whole, mtime=0) if path.endswith(".gz") else whole))
 
 
 def write_what_waits() -> None:
@@ -103,7 +112,7 @@ def _kept_elsewhere(path: str, content: bytes) -> str:
     return ", nor anywhere else"
 
 
-def must_be_writable(path: str, inputs: tuple[str, ...] = ()) -> None:
+def must_be_writable(path: str, inputs: Iterable[str] = ()) -> None:
     """Refuse now what could not be written later: a long solve is not lost to a typing slip.
 
     Raises
@@ -119,7 +128,7 @@ def must_be_writable(path: str, inputs: tuple[str, ...] = ()) -> None:
         raise InputError(problem, file=path)
 
 
-def _not_writable(target: Path, inputs: tuple[str, ...]) -> str:
+def _not_writable(target: Path, inputs: Iterable[str]) -> str:
     """Return why a file cannot be written; empty if it can."""
     if not target.parent.is_dir():
         return f"cannot be written: there is no folder {target.parent}"
@@ -188,16 +197,15 @@ def write_graph(
 
 
 def _forget(partial: Path) -> None:
-    try:
+    with suppress(OSError, ValueError):
         partial.unlink(missing_ok=True)
-    except (OSError, ValueError):
-        return
 
 
 FIGURE = Option(
     "--figure FILE",
     str,
     "draw the result: .html, or .png, .svg, .pdf where kaleido and a Chrome are installed",
+    over=("graph", "cluster"),
 )
 
 
@@ -212,7 +220,6 @@ def check_figure(options: argparse.Namespace) -> None:
     if options.figure:
         from topox_core.figures.files import check_figure_file
 
-        must_be_writable(options.figure, (options.graph, options.cluster))
         check_figure_file(options.figure)
 
 

@@ -2,55 +2,48 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.long_run import SCHEDULER, WORKERS, executor_of
-from topox_core.cli.options import JSON, Option, wrong_option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, show, table
+from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
+from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
-    from topox_core.papers.card import Answer, Card
+    from topox_core.papers.card import Answer as CardAnswer
+    from topox_core.papers.card import Card
     from topox_core.papers.rows import Row
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to the command line."""
-    given.add_command(
-        commands,
-        "gallery",
-        run,
-        "run published tables and figures and compare",
-        "List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
-        Option("--card NAME", str, "run this card (default: list all)"),
-        Option(
-            "--all", bool, "run every card, the quickest first, and keep the answers", dest="every"
-        ),
-        LIBRARY,
-        Option("--no-library", bool, "with --all: keep nothing"),
-        Option(
-            "--set KEY=VALUE",
-            str,
-            "position of a switch of the card; may be repeated",
-            [],
-            dest="switches",
-            repeated=True,
-        ),
-        WORKERS,
-        SCHEDULER,
-        JSON,
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """List the cards, or run one.
-
-    The exit code is 1 if rows are missing because it was stopped or a process died.
-    """
+@command(
+    "gallery",
+    "run published tables and figures and compare",
+    "List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
+    Option("--card NAME", str, "run this card (default: list all)"),
+    Option("--all", bool, "run every card, the quickest first, and keep the answers", dest="every"),
+    LIBRARY,
+    Option("--no-library", bool, "with --all: keep nothing"),
+    Option(
+        "--set KEY=VALUE",
+        str,
+        "position of a switch of the card; may be repeated",
+        [],
+        dest="switches",
+        repeated=True,
+    ),
+    WORKERS,
+    SCHEDULER,
+    JSON,
+)
+def run(options: Arguments) -> Answer | int:
+    """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
     from topox_core.papers.catalogue import CARDS, card_named
+    from topox_core.papers.kept_answers import to_record
 
     if options.every:
         if options.card is not None or options.switches:
@@ -59,23 +52,34 @@ def run(options: argparse.Namespace) -> int:
     if options.card is None:
         if options.switches:
             raise wrong_option("--set", "needs --card: switches belong to a card")
-        _list(options.json, CARDS)
-        return 0
-    from topox_core.papers.kept_answers import to_record
-
+        rows = ((card.name, card.source, card.title) for card in CARDS.values())
+        cards = [
+            record_of(card, "name title source shows")
+            | {
+                "switches": {
+                    choice.key: [value for value, _ in choice.options] for choice in card.choices
+                },
+                "defaults": card.settings(),
+            }
+            for card in CARDS.values()
+        ]
+        return Answer({"cards": cards}, [table(("card", "source", "title"), *rows)])
     card = card_named(options.card)
-    switches = card.settings(dict(map(given.key_and_value, options.switches)))
+    switches = card.settings(dict(map(key_and_value, options.switches)))
     with executor_of(options) as executor, ctrl_c_stops() as stop:
-        answer = card.run(switches, stop, _tell, executor)
-    show(options, to_record(card, answer), lambda: _print(card, answer))
-    return 0 if answer.complete else 1
+        answer = card.run(
+            switches,
+            stop,
+            lambda row: note(
+                f"{row.series} {row.item}: {figure(row.ours, row.unit)} ({row.counted_as})"
+            ),
+            executor,
+        )
+    return Answer(to_record(card, answer), _lines(card, answer), 0 if answer.complete else 1)
 
 
-def _run_all(options: argparse.Namespace) -> int:
+def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
-    import time
-    from contextlib import ExitStack
-
     from topox_core.papers.catalogue import CARDS
     from topox_core.papers.every_card import CardStep, run_cards
     from topox_core.papers.kept_answers import keep, to_record
@@ -83,11 +87,11 @@ def _run_all(options: argparse.Namespace) -> int:
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with ExitStack() as stack:
-        library = None
-        if not options.no_library:
-            library = stack.enter_context(opened(options, to_write=True))
+        library = (
+            None if options.no_library else stack.enter_context(opened(options, to_write=True))
+        )
 
-        def kept(step: CardStep, answer: Answer) -> bool:
+        def kept(step: CardStep, answer: CardAnswer) -> bool:
             return library is None or keep(library, CARDS[step.card], answer, step.wall_s)
 
         def take(step: CardStep) -> None:
@@ -105,90 +109,50 @@ def _run_all(options: argparse.Namespace) -> int:
             run_cards(tuple(CARDS), stop, take, executor)
     answered = [step.answer for step in steps.values() if step.answer is not None]
     counts = counts_of(row for answer in answered for row in answer.rows)
-    complete = len(answered) == len(CARDS) and all(answer.complete for answer in answered)
-    if options.json:
-        as_json(
-            {
-                "verdicts": counts,
-                "seconds": round(time.monotonic() - began, 3),
-                "other_rows_than_before": others,
-                "cards": [
-                    {**to_record(CARDS[answer.card], answer), "wall_s": steps[answer.card].wall_s}
-                    for answer in answered
-                ],
-            }
+    record = {
+        "verdicts": counts,
+        "seconds": round(time.monotonic() - began, 3),
+        "other_rows_than_before": others,
+        "cards": [
+            {**to_record(CARDS[answer.card], answer), "wall_s": steps[answer.card].wall_s}
+            for answer in answered
+        ],
+    }
+    rows = (
+        (
+            step.card,
+            *map(str, counts_of(step.answer.rows if step.answer else ()).values()),
+            f"{step.wall_s:.1f}",
         )
-    else:
-        rows = [
-            (
-                step.card,
-                *map(str, counts_of(step.answer.rows if step.answer else ()).values()),
-                f"{step.wall_s:.1f}",
-            )
-            for step in steps.values()
-        ]
-        table(("card", *COUNTED, "seconds"), *rows)
-        print(", ".join(f"{count} {name}" for name, count in counts.items()))
-    for name in others:
-        note(f"{name}: other rows than this version brought before")
+        for step in steps.values()
+    )
+    words = ", ".join(f"{count} {name}" for name, count in counts.items())
+    Answer(record, (table(("card", *COUNTED, "seconds"), *rows), words)).show(options)
+    note(*(f"{name}: other rows than this version brought before" for name in others))
+    complete = len(answered) == len(CARDS) and all(answer.complete for answer in answered)
     return 0 if complete and not others else 1
 
 
-def _list(as_record: bool, cards: dict[str, Card]) -> None:
-    if as_record:
-        as_json(
-            {
-                "cards": [
-                    record_of(card, "name title source shows")
-                    | {
-                        "switches": {
-                            choice.key: [value for value, _ in choice.options]
-                            for choice in card.choices
-                        },
-                        "defaults": card.settings(),
-                    }
-                    for card in cards.values()
-                ]
-            }
-        )
-        return
-    table(
-        ("card", "source", "title"),
-        *((card.name, card.source, card.title) for card in cards.values()),
-    )
-
-
-def _tell(row: Row) -> None:
-    note(f"{row.series} {row.item}: {figure(row.ours, row.unit)} ({row.counted_as})")
-
-
-def _print(card: Card, answer: Answer) -> None:
-    print(f"{card.title} ({card.source})")
+def _lines(card: Card, answer: CardAnswer) -> Iterator[str]:
+    yield f"{card.title} ({card.source})"
     for key, words in card.series.items():
-        rows = answer.of(key)
-        if not rows:
-            continue
-        print(f"\n{words}")
-        lines: list[tuple[str, ...]] = [
-            ("", "on", "theirs", "ours", "deviation", "bound", "verdict", "why")
-        ]
-        for row in rows:
-            off = "-" if row.deviation is None else f"{row.deviation:+.1%}"
-            lines.append(
-                (
-                    row.item,
-                    row.about,
-                    figure(row.theirs),
-                    figure(row.ours, row.unit),
-                    off,
-                    figure(row.bound),
-                    row.verdict_words,
-                    f"{row.reason} {row.kind_reason}".rstrip(),
-                )
-            )
-        table(*lines)
-    print(f"\n{answer.finding}")
+        if rows := answer.of(key):
+            head = ("", "on", "theirs", "ours", "deviation", "bound", "verdict", "why")
+            yield from (f"\n{words}", table(head, *map(_cells, rows)))
+    yield f"\n{answer.finding}"
     for name, value, aside in answer.facts:
-        print(f"{name}: {value}" + (f" ({aside})" if aside else ""))
-    for line in (*answer.remarks, *answer.lost):
-        print(line)
+        yield f"{name}: {value}" + (f" ({aside})" if aside else "")
+    yield from (*answer.remarks, *answer.lost)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.item,
+        row.about,
+        figure(row.theirs),
+        figure(row.ours, row.unit),
+        "-" if row.deviation is None else f"{row.deviation:+.1%}",
+        figure(row.bound),
+        row.verdict_words,
+        f"{row.reason} {row.kind_reason}".rstrip(),
+    )

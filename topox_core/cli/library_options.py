@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.options import (
+    Group,
     Option,
-    add_options,
     key_and_value,
     number,
     positive,
@@ -20,16 +20,17 @@ from topox_core.cli.options import (
 )
 from topox_core.cli.printing import note
 from topox_core.errors import InputError, visible
+from topox_core.io.json import record_of
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
     from topox_core.fabrics.options import FabricOptions
-    from topox_core.library.record import RunRecord
+    from topox_core.fabrics.run import FabricRun
     from topox_core.library.rows import RunFilter, StoredRun, Value
     from topox_core.library.run_library import RunLibrary
     from topox_core.model.cluster import Cluster
+    from topox_core.schedule.result import Result
     from topox_core.schedule.settings import Settings
-    from topox_core.studies.kept_run import Kept
 
 
 LIBRARY = Option(
@@ -37,11 +38,9 @@ LIBRARY = Option(
 )
 
 
-def add_filter(command: argparse.ArgumentParser) -> None:
-    """Add which runs are meant."""
-    group = command.add_argument_group("which runs")
-    add_options(
-        group,
+FILTER = Group(
+    "which runs",
+    (
         Option("--subject NAME", str, "of this task graph, job or preset: its name or digest"),
         Option(
             "--kind KIND",
@@ -61,7 +60,8 @@ def add_filter(command: argparse.ArgumentParser) -> None:
             dest="settings",
             repeated=True,
         ),
-    )
+    ),
+)
 
 
 def filter_of(options: argparse.Namespace) -> RunFilter:
@@ -101,8 +101,7 @@ def opened(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunL
 
     path = None if options.library is None else Path(options.library)
     with RunLibrary.open(path, create=to_write or path is None) as library:
-        for line in library.notices:
-            note(line)
+        note(*library.notices)
         yield library
 
 
@@ -135,7 +134,7 @@ def run_record(one: StoredRun) -> dict[str, Any]:
     keys = "name kind subject graph cluster status stopped_by message version seed host started wall_s link key"
     return {
         "run": one.id,
-        **{key: getattr(record, key) for key in keys.split()},
+        **record_of(record, keys),
         "this_version": record.version == code_version(),
         "settings": dict(record.settings),
         "measures": dict(record.measures),
@@ -155,18 +154,16 @@ def shown(value: object, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-_KEEP = Option(
-    "--keep NAME",
-    str,
-    "keep the answer in the run library, under this name if one is given",
-    nargs="?",
-    const="",
+KEEP = (
+    Option(
+        "--keep NAME",
+        str,
+        "keep the answer in the run library, under this name if one is given",
+        nargs="?",
+        const="",
+    ),
+    LIBRARY,
 )
-
-
-def add_keep(command: argparse.ArgumentParser) -> None:
-    """Add ``--keep`` and ``--library``."""
-    add_options(command, _KEEP, LIBRARY)
 
 
 def check_keep(options: argparse.Namespace) -> None:
@@ -189,14 +186,9 @@ def keep(
     cluster: Cluster,
     settings: Settings,
     fabric: FabricOptions,
-    records: Callable[[Kept], list[RunRecord]],
+    found: Result | dict[str, FabricRun],
 ) -> None:
-    """Keep the answer if the user said so, and say under which number.
-
-    Parameters
-    ----------
-    records
-        What was computed, as records of the library.
+    """Keep the answer, a solve or the runs of fabrics, if the user said so, and say under which number.
 
     Raises
     ------
@@ -206,13 +198,17 @@ def keep(
     if options.keep is None:
         return
     from topox_core.economics.price_sets import SET_BY_SPEED, price_set
-    from topox_core.studies.kept_run import Kept
+    from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
     from topox_core.studies.subject import Subject, resolve
 
     resolved = resolve(Subject("files", {"graph": options.graph, "cluster": options.cluster}))
     prices = price_set(SET_BY_SPEED)
     kept = Kept(resolved, cluster, settings, fabric, prices, SET_BY_SPEED, name=options.keep)
-    made = records(kept)
+    made = (
+        [record_of_fabric_run(run, kept) for run in found.values()]
+        if isinstance(found, dict)
+        else [record_of_solve(found, kept)]
+    )
     with opened(options, to_write=True) as library:
         for one in resolved.files:
             library.keep_input(one.digest, one.kind, one.name, one.content)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WORKERS = Option("--workers N", positive, "processes on this machine (default: one a core)")
 SCHEDULER = Option("--scheduler ADDRESS", str, "a Dask scheduler, such as tcp://host:8786")
 NO_LIBRARY = Option("--no-library", bool, "keep nothing")
-CSV = Option("--csv FILE", str, "write the table")
+CSV = Option("--csv FILE", str, "write the table", over=("study",))
 PROGRESS_EVERY_S = 2.0
 
 
@@ -50,35 +50,26 @@ def executor_of(options: argparse.Namespace) -> Iterator[Executor]:
 
 def compute(options: argparse.Namespace, run_on: Callable[[Executor], Any]) -> Any:
     """Return the result of a run on many points; now and then it says how far it is, and Ctrl-C ends it."""
+    from topox_core.runs.run import finish
+
     with executor_of(options) as executor, ctrl_c_stops("what is done is kept") as stop:
         run = run_on(executor)
-        try:
-            _watch(run, stop)
-        finally:
-            run.close()
-        return run.result()
+        said = time.monotonic()
 
+        def stop_or_note() -> bool:
+            nonlocal said
+            if time.monotonic() - said >= PROGRESS_EVERY_S:
+                said, now = time.monotonic(), run.progress
+                left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
+                words = f"; {now.words}" if now.words else ""
+                note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
+            return stop()
 
-def _watch(run: Any, stop: Callable[[], bool]) -> None:
-    said = time.monotonic()
-    while run.running:
-        run.poll()
-        if stop():
-            run.cancel()
-            return
-        time.sleep(0.05)
-        if time.monotonic() - said >= PROGRESS_EVERY_S:
-            said = time.monotonic()
-            now = run.progress
-            left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
-            words = f"; {now.words}" if now.words else ""
-            note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
-    run.poll()
+        return finish(run, stop_or_note)
 
 
 def write_rows(path: str | None, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows that have the same columns as a table, where a file was named."""
-    if path:
-        from topox_core.io.tables import table_bytes
+    from topox_core.io.tables import table_bytes
 
-        write(path, table_bytes(tuple(rows[0]) if rows else (), rows))
+    write(path, lambda: table_bytes(tuple(rows[0]) if rows else (), rows))

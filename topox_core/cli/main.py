@@ -45,28 +45,28 @@ from topox_core.errors import InputError, one_line
 
 # In the order of --help; a new command is one name in the import and one line here.
 COMMANDS = (
-    dashboard,
-    schedule,
-    check,
-    compare,
-    verdict,
-    failures,
-    topology,
-    demand,
-    collective,
-    strategy,
-    tdm,
-    tdm_jobs,
-    rails,
-    study,
-    runs,
-    gallery,
-    iteration,
-    lab,
-    workload,
-    trace,
-    schema,
-    rcpsp,
+    dashboard.run,
+    schedule.run,
+    check.run,
+    compare.run,
+    verdict.run,
+    failures.run,
+    topology.run,
+    demand.run,
+    collective.run,
+    strategy.run,
+    tdm.run,
+    tdm_jobs.run,
+    rails.COMMANDS,
+    study.COMMANDS,
+    runs.COMMANDS,
+    gallery.run,
+    iteration.COMMANDS,
+    lab.COMMANDS,
+    workload.run,
+    trace.COMMANDS,
+    schema.run,
+    rcpsp.run,
 )
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -91,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"TOPO-X Workbench {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        command.add(commands)
+        command.add_to(commands)
     return top
 
 

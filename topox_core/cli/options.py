@@ -1,12 +1,12 @@
-"""Options that several commands share: cluster keys, the model's switches, when to stop."""
+"""Options of commands, and those that several share: cluster keys, the model's switches, when to stop."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
@@ -16,17 +16,27 @@ from topox_core.schema.fields import Field, fields_of
 
 # Fields of Settings and Lowering whose options have another name.
 _FLAGS = {"tick": "tick_ms", "time_limit_s": "time_limit"}
-_MODEL = ("model", "circuits")
-_SWITCHES = ("share_circuits", "exclusive_devices", "any_port")
-_LIMITS = ("time_limit_s", "gap", "seed", "threads")
+T = TypeVar("T")
 
 
-def whole(text: str) -> int:
-    """Read a whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number (got {text!r})") from None
+def reader(read: Callable[[str], T], what: str) -> Callable[[str], T]:
+    """Return how an option reads its value; ``what`` says what it must be."""
+
+    def value_read(text: str) -> T:
+        try:
+            return read(text)
+        except (ValueError, KeyError):
+            raise argparse.ArgumentTypeError(f"must be {what} (got {text!r})") from None
+
+    return value_read
+
+
+whole = reader(int, "a whole number")
+number = reader(float, "a number")
+yes_or_no = reader(lambda text: {"yes": True, "no": False}[text.lower()], "yes or no")
+tick = reader(
+    lambda text: text if text in ("auto", "slot") else float(text), "auto, slot or a length in ms"
+)
 
 
 def positive(text: str) -> int:
@@ -35,33 +45,6 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
     return value
-
-
-def number(text: str) -> float:
-    """Read a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number (got {text!r})") from None
-
-
-def yes_or_no(text: str) -> bool:
-    """Read ``yes`` or ``no``."""
-    if text.lower() not in ("yes", "no"):
-        raise argparse.ArgumentTypeError(f"must be yes or no (got {text!r})")
-    return text.lower() == "yes"
-
-
-def tick(text: str) -> str | float:
-    """Read a tick: ``auto``, ``slot`` or a length in ms."""
-    if text in ("auto", "slot"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be auto, slot or a length in ms (got {text!r})"
-        ) from None
 
 
 def strides(text: str) -> tuple[int, ...]:
@@ -79,15 +62,11 @@ def positive_or_auto(text: str) -> int | str:
     return AUTO if text == AUTO else positive(text)
 
 
-class Algorithms(NamedTuple):
-    """Algorithms by kind of collective, and what the other kinds have: ``auto`` or ``default``."""
+def algorithms(text: str) -> tuple[dict[str, str], str]:
+    """Read algorithms such as ``all_reduce=tree,broadcast=chain(8)``, the other kinds ``auto`` or ``default``.
 
-    words: dict[str, str]
-    others: str
-
-
-def algorithms(text: str) -> Algorithms:
-    """Read algorithms such as ``all_reduce=tree,broadcast=chain(8)``, the other kinds ``auto`` or ``default``."""
+    Return those that are named by kind of collective, and what the other kinds have.
+    """
     parts = [part.strip() for part in text.split(",")]
     pairs = [part.partition("=") for part in parts if part not in (AUTO, DEFAULT)]
     others = [part for part in parts if part in (AUTO, DEFAULT)]
@@ -96,7 +75,7 @@ def algorithms(text: str) -> Algorithms:
             f"must be auto, default, or KIND=NAME such as all_reduce=ring,all_to_all=pairwise (got {text!r})"
         )
     words = {key.strip(): name.strip() for key, _, name in pairs}
-    return Algorithms(words, others[0] if others else AUTO)
+    return words, others[0] if others else AUTO
 
 
 # Choices of a lowering that are written in a way of their own.
@@ -123,6 +102,13 @@ class Option(NamedTuple):
         Whether it may be given several times; its values are a list.
     const
         What stands for a value that may be left out (``nargs="?"``).
+    needed
+        What an error says if it is left out; ``--list`` needs nothing.
+    over
+        Of a file to be written: the options whose files it may not replace. It is seen before a
+        command begins that it can be written.
+    endings
+        Of a file to be written: how its name may end.
     """
 
     usage: str
@@ -130,20 +116,35 @@ class Option(NamedTuple):
     help: str | None = None
     default: object = None
     dest: str | None = None
-    nargs: str | None = None
+    nargs: str | int | None = None
     const: object = None
     required: bool = False
     repeated: bool = False
+    needed: str = ""
+    over: tuple[str, ...] | None = None
+    endings: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What the value is called among the options of a command."""
+        return self.dest or self.usage.partition(" ")[0].lstrip("-").replace("-", "_")
+
+    @property
+    def spoken(self) -> str:
+        """What errors call it: the flag, or an argument as the help has it."""
+        name, _, metavar = self.usage.partition(" ")
+        return name if name.startswith("-") else metavar
 
     def add_to(self, group: argparse._ActionsContainer) -> None:
         """Add the option to a command or to a group of its options."""
-        name, _, metavar = self.usage.partition(" ")
+        name, *metavars = self.usage.split(" ")
         keys: dict[str, Any] = {"help": self.help, "default": self.default}
         if self.read is bool:
             keys |= {"action": "store_true", "default": False}
         elif isinstance(self.read, tuple):
             keys |= {"choices": self.read, "metavar": "|".join(self.read)}
         else:
+            metavar = tuple(metavars) if isinstance(self.nargs, int) else " ".join(metavars)
             keys |= {"type": self.read, "metavar": metavar}
         if self.const is not None:
             keys["const"] = self.const
@@ -153,62 +154,23 @@ class Option(NamedTuple):
         group.add_argument(name, **keys)
 
 
-JSON = Option("--json", bool, "print one JSON object instead of a table")
-
-
-def add_options(group: argparse._ActionsContainer, *options: Options) -> None:
-    """Add a table of options to a command or to a group of its options."""
-    for one in options:
-        (one.add_to if isinstance(one, Option) else one)(group)
-
-
 class Group(NamedTuple):
     """Options of a command under a heading of their own."""
 
     title: str
-    options: tuple[Option | Callable[[Any], object], ...]
+    options: tuple[Option, ...]
 
-    def __call__(self, command: argparse._ActionsContainer) -> None:
+    def add_to(self, command: argparse._ActionsContainer) -> None:
         """Add them to a command."""
-        add_options(command.add_argument_group(self.title), *self.options)
+        group = command.add_argument_group(self.title)
+        for one in self.options:
+            one.add_to(group)
 
 
-# An option, a group of them, or what adds several.
-Options = Option | Group | Callable[[Any], object]
-
-
-def add_command(
-    commands: argparse._SubParsersAction[Any],
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    brief: str,
-    description: str,
-    *options: Options,
-) -> argparse.ArgumentParser:
-    """Add a command with its line in the list of commands and its options, and return it."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, allow_abbrev=False, help=brief, description=description
-    )
-    command.set_defaults(run=run)
-    add_options(command, *options)
-    return command
-
-
-def add_files(command: argparse.ArgumentParser) -> None:
-    """Add the two files that most commands read."""
-    add_options(
-        command,
-        Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz"),
-        Option("cluster CLUSTER", str, "cluster: .cluster.json"),
-    )
-
-
-def add_solve(command: argparse.ArgumentParser) -> None:
-    """Add the model's switches, the lowering, when a solve stops, and the cluster keys."""
-    add_model(command)
-    add_lowering(command)
-    add_limits(command)
-    add_cluster_keys(command)
+JSON = Option("--json", bool, "print one JSON object instead of a table")
+# The two files that most commands read.
+GRAPH = Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz")
+FILES = (GRAPH, Option("cluster CLUSTER", str, "cluster: .cluster.json"))
 
 
 _READ_AS: dict[object, tuple[Callable[[str], object], str]] = {
@@ -278,6 +240,15 @@ def settings_as_options(
         raise InputError(error.problem, file="command line", item=error.item, field=field) from None
 
 
+@contextmanager
+def errors_of_option(name: str) -> Iterator[None]:
+    """Name an option in the error of what it asks for."""
+    try:
+        yield
+    except InputError as error:
+        raise wrong_option(name, error.problem) from None
+
+
 def option_of(field: Field, flag: str, dest: str | None = None) -> Option:
     """Return the option of a field of a record: a number, a word of some, or yes or no."""
     kinds = dict(field.alternatives)
@@ -290,83 +261,76 @@ def option_of(field: Field, flag: str, dest: str | None = None) -> Option:
     return Option(usage, tuple(map(str, field.choices)) or str, field.help, dest=dest)
 
 
-def add_cluster_keys(command: argparse.ArgumentParser) -> None:
-    """Add one option a cluster key, so that each can be changed without touching the file."""
-    group = command.add_argument_group("cluster keys, in place of the file's")
-    for name, field in fields_of(Cluster).items():
-        if name != "name":
-            option_of(field, name, dest=f"cluster_{name}").add_to(group)
+def _of_settings(*names: str) -> tuple[Option, ...]:
+    """Return the options of some settings, each with the field's words."""
+    fields = fields_of(Settings)
+    return tuple(option_of(fields[name], _FLAGS.get(name, name), dest=name) for name in names)
 
 
-def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:
-    """Return the cluster keys that were given, by name."""
-    prefix = "cluster_"
-    return {
-        key.removeprefix(prefix): value
-        for key, value in vars(options).items()
-        if key.startswith(prefix) and value is not None
-    }
-
-
-def add_fields(group: argparse._ActionsContainer, record: type, *names: str) -> None:
-    """Add the options of some fields of a record, each with the field's words."""
-    for name in names:
-        option_of(fields_of(record)[name], _FLAGS.get(name, name), dest=name).add_to(group)
-
-
-def said_by_settings(usage: str, name: str, read: Callable[[str], object] = str) -> Option:
+def _said_by_settings(usage: str, name: str, read: Callable[[str], object] = str) -> Option:
     """Return the option of a setting whose value the settings check themselves."""
     return Option(usage, read, fields_of(Settings)[name].description, dest=name)
 
 
-ITERATION = said_by_settings("--iteration repeated|first", "iteration")
-
-
-def add_planner(group: argparse._ActionsContainer, engines: str, who: str) -> None:
-    """Add who plans circuits (``--engine``), on which clock (``--clock``, ``--tick-ms``), and whether they switch."""
-    add_options(
-        group,
+def planner(engines: str, who: str) -> tuple[Option, ...]:
+    """Return who plans circuits (``--engine``), on which clock (``--clock``, ``--tick-ms``), and whether they switch."""
+    return (
         Option(f"--engine {engines}", str, who),
-        said_by_settings("--tick-ms X|slot|auto", "tick", tick),
-        said_by_settings("--clock continuous|slots", "clock"),
+        _said_by_settings("--tick-ms X|slot|auto", "tick", tick),
+        _said_by_settings("--clock continuous|slots", "clock"),
         ITERATION,
-        said_by_settings("--switching auto|planned|provisioned|fixed", "switching"),
+        _said_by_settings("--switching auto|planned|provisioned|fixed", "switching"),
     )
 
 
-def add_preset(group: argparse._ArgumentGroup) -> None:
-    """Add ``--model`` and ``--circuits``."""
-    add_fields(group, Settings, *_MODEL)
+ITERATION = _said_by_settings("--iteration repeated|first", "iteration")
+# The model's preset, and its switches one by one.
+PRESET = _of_settings("model", "circuits")
+MODEL = Group("model", (*PRESET, *_of_settings("share_circuits", "exclusive_devices", "any_port")))
+# How collectives become transfers.
+LOWERING = Group(
+    "collectives",
+    tuple(
+        Option(*_LOWERING[name], field.help) if name in _LOWERING else option_of(field, name)
+        for name, field in fields_of(Lowering).items()
+    ),
+)
+# When a solve stops, and what makes it repeatable.
+LIMITS = Group("solve", _of_settings("time_limit_s", "gap", "seed", "threads"))
+_CLUSTER = "cluster_"
+# One option a cluster key, so that each can be changed without touching the file.
+CLUSTER_KEYS = Group(
+    "cluster keys, in place of the file's",
+    tuple(
+        option_of(field, name, dest=f"{_CLUSTER}{name}")
+        for name, field in fields_of(Cluster).items()
+        if name != "name"
+    ),
+)
+SOLVE = (MODEL, LOWERING, LIMITS, CLUSTER_KEYS)
 
 
-def add_model(command: argparse.ArgumentParser) -> None:
-    """Add ``--model``, ``--circuits`` and the model's switches one by one."""
-    add_fields(command.add_argument_group("model"), Settings, *_MODEL, *_SWITCHES)
+def given_of(options: argparse.Namespace, keys: Iterable[str], prefix: str = "") -> dict[str, Any]:
+    """Return the values of those of some options that a command has and that were given, by key."""
+    return {
+        key: value
+        for key in keys
+        if (value := getattr(options, f"{prefix}{key}", None)) is not None
+    }
 
 
-def add_lowering(command: argparse.ArgumentParser) -> None:
-    """Add how collectives become transfers."""
-    group = command.add_argument_group("collectives")
-    for name, field in fields_of(Lowering).items():
-        usage, read = _LOWERING.get(name, ("", str))
-        one = Option(usage, read, field.help) if usage else option_of(field, name)
-        one.add_to(group)
+def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:
+    """Return the cluster keys that were given, by name."""
+    return given_of(options, fields_of(Cluster), _CLUSTER)
 
 
-def add_limits(command: argparse.ArgumentParser) -> None:
-    """Add when a solve stops and what makes it repeatable."""
-    add_fields(command.add_argument_group("solve"), Settings, *_LIMITS)
-
-
-def settings(options: argparse.Namespace) -> Settings:
-    """Return the settings that the options describe: the model's preset with what was given on top."""
-    given = {key: value for key, value in vars(options).items() if value is not None}
-    model = given.get("model", "physical")
-    algorithms: Algorithms | None = given.pop("algorithm", None)
-    fixed = {key: given[key] for key in fields_of(Lowering) if key in given}
-    if algorithms is not None:
-        fixed["algorithm"] = algorithms.words
-    others = algorithms.others if algorithms is not None else None
+def settings(options: argparse.Namespace, **usual: Any) -> Settings:
+    """Return the settings that the options describe: the model's preset, what is usual, what was given on top."""
+    model: Any = getattr(options, "model", None) or "physical"
+    fixed = given_of(options, fields_of(Lowering))
+    others = None
+    if "algorithm" in fixed:
+        fixed["algorithm"], others = fixed["algorithm"]
     lowering, free = lowering_and_free(fixed, model, others)
-    changes = {key: given[key] for key in fields_of(Settings) if key in given and key != "model"}
+    changes = usual | given_of(options, fields_of(Settings).keys() - {"model"})
     return Settings.of(model, **{**changes, "lowering": lowering, "free": free})

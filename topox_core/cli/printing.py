@@ -1,16 +1,13 @@
-"""What a command prints: one JSON object, or a short table for people; progress goes to standard error."""
+"""Tables, numbers and words that commands print; progress goes to standard error."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from topox_core.text.sentences import ENDED
 
@@ -18,25 +15,21 @@ from topox_core.text.sentences import ENDED
 TOLD_APART_S = 1.0
 
 
-def as_json(record: Mapping[str, Any]) -> None:
-    """Print one JSON object on standard output."""
-    print(json.dumps(record, allow_nan=False))
-
-
-def table(*rows: tuple[str, ...]) -> None:
-    """Print rows with their columns aligned; the last column is free to be long."""
+def table(*rows: tuple[str, ...]) -> str:
+    """Return rows as lines with their columns aligned; the last column is free to be long."""
     columns = max(len(row) for row in rows)
     widths = [
         max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)
     ]
-    for row in rows:
-        cells = [cell.ljust(widths[i]) if i < len(row) - 1 else cell for i, cell in enumerate(row)]
-        print("  ".join(cells).rstrip())
+    return "\n".join(
+        "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
+    )
 
 
-def note(line: str) -> None:
-    """Print one line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+def note(*lines: str) -> None:
+    """Print lines on standard error."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
 
 
 def ended(stopped_by: str, wall_s: float, working_s: float | None = None) -> str:
@@ -91,14 +84,3 @@ def ctrl_c_stops(
     finally:
         for one, handler in zip(asking, before, strict=True):
             signal.signal(one, handler)
-
-
-def show(
-    options: argparse.Namespace, record: Mapping[str, Any], people: Callable[[], object]
-) -> int:
-    """Print an answer as the user asked for it, as one JSON object or for people; return 0."""
-    if options.json:
-        as_json(record)
-    else:
-        people()
-    return 0

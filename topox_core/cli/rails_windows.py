@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from topox_core.cli import options as given
-from topox_core.cli.fabric_options import add_fabric_options, fabric_options
-from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
-from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
-from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.command import Answer, Arguments, command
+from topox_core.cli.fabric_options import FABRICS, fabric_options
+from topox_core.cli.files import read, read_graph_and_cluster, write
+from topox_core.cli.options import (
+    JSON,
+    Option,
+    errors_of_option,
+    number,
+    settings,
+    wrong_option,
+)
+from topox_core.cli.printing import figure, percent, table
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 
@@ -20,40 +27,30 @@ if TYPE_CHECKING:
     from topox_core.rails.iteration import Window
 
 CLASS_KEYS = "name count mean_ms min_ms max_ms mean_bytes"
-
-
-def add(parts: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to those of ``rails``."""
-    command = given.add_command(
-        parts,
-        "windows",
-        _windows,
-        "windows of a list, or of an execution on any fabric",
-        "Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
-    )
-    files = "a list of windows, or a task graph and a cluster"
-    Option("files FILE", str, files, nargs="+").add_to(command)
-    add_fabric(command)
-    add_options(
-        command,
-        Option("--above-ms X", number, "threshold (default 1)", 1.0),
-        Option("--output FILE", str, "write them (.json or .csv)"),
-        JSON,
-    )
-
-
-def add_fabric(command: argparse.ArgumentParser) -> None:
-    """Add the options that name the fabric of an execution and say how it is built."""
+# The fabric of an execution, and how it is built.
+ON_FABRIC = (
     Option(
         "--fabric NAME",
         str,
         "ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
         "scheduled",
-    ).add_to(command)
-    add_fabric_options(command)
+    ),
+    FABRICS,
+)
 
 
-def _windows(options: argparse.Namespace) -> int:
+@command(
+    "windows",
+    "windows of a list, or of an execution on any fabric",
+    "Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
+    Option("files FILE", str, "a list of windows, or a task graph and a cluster", nargs="+"),
+    *ON_FABRIC,
+    Option("--above-ms X", number, "threshold (default 1)", 1.0),
+    Option("--output FILE", str, "write them (.json or .csv)", over=("files",)),
+    JSON,
+)
+def run(options: Arguments) -> Answer:
+    """Return how long windows are."""
     from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
 
     if len(options.files) > 2:
@@ -61,54 +58,50 @@ def _windows(options: argparse.Namespace) -> int:
             "FILE",
             f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
         )
-    if options.output:
-        must_be_writable(options.output, tuple(options.files))
     name, iteration_ms, windows = _listed_or_executed(options)
     if not windows:
         raise InputError(
             "has no window: one kind of traffic has the rail to itself", file=options.files[0]
         )
-    lengths = lengths_ms(windows)
-    if options.output:
-        write(options.output, windows_file(name, iteration_ms, windows, options.output))
+    write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
+    lengths, classes = lengths_ms(windows), by_class(windows)
+    share, overlaps = share_above(windows, options.above_ms), int((lengths < 0).sum())
     record = {
         "name": name,
         "iteration_ms": iteration_ms,
         "windows": len(windows),
         "above_ms": options.above_ms,
-        "share_above": share_above(windows, options.above_ms),
-        "overlaps": int((lengths < 0).sum()),
+        "share_above": share,
+        "overlaps": overlaps,
         "median_ms": float(sorted(lengths)[len(lengths) // 2]),
         "longest_ms": float(lengths.max()),
-        "classes": [record_of(one, CLASS_KEYS) for one in by_class(windows)],
+        "classes": [record_of(one, CLASS_KEYS) for one in classes],
+        "list": [asdict(one) for one in windows],
     }
-    if options.json:
-        as_json(record | {"list": [asdict(one) for one in windows]})
-        return 0
-    table(
-        ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
-        ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
-        ("overlaps", f"{record['overlaps']:,}"),
-        ("longest", figure(record["longest_ms"], "ms")),
+    rows = (
+        (
+            one.name,
+            f"{one.count:,}",
+            figure(one.mean_ms, "ms"),
+            figure(one.min_ms, "ms"),
+            figure(one.max_ms, "ms"),
+        )
+        for one in classes
     )
-    print()
-    table(
-        ("traffic after the window", "windows", "mean", "shortest", "longest"),
-        *(
-            (
-                one.name,
-                f"{one.count:,}",
-                figure(one.mean_ms, "ms"),
-                figure(one.min_ms, "ms"),
-                figure(one.max_ms, "ms"),
-            )
-            for one in by_class(windows)
+    lines = (
+        table(
+            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+            ("above", f"{percent(share)} are longer than {options.above_ms:g} ms"),
+            ("overlaps", f"{overlaps:,}"),
+            ("longest", figure(float(lengths.max()), "ms")),
         ),
+        "",
+        table(("traffic after the window", "windows", "mean", "shortest", "longest"), *rows),
     )
-    return 0
+    return Answer(record, lines)
 
 
-def _listed_or_executed(options: argparse.Namespace) -> tuple[str, float, tuple[Window, ...]]:
+def _listed_or_executed(options: Arguments) -> tuple[str, float, tuple[Window, ...]]:
     if len(options.files) == 1:
         from topox_core.rails.window_file import load_windows
 
@@ -116,14 +109,12 @@ def _listed_or_executed(options: argparse.Namespace) -> tuple[str, float, tuple[
         return listed.name, listed.iteration_ms, listed.windows
     from topox_core.rails.windows import windows_of_execution
 
-    graph, execution = executed(options.files[0], options.files[1], options)
+    graph, execution = executed(options.files, options)
     with errors_in_file(options.files[0]):
         return graph.name, execution.makespan_ms, windows_of_execution(execution)
 
 
-def executed(
-    graph_path: str, cluster_path: str, options: argparse.Namespace
-) -> tuple[TaskGraph, Execution]:
+def executed(files: Sequence[str], options: Arguments) -> tuple[TaskGraph, Execution]:
     """Return a task graph and how the fabric of ``options`` runs it, as ``compare`` has it.
 
     Raises
@@ -133,13 +124,11 @@ def executed(
     """
     from topox_core.fabrics.compare import chosen, compare
 
-    try:
+    with errors_of_option("--fabric"):
         (name,) = chosen([options.fabric])
-    except InputError as error:
-        raise wrong_option("--fabric", error.problem) from None
-    graph, cluster = read_graph_and_cluster(graph_path, cluster_path, {})
-    settings = given.settings(argparse.Namespace(engine="list"))
-    runs = compare(graph, cluster, settings, (name,), fabric_options(options, cluster))
+    graph, cluster = read_graph_and_cluster(files[0], files[1], {})
+    by_rules = settings(Arguments(), engine="list")
+    runs = compare(graph, cluster, by_rules, (name,), fabric_options(options, cluster))
     return graph, runs[name].execution
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Answer, Arguments, Commands, command
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.library_options import (
+    FILTER,
     LIBRARY,
-    add_filter,
     filter_of,
     opened,
     run_numbers,
@@ -19,59 +19,148 @@ from topox_core.cli.library_options import (
     shown,
 )
 from topox_core.cli.options import JSON, Option, positive
-from topox_core.cli.printing import as_json, figure, percent, show, table
+from topox_core.cli.printing import figure, percent, table
 from topox_core.errors import InputError
+from topox_core.io.json import record_of
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
     from topox_core.library.comparison import ComparedValue
     from topox_core.library.rows import StoredRun
-    from topox_core.library.run_library import RunLibrary
+    from topox_core.library.run_library import RunLibrary, StoredStudy
 
 
 _NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
+_ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
+_HEAD = ("run", "started", "subject", "kind", "status", "iteration", "gap", "name", "settings")
+NUMBER = Option("number RUN", positive, "its number")
+NUMBERS = Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs="+")
 
 
-def add_files_of_runs(parts: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to those of ``runs``."""
-    given.add_command(
-        parts,
-        "export",
-        _export,
-        "runs as CSV, Parquet or a library of their own",
-        "Write runs as a table (.csv, .csv.gz, .parquet), a row a run, or as a library (.sqlite) that "
-        "`--library` opens.",
-        Option("file FILE", str, "what to write"),
-        LIBRARY,
-        JSON,
-        add_filter,
-    )
-
-
-def _export(options: argparse.Namespace) -> int:
+@command(
+    "export",
+    "runs as CSV, Parquet or a library of their own",
+    "Write runs as a table (.csv, .csv.gz, .parquet), a row a run, or as a library (.sqlite) that "
+    "`--library` opens.",
+    Option("file FILE", str, "what to write", over=("library",)),
+    LIBRARY,
+    JSON,
+    FILTER,
+)
+def export(options: Arguments) -> Answer:
+    """Write runs as a file."""
     from topox_core.library.exports import runs_csv, runs_parquet
 
     which, path = filter_of(options), Path(options.file)
-    must_be_writable(options.file, (options.library,) if options.library else ())
-    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    ending = path.suffix.lower()
     with opened(options) as library:
         count = library.count(which)
-        if ending == "csv":
+        if path.name.lower().removesuffix(".gz").rpartition(".")[2] == "csv":
             write(options.file, runs_csv(library, which))
-        elif path.suffix.lower() == ".parquet":
+        elif ending == ".parquet":
             write(options.file, runs_parquet(library, which))
-        elif path.suffix.lower() == ".sqlite":
+        elif ending == ".sqlite":
             library.copy_to(path, which)
         else:
             raise InputError("must end in .csv, .csv.gz, .parquet or .sqlite", file=options.file)
-    return show(
-        options,
-        {"runs": count, "output": options.file},
-        lambda: print(f"{plural(count, 'run')} in {options.file}"),
-    )
+    record = {"runs": count, "output": options.file}
+    return Answer(record, [f"{plural(count, 'run')} in {options.file}"])
 
 
-def write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
+@command(
+    "list",
+    "runs, newest first",
+    "List runs, newest first. A star marks another version of the code.",
+    Option("--limit N", positive, "at most so many (default 50)", 50),
+    Option("--before RUN", positive, "only those older than this run: the next page"),
+    LIBRARY,
+    JSON,
+    FILTER,
+)
+def list_runs(options: Arguments) -> Answer:
+    """Return runs and the studies of a library."""
+    which = filter_of(options)
+    with opened(options) as library:
+        before = None if options.before is None else library.get(options.before).place
+        runs = library.runs(which, before, min(options.limit, 100_000))
+        in_all, studies = library.count(which), library.studies()
+    kept = "id name points kept created version state"
+    record = {
+        "library": str(library.path),
+        "in_all": in_all,
+        "runs": [run_record(one) for one in runs],
+        "studies": [record_of(one, kept) for one in studies],
+    }
+    return Answer(record, _list_lines(record, runs, () if which.study else studies))
+
+
+def _list_lines(
+    record: Mapping[str, Any], runs: list[StoredRun], studies: Iterable[StoredStudy]
+) -> Iterator[str]:
+    if runs:
+        yield table(_HEAD, *_rows(runs))
+    yield f"{len(runs):,} of {plural(record['in_all'], 'run')} in {record['library']}"
+    if len(runs) < record["in_all"] and runs:
+        yield f"older ones: --before {runs[-1].id}"
+    for one in studies:
+        there = f"{one.kept:,} of {one.points:,} points"
+        yield f"study {one.id}: {shown(one.name)}, {there}, {one.state}"
+
+
+def _rows(runs: list[StoredRun]) -> Iterator[tuple[str, ...]]:
+    from topox_core.library.comparison import compared, flat
+    from topox_core.runs.identity import code_version
+
+    settings = compared([flat(one.record.settings) for one in runs])
+    differing = [row for row in settings if not row.equal][:_ASIDE]
+    for at, one in enumerate(runs):
+        record = one.record
+        yield (
+            f"{one.id}{'' if record.version == code_version() else '*'}",
+            _date(record.started),
+            shown(record.subject, 30),
+            shown(record.kind),
+            shown(record.status),
+            figure(record.measures.get("iteration_ms"), "ms"),
+            percent(record.measures.get("gap")),
+            shown(record.name, 30),
+            " ".join(f"{row.name}={shown(row.values[at], 20)}" for row in differing),
+        )
+
+
+def _date(started: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(started))
+    except (OverflowError, OSError, ValueError):  # a year that no calendar has
+        return "-"
+
+
+@command(
+    "show",
+    "one run whole",
+    "Print one run: what it was given, what it came to.",
+    NUMBER,
+    Option("--output FILE", str, "write its result file", over=()),
+    Option("--inputs FOLDER", str, "write the input files that were kept with it"),
+    LIBRARY,
+    JSON,
+)
+def show(options: Arguments) -> Answer:
+    """Return one run, and write what was kept of it."""
+    with opened(options) as library:
+        one = library.get(options.number)
+        if options.output:
+            result = library.result(one.id)
+            if result is None:
+                raise InputError("has no result file", file=str(library.path), item=f"run {one.id}")
+            write(options.output, result)
+        if options.inputs:
+            _write_inputs(library, one, Path(options.inputs))
+    record = run_record(one)
+    return Answer(record, _run_lines(record))
+
+
+def _write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
     """Write the input files that a run names by their digest into a folder.
 
     Raises
@@ -91,192 +180,53 @@ def write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
         write(path, found.content)
 
 
-_ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
-_HEAD = ("run", "started", "subject", "kind", "status", "iteration", "gap", "name", "settings")
-
-
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command and its subcommands to the command line."""
-    command = commands.add_parser(
-        "runs",
-        allow_abbrev=False,
-        help="the run library: list, show, compare and export runs",
-        description="The run library: what studies and kept solves computed, on this machine or elsewhere.",
-    )
-    parts = command.add_subparsers(dest="part", metavar="PART", required=True)
-    _add_list(parts)
-    _add_show(parts)
-    _add_compare(parts)
-    _add_name(parts)
-    _add_delete(parts)
-    add_files_of_runs(parts)
-
-
-def _add_list(parts: argparse._SubParsersAction[Any]) -> None:
-    given.add_command(
-        parts,
-        "list",
-        _list,
-        "runs, newest first",
-        "List runs, newest first. A star marks another version of the code.",
-        Option("--limit N", positive, "at most so many (default 50)", 50),
-        Option("--before RUN", positive, "only those older than this run: the next page"),
-        LIBRARY,
-        JSON,
-        add_filter,
-    )
-
-
-def _list(options: argparse.Namespace) -> int:
-    which = filter_of(options)
-    with opened(options) as library:
-        before = None if options.before is None else library.get(options.before).place
-        runs = library.runs(which, before, min(options.limit, 100_000))
-        in_all, studies = library.count(which), library.studies()
-    if options.json:
-        kept = ("id", "name", "points", "kept", "created", "version", "state")
-        as_json(
-            {
-                "library": str(library.path),
-                "in_all": in_all,
-                "runs": [run_record(one) for one in runs],
-                "studies": [{key: getattr(one, key) for key in kept} for one in studies],
-            }
-        )
-        return 0
-    if runs:
-        table(_HEAD, *_rows(runs))
-    print(f"{len(runs):,} of {plural(in_all, 'run')} in {library.path}")
-    if len(runs) < in_all and runs:
-        print(f"older ones: --before {runs[-1].id}")
-    for study in studies if which.study is None else ():
-        print(
-            f"study {study.id}: {shown(study.name)}, {study.kept:,} of {study.points:,} points, {study.state}"
-        )
-    return 0
-
-
-def _rows(runs: list[StoredRun]) -> list[tuple[str, ...]]:
-    from topox_core.library.comparison import compared, flat
-    from topox_core.runs.identity import code_version
-
-    settings = compared([flat(one.record.settings) for one in runs])
-    differing = [row for row in settings if not row.equal][:_ASIDE]
-    rows: list[tuple[str, ...]] = []
-    for at, one in enumerate(runs):
-        record = one.record
-        aside = [f"{row.name}={shown(row.values[at], 20)}" for row in differing]
-        star = "" if record.version == code_version() else "*"
-        rows.append(
-            (
-                f"{one.id}{star}",
-                _date(record.started),
-                shown(record.subject, 30),
-                shown(record.kind),
-                shown(record.status),
-                figure(record.measures.get("iteration_ms"), "ms"),
-                percent(record.measures.get("gap")),
-                shown(record.name, 30),
-                " ".join(aside),
-            )
-        )
-    return rows
-
-
-def _date(started: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(started))
-    except (OverflowError, OSError, ValueError):  # a year that no calendar has
-        return "-"
-
-
-def _add_show(parts: argparse._SubParsersAction[Any]) -> None:
-    given.add_command(
-        parts,
-        "show",
-        _show,
-        "one run whole",
-        "Print one run: what it was given, what it came to.",
-        Option("number RUN", positive, "its number"),
-        Option("--output FILE", str, "write its result file"),
-        Option("--inputs FOLDER", str, "write the input files that were kept with it"),
-        LIBRARY,
-        JSON,
-    )
-
-
-def _show(options: argparse.Namespace) -> int:
-    if options.output:
-        must_be_writable(options.output)
-    with opened(options) as library:
-        one = library.get(options.number)
-        if options.output:
-            result = library.result(one.id)
-            if result is None:
-                raise InputError("has no result file", file=str(library.path), item=f"run {one.id}")
-            write(options.output, result)
-        if options.inputs:
-            write_inputs(library, one, Path(options.inputs))
-    record = run_record(one)
-    if options.json:
-        as_json(record)
-        return 0
+def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
     from topox_core.library.comparison import flat
 
-    settings, measures = record.pop("settings"), record.pop("measures")
-    record["started"] = _date(one.record.started)
-    record["wall_s"] = figure(one.record.wall_s, "s")
-    table(
-        *((key, shown(value, 200)) for key, value in record.items() if value not in ("", None)),
-        *((key, shown(value, 200)) for key, value in measures.items()),
-        *((key, shown(value, 200)) for key, value in flat(settings).items()),
+    words = {"started": _date(record["started"]), "wall_s": figure(record["wall_s"], "s")}
+    own = {
+        key: one for key, one in {**record, **words}.items() if key not in ("settings", "measures")
+    }
+    values = (
+        *((key, value) for key, value in own.items() if value not in ("", None)),
+        *record["measures"].items(),
+        *flat(record["settings"]).items(),
     )
-    return 0
+    yield table(*((key, shown(value, 200)) for key, value in values))
 
 
-def _add_compare(parts: argparse._SubParsersAction[Any]) -> None:
-    given.add_command(
-        parts,
-        "compare",
-        _compare,
-        "runs side by side",
-        "Print in what two or more runs differ: settings, then outcome.",
-        Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs="+"),
-        LIBRARY,
-        JSON,
-    )
-
-
-def _compare(options: argparse.Namespace) -> int:
+@command(
+    "compare",
+    "runs side by side",
+    "Print in what two or more runs differ: settings, then outcome.",
+    NUMBERS,
+    LIBRARY,
+    JSON,
+)
+def compare(options: Arguments) -> Answer:
+    """Return in what runs differ."""
     from topox_core.library.comparison import compare_runs
 
     with opened(options) as library:
         runs = compare_runs([library.get(run) for run in run_numbers(options.runs)])
-    if options.json:
-        as_json(
-            {
-                "runs": [one.id for one in runs.runs],
-                "different_settings": _by_name(runs.different_settings),
-                "different_outcome": _by_name(runs.different_outcome),
-                "equal_settings": runs.equal_settings,
-                "equal_outcome": runs.equal_outcome,
-            }
-        )
-        return 0
-    table(
-        ("", *(f"run {one.id}" for one in runs.runs)),
-        *((row.name, *map(shown, row.values)) for row in runs.different_settings),
-        *((row.name, *_with_ratios(row)) for row in runs.different_outcome),
-    )
-    print(
+    settings, outcome = runs.different_settings, runs.different_outcome
+    record = {
+        "runs": [one.id for one in runs.runs],
+        "different_settings": {row.name: list(row.values) for row in settings},
+        "different_outcome": {row.name: list(row.values) for row in outcome},
+        "equal_settings": runs.equal_settings,
+        "equal_outcome": runs.equal_outcome,
+    }
+    lines = (
+        table(
+            ("", *(f"run {one.id}" for one in runs.runs)),
+            *((row.name, *map(shown, row.values)) for row in settings),
+            *((row.name, *_with_ratios(row)) for row in outcome),
+        ),
         f"equal: {plural(len(runs.equal_settings), 'setting')}, "
-        f"{plural(len(runs.equal_outcome), 'measure')} of the outcome"
+        f"{plural(len(runs.equal_outcome), 'measure')} of the outcome",
     )
-    return 0
-
-
-def _by_name(rows: tuple[ComparedValue, ...]) -> dict[str, list[Any]]:
-    return {row.name: list(row.values) for row in rows}
+    return Answer(record, lines)
 
 
 def _with_ratios(row: ComparedValue) -> list[str]:
@@ -287,45 +237,43 @@ def _with_ratios(row: ComparedValue) -> list[str]:
     ]
 
 
-def _add_name(parts: argparse._SubParsersAction[Any]) -> None:
-    given.add_command(
-        parts,
-        "name",
-        _name,
-        "name a run",
-        'Give a run a name; "" takes it away.',
-        Option("number RUN", positive, "its number"),
-        Option("name NAME", str),
-        LIBRARY,
-        JSON,
-    )
-
-
-def _name(options: argparse.Namespace) -> int:
+@command(
+    "name",
+    "name a run",
+    'Give a run a name; "" takes it away.',
+    NUMBER,
+    Option("name NAME", str),
+    LIBRARY,
+    JSON,
+)
+def name(options: Arguments) -> Answer:
+    """Name a run."""
     with opened(options) as library:
         library.rename(options.number, options.name)
-    if options.json:
-        as_json({"run": options.number, "name": options.name})
-    return 0
+    return Answer({"run": options.number, "name": options.name})
 
 
-def _add_delete(parts: argparse._SubParsersAction[Any]) -> None:
-    given.add_command(
-        parts,
-        "delete",
-        _delete,
-        "delete runs",
-        "Delete runs for good, with their results; `runs export` keeps a copy of them.",
-        Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs="+"),
-        LIBRARY,
-        JSON,
-    )
-
-
-def _delete(options: argparse.Namespace) -> int:
+@command(
+    "delete",
+    "delete runs",
+    "Delete runs for good, with their results; `runs export` keeps a copy of them.",
+    NUMBERS,
+    LIBRARY,
+    JSON,
+)
+def delete(options: Arguments) -> Answer:
+    """Delete runs."""
     runs = run_numbers(options.runs)
     with opened(options) as library:
         count = len(library.delete(runs))
         if not count:
             raise InputError("there is no such run", file=str(library.path), item=options.runs[0])
-    return show(options, {"deleted": count}, lambda: print(f"deleted {plural(count, 'run')}"))
+    return Answer({"deleted": count}, [f"deleted {plural(count, 'run')}"])
+
+
+COMMANDS = Commands(
+    "runs",
+    "the run library: list, show, compare and export runs",
+    "The run library: what studies and kept solves computed, on this machine or elsewhere.",
+    (list_runs, show, compare, name, delete, export),
+)

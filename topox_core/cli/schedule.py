@@ -2,58 +2,57 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.files import (
     FIGURE,
     check_figure,
-    must_be_writable,
     read_graph_and_cluster,
     write,
     write_figure,
 )
-from topox_core.cli.library_options import add_keep, check_keep, keep
-from topox_core.cli.options import JSON, Option, add_options
-from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, show, table
+from topox_core.cli.library_options import KEEP, check_keep, keep
+from topox_core.cli.options import (
+    FILES,
+    JSON,
+    SOLVE,
+    Option,
+    cluster_overrides,
+    planner,
+    settings,
+)
+from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.library.record import RunRecord
     from topox_core.schedule.result import Result, TracePoint
-    from topox_core.studies.kept_run import Kept
 
 DETAILS = ("tasks", "transfers", "circuits")
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to the command line."""
-    command = given.add_command(
-        commands,
-        "schedule",
-        run,
-        "schedule a task graph on a cluster",
-        "Schedule a task graph on a cluster; print makespan, bound and verdict.",
-        given.add_files,
-    )
-    given.add_planner(
-        command,
+@command(
+    "schedule",
+    "schedule a task graph on a cluster",
+    "Schedule a task graph on a cluster; print makespan, bound and verdict.",
+    *FILES,
+    *planner(
         "auto|list|highs|cpsat|printed",
         "auto (default) runs what there is side by side; list needs no exact solver; highs proves on slots only",
-    )
-    add_options(
-        command,
-        Option("--output FILE", str, "write the whole result, tasks and circuits included"),
-        FIGURE,
-        JSON,
-    )
-    add_keep(command)
-    given.add_solve(command)
-
-
-def run(options: argparse.Namespace) -> int:
+    ),
+    Option(
+        "--output FILE",
+        str,
+        "write the whole result, tasks and circuits included",
+        over=("graph", "cluster"),
+    ),
+    FIGURE,
+    JSON,
+    *KEEP,
+    *SOLVE,
+)
+def run(options: Arguments) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule."""
     from topox_core.check.checker import check
     from topox_core.fabrics.options import FabricOptions
@@ -62,45 +61,37 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
 
-    settings = given.settings(options)
-    expect_request([exact_engine(settings.engine)])
-    if options.output:
-        must_be_writable(options.output, (options.graph, options.cluster))
+    asked = settings(options)
+    expect_request([exact_engine(asked.engine)])
     check_figure(options)
     check_keep(options)
-    overrides = given.cluster_overrides(options)
+    overrides = cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
-    if settings.engine != "list":
+    if asked.engine != "list":
         get_ready()
     with ctrl_c_stops() as stop:
-        result = schedule(graph, cluster, settings, stop, _print_point)
+        result = schedule(graph, cluster, asked, stop, _note_point)
     record = to_record(result)
     # Only what was changed: the rest is the cluster file's to say, and the checker's to read there.
     record["settings"]["cluster"] = overrides
-    if options.output:
-        write(options.output, json.dumps(record, allow_nan=False).encode())
+    write(options.output, lambda: json.dumps(record, allow_nan=False).encode())
     summary = {key: value for key, value in record.items() if key not in DETAILS}
     if result.execution is not None:
         report = check(graph, cluster, record)
         summary["checked"] = report.ok
         if not report.ok:
             summary["violations"] = [str(violation) for violation in report.violations]
-    show(options, summary, lambda: _print(summary, result))
+    # What was found is printed even if it cannot be drawn or kept.
+    Answer(summary, _lines(summary, result)).show(options)
     write_figure(options, result)
     if result.execution is not None:
-        keep(options, cluster, settings, FabricOptions(), partial(_records, result))
+        keep(options, cluster, asked, FabricOptions(), result)
     elif options.keep is not None:
         note("not kept: there is no schedule")
     return 0 if summary.get("checked", False) else 1
 
 
-def _records(result: Result, kept: Kept) -> list[RunRecord]:
-    from topox_core.studies.kept_run import record_of_solve
-
-    return [record_of_solve(result, kept)]
-
-
-def _print_point(line: TracePoint) -> None:
+def _note_point(line: TracePoint) -> None:
     makespan, bound = figure(line.incumbent_ms, "ms"), figure(line.bound_ms, "ms")
     note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
 
@@ -110,60 +101,52 @@ def _switching(summary: dict[str, Any]) -> str:
     if summary["chosen"]["switching"] != "fixed":
         return "circuits change during the iteration"
     best_ms = summary["best_switching_ms"]
-    if best_ms is None:
-        return ""
-    return f"switching does not pay here: the best plan that does takes {figure(best_ms, 'ms')}"
+    return (
+        ""
+        if best_ms is None
+        else f"switching does not pay here: the best plan that does takes {figure(best_ms, 'ms')}"
+    )
 
 
-def _print(summary: dict[str, Any], result: Result) -> None:
+def _lines(summary: dict[str, Any], result: Result) -> Iterator[str]:
+    yield table(*_rows(summary, result))
+    yield from (f"  {line}" for line in summary.get("violations", ()))
+    if summary.get("message"):
+        yield summary["message"]
+
+
+def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
     from topox_core.model.measures import measures
     from topox_core.text.choices import chosen_words
 
-    execution = result.execution
     on_slots = summary["clock"] == "slots"
-    clock = f"slot {figure(summary['slot_ms'], 'ms')}" + (
+    yield "makespan", figure(summary["makespan_ms"], "ms"), summary["status"]
+    if not on_slots and summary["slotted_ms"] is not None:
+        yield "on slots", figure(summary["slotted_ms"], "ms"), "the best plan on whole slots"
+    if summary["first_ms"] is not None:
+        first = figure(summary["first_ms"], "ms")
+        yield "first iteration", first, "its first circuits stand when it begins"
+    yield "bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]
+    how = ended(*(summary[key] for key in ("stopped_by", "wall_s", "working_s")))
+    yield "gap", percent(summary["gap"]), how
+    rounding = (
         f"; rounding raises the bound by {percent(summary['rounding'])}"
         if on_slots
         else ", for planning only: times are not rounded"
     )
-    rows: list[tuple[str, ...]] = [
-        ("makespan", figure(summary["makespan_ms"], "ms"), summary["status"]),
-        ("bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]),
-        (
-            "gap",
-            percent(summary["gap"]),
-            ended(*(summary[key] for key in ("stopped_by", "wall_s", "working_s"))),
-        ),
-        ("tick", figure(summary["tick_ms"], "ms"), clock),
-    ]
-    if summary["first_ms"] is not None:
-        first = figure(summary["first_ms"], "ms")
-        rows.insert(1, ("first iteration", first, "its first circuits stand when it begins"))
+    yield (
+        "tick",
+        figure(summary["tick_ms"], "ms"),
+        f"slot {figure(summary['slot_ms'], 'ms')}{rounding}",
+    )
     if not on_slots:
-        if summary["slotted_ms"] is not None:
-            slotted = figure(summary["slotted_ms"], "ms")
-            rows.insert(1, ("on slots", slotted, "the best plan on whole slots"))
-        rows.append(("switching", summary["chosen"]["switching"], _switching(summary)))
-    if execution is not None:
-        found = measures(execution)
-        changes = (
-            f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
-        )
-        rows.append(("circuits", f"{found.circuits_used:,}", changes))
+        yield "switching", summary["chosen"]["switching"], _switching(summary)
+    if result.execution is not None:
+        found = measures(result.execution)
+        dark = f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
+        yield "circuits", f"{found.circuits_used:,}", dark
     if choice := chosen_words(result.settings.lowering, result.settings.free):
-        rows.append(("chosen", "", choice))
+        yield "chosen", "", choice
     if "checked" in summary:
-        rows.append(
-            (
-                "checked",
-                "yes" if summary["checked"] else "no",
-                "every constraint holds"
-                if summary["checked"]
-                else "the checker found the violations below",
-            )
-        )
-    table(*rows)
-    for line in summary.get("violations", ()):
-        print(f"  {line}")
-    if summary.get("message"):
-        print(summary["message"])
+        words = ("no", "the checker found the violations below"), ("yes", "every constraint holds")
+        yield "checked", *words[summary["checked"]]

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, read, write
+from topox_core.cli.command import Answer, Arguments, command
+from topox_core.cli.files import read, write
+from topox_core.cli.iteration import machine_of
 from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    given_of,
     number,
     positive,
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, percent, show, table
-from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
-from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
+from topox_core.cli.printing import ctrl_c_stops, figure, note, percent, table
+from topox_core.cli.strategy_fabric import (
+    OPTIONS as ON_FABRIC,
+)
+from topox_core.cli.strategy_fabric import (
+    PROPOSALS,
+    fabric_lines,
+    names_of,
+    search_on_fabric,
+)
 from topox_core.errors import InputError, errors_in_file, printable
 from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more
@@ -44,87 +53,86 @@ SHOWN_PLANS = 5
 SHOWN_MOVES = 5
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to the command line."""
-    given.add_command(
-        commands,
-        "strategy",
-        run,
-        "search how to split a model over servers",
-        "Search into how many partitions each operator of a model is split, and where they go, starting from data "
-        "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
-        "the memory. --list shows the models.",
-        Option("model MODEL", str, "a model, such as dlrm-16", nargs="?"),
-        Option("--list", bool, "show the models, search nothing", dest="listing"),
-        Option("--servers N", positive, "servers (default: the model's own)"),
-        Option(
-            "--method",
-            ("search", "plans"),
-            "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
-        ),
-        Option(
-            "--memory-gb X", number, "memory of one GPU in 10^9 bytes (default: the machine's own)"
-        ),
-        Option(
-            "--fix FILE",
-            str,
-            "a strategy file: the operators it names stay as they are there "
-            "(plans: a job file, .job.json; only that job is timed)",
-        ),
-        Option(
-            "--output FILE",
-            str,
-            "write the strategy (.strategy.json); of plans the job (.job.json)",
-        ),
-        Option("--graph FILE", str, "write its task graph (.taskgraph.json)"),
-        JSON,
-        Group(
-            "search",
-            (
-                Option("--proposals N", whole, f"strategies to try (default {FAST_PROPOSALS:,})"),
-                Option("--seed N", whole, "of all random choices (default 0)", 0),
-                Option(
-                    "--alpha X",
-                    number,
-                    "a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
-                    1.0,
-                ),
-                Option("--ports-per-server N", positive, "default 4", 4),
-                Option("--port-gbps X", number, "speed of a port (default 100)", 100.0),
-                Option(
-                    "--alternate",
-                    bool,
-                    "on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
-                ),
-            ),
-        ),
-        Group("on a fabric", (*ON_FABRIC,)),
-        Group(
-            "plans",
-            (
-                Option("--machine NAME", str, "what the GPUs are (default h100)"),
-                Option("--gpus-per-server N", positive, "default: the machine's own"),
-                Option(
-                    "--batch N", positive, "sequences of an iteration (default: the model's own)"
-                ),
-            ),
-        ),
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Search or enumerate, print what was found, write what was asked for."""
+def _list(options: Arguments) -> Answer:
+    """Return the models, or the one that is named."""
     from topox_core.strategy.models import MODELS, named
 
-    if options.listing:
-        entries = [named(options.model)] if options.model else list(MODELS.values())
-        return show(
-            options,
-            {"models": [record_of(model, "name servers meaning") for model in entries]},
-            lambda: table(*[(m.name, f"{m.servers} servers", m.meaning) for m in entries]),
-        )
-    if options.model is None:
-        raise wrong_option("MODEL", "a model must be named (--list shows them)")
+    models = [named(options.model)] if options.model else list(MODELS.values())
+    rows = ((one.name, f"{one.servers} servers", one.meaning) for one in models)
+    record = {"models": [record_of(one, "name servers meaning") for one in models]}
+    return Answer(record, [table(*rows)])
+
+
+@command(
+    "strategy",
+    "search how to split a model over servers",
+    "Search into how many partitions each operator of a model is split, and where they go, starting from data "
+    "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
+    "the memory. --list shows the models.",
+    Option(
+        "model MODEL",
+        str,
+        "a model, such as dlrm-16",
+        nargs="?",
+        needed="a model must be named (--list shows them)",
+    ),
+    Option("--list", bool, "show the models, search nothing", dest="listing"),
+    Option("--servers N", positive, "servers (default: the model's own)"),
+    Option(
+        "--method",
+        ("search", "plans"),
+        "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
+    ),
+    Option("--memory-gb X", number, "memory of one GPU in 10^9 bytes (default: the machine's own)"),
+    Option(
+        "--fix FILE",
+        str,
+        "a strategy file: the operators it names stay as they are there "
+        "(plans: a job file, .job.json; only that job is timed)",
+    ),
+    Option(
+        "--output FILE",
+        str,
+        "write the strategy (.strategy.json); of plans the job (.job.json)",
+        over=("fix",),
+    ),
+    Option("--graph FILE", str, "write its task graph (.taskgraph.json)", over=("fix",)),
+    JSON,
+    Group(
+        "search",
+        (
+            Option("--proposals N", whole, f"strategies to try (default {FAST_PROPOSALS:,})"),
+            Option("--seed N", whole, "of all random choices (default 0)", 0),
+            Option(
+                "--alpha X",
+                number,
+                "a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
+                1.0,
+            ),
+            Option("--ports-per-server N", positive, "default 4", 4),
+            Option("--port-gbps X", number, "speed of a port (default 100)", 100.0),
+            Option(
+                "--alternate",
+                bool,
+                "on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
+            ),
+        ),
+    ),
+    Group("on a fabric", ON_FABRIC),
+    Group(
+        "plans",
+        (
+            Option("--machine NAME", str, "what the GPUs are (default h100)"),
+            Option("--gpus-per-server N", positive, "default: the machine's own"),
+            Option("--batch N", positive, "sequences of an iteration (default: the model's own)"),
+        ),
+    ),
+    listing=_list,
+)
+def run(options: Arguments) -> Answer:
+    """Search or enumerate, and write what was asked for."""
+    from topox_core.strategy.models import named
+
     model = named(options.model)
     method = options.method or ("plans" if model.shape and not options.fabric else "search")
     # A job file says itself for how many servers it is.
@@ -134,51 +142,34 @@ def run(options: argparse.Namespace) -> int:
         names_of(options)
     elif options.beside or options.cluster:
         raise wrong_option("--fabric", "must be given with --beside or --cluster")
-    for path in (options.output, options.graph, options.cluster):
-        if path:
-            must_be_writable(path, (options.fix,) if options.fix else ())
     return _plans(options, model) if method == "plans" else _search(options, model)
 
 
-def _search(options: argparse.Namespace, model: Model) -> int:
+def _search(options: Arguments, model: Model) -> Answer:
     from topox_core.strategy.moves import SearchSettings
-    from topox_core.strategy.strategy import load_strategy
 
-    proposals = options.proposals
-    if proposals is None:
-        proposals = PROPOSALS if options.fabric else FAST_PROPOSALS
+    usual = PROPOSALS if options.fabric else FAST_PROPOSALS
+    proposals = usual if options.proposals is None else options.proposals
     settings = SearchSettings(proposals, options.alpha, options.seed, options.memory_gb)
     graph = model.build(options.servers)
-    fixed: tuple[Placement, ...] = ()
-    if options.fix:
-        pinned = load_strategy(read(options.fix), options.fix, graph)
-        if pinned.servers != options.servers:
-            problem = f"must be {options.servers}, the servers asked for (got {pinned.servers})"
-            raise InputError(problem, file=options.fix, field="servers")
-        fixed = pinned.placements
+    fixed = _fixed(options, graph)
+    head = {"model": model.name, "servers": options.servers, "method": "search"}
     if options.fabric:
         found = search_on_fabric(options, graph, settings, fixed)
         if found is None:
-            return 1
-        table_found, record = found
-        strategy = table_found.best(options.fabric).strategy
-        start = _started(graph, table_found.start.strategy, bool(fixed))
+            return Answer(status=1)
+        ranked, record = found
+        strategy = ranked.best(options.fabric).strategy
+        start = _started(graph, ranked.start.strategy, bool(fixed))
         _write_strategy(options, graph, strategy)
-        if options.json:
-            head = {"model": model.name, "servers": options.servers, "method": "search"}
-            rest = {"start": start, "fixed": len(fixed), "operators": _operators(graph, strategy)}
-            as_json(head | record | rest)
-        else:
-            print_on_fabric(table_found, record, start)
-        return 0
+        rest = {"start": start, "fixed": len(fixed), "operators": _operators(graph, strategy)}
+        return Answer(head | record | rest, fabric_lines(ranked, record, start))
     began = time.perf_counter()
     result, proof, topologies = _found(options, graph, settings, fixed)
     wall_s = time.perf_counter() - began
     _write_strategy(options, graph, result.strategy)
     record = {
-        "model": model.name,
-        "servers": options.servers,
-        "method": "search",
+        **head,
         **record_of(result, "iteration_ms start_ms speed_up stopped_by proposals"),
         "start": _started(graph, result.start, bool(fixed)),
         "proved": proof,
@@ -191,9 +182,20 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         "operators": _operators(graph, result.strategy),
         "trace": [_move(move) for move in result.moves],
     }
-    return show(
-        options, record, lambda: _print_search(record, graph, result.strategy, result.moves)
-    )
+    return Answer(record, _search_lines(record, graph, result.strategy, result.moves))
+
+
+def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
+    """Return the operators of a strategy file, which stay as they are there."""
+    from topox_core.strategy.strategy import load_strategy
+
+    if not options.fix:
+        return ()
+    pinned = load_strategy(read(options.fix), options.fix, graph)
+    if pinned.servers != options.servers:
+        problem = f"must be {options.servers}, the servers asked for (got {pinned.servers})"
+        raise InputError(problem, file=options.fix, field="servers")
+    return pinned.placements
 
 
 def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]:
@@ -204,63 +206,54 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
     ]
 
 
-def _write_strategy(options: argparse.Namespace, graph: OperatorGraph, strategy: Strategy) -> None:
+def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
+    from topox_core.io.task_graph_file import dump_graph_json
     from topox_core.strategy.strategy import dump_strategy
     from topox_core.strategy.task_graph import task_graph
 
-    if options.output:
-        write(options.output, dump_strategy(strategy))
-    if options.graph:
-        _write_graph(options.graph, task_graph(graph, strategy, options.memory_gb))
+    write(options.output, lambda: dump_strategy(strategy))
+    write(options.graph, lambda: dump_graph_json(task_graph(graph, strategy, options.memory_gb)))
+
+
+def _note_progress(progress: MoveProgress) -> None:
+    if progress.proposals * 10 % max(10, progress.budget) == 0:
+        note(
+            f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "
+            f"{figure(progress.best_ms, 'ms')}"
+        )
 
 
 def _found(
-    options: argparse.Namespace,
+    options: Arguments,
     graph: OperatorGraph,
     settings: SearchSettings,
     fixed: tuple[Placement, ...],
 ) -> tuple[SearchResult | Alternated[Layout], bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
+    from topox_core.strategy.alternation import Topologies, alternate
     from topox_core.strategy.evaluator import FastEvaluator
     from topox_core.strategy.network import laid_out, non_blocking
     from topox_core.strategy.search import search
+    from topox_core.topology.finder import find_layout, traffic_of
 
-    def show(progress: MoveProgress) -> None:
-        if progress.proposals * 10 % max(10, progress.budget) == 0:
-            note(
-                f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "
-                f"{figure(progress.best_ms, 'ms')}"
-            )
+    servers, ports = options.servers, options.ports_per_server
 
-    servers = options.servers
+    def find(tasks: TaskGraph) -> Layout:
+        return find_layout(traffic_of(tasks, servers), ports).layout
+
+    def evaluator(layout: Layout) -> FastEvaluator:
+        return FastEvaluator(graph, laid_out(layout, options.port_gbps))
+
     with ctrl_c_stops() as stop:
-        if not options.alternate:
-            network = non_blocking(servers, options.ports_per_server, options.port_gbps)
-            result = search(
-                graph,
-                servers,
-                FastEvaluator(graph, network),
-                settings,
-                fixed=fixed,
-                stop=stop,
-                on_progress=show,
-            )
-            return result, result.proved, {}
-        from topox_core.strategy.alternation import Topologies, alternate
-        from topox_core.topology.finder import find_layout, traffic_of
-
-        def find(tasks: TaskGraph) -> Layout:
-            return find_layout(traffic_of(tasks, servers), options.ports_per_server).layout
-
-        def evaluator(layout: Layout) -> FastEvaluator:
-            return FastEvaluator(graph, laid_out(layout, options.port_gbps))
-
-        topologies = Topologies(find, evaluator)
-        both = alternate(
-            graph, servers, topologies, settings, fixed=fixed, stop=stop, on_progress=show
-        )
-        return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
+        more: Any = {"fixed": fixed, "stop": stop, "on_progress": _note_progress}
+        if options.alternate:
+            topologies = Topologies(find, evaluator)
+            both = alternate(graph, servers, topologies, settings, **more)
+            return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
+        evaluate = FastEvaluator(graph, non_blocking(servers, ports, options.port_gbps))
+        result = search(graph, servers, evaluate, settings, **more)
+        return result, result.proved, {}
 
 
 def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
@@ -285,11 +278,13 @@ def _move(move: Move) -> dict[str, Any]:
     }
 
 
-def _print_search(
+def _search_lines(
     record: dict[str, Any], graph: OperatorGraph, strategy: Strategy, moves: tuple[Move, ...]
-) -> None:
+) -> Iterator[str]:
     proved = ", proved best on this simulator" if record["proved"] else ""
-    table(
+    counts = Counter(placement.partitions for placement in strategy.placements)
+    partitions = ", ".join(f"{count} operators in {p}" for p, count in sorted(counts.items()))
+    yield table(
         ("model", f"{graph.title} on {record['servers']} servers"),
         ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
         (record["start"], figure(record["start_ms"], "ms")),
@@ -298,29 +293,22 @@ def _print_search(
             "tried",
             f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}",
         ),
-        ("partitions", _partitions(strategy)),
+        ("partitions", partitions),
     )
     better = [move for move in moves if move.after_ms < move.before_ms and move.reason != "reset"]
     for move in better[-SHOWN_MOVES:]:
-        where = (
-            ", ".join(
-                f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
-                for old, new in zip(move.before[:2], move.after[:2], strict=True)
-            )
-            or "new topology"
+        changes = zip(move.before[:2], move.after[:2], strict=True)
+        where = ", ".join(
+            f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
+            for old, new in changes
         )
+        times = f"{figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
         more = and_more(len(move.after), 2)
-        print(
-            f"proposal {move.proposal}: {where}{more}: {figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
-        )
+        yield f"proposal {move.proposal}: {where or 'new topology'}{more}: {times}"
 
 
-def _partitions(strategy: Strategy) -> str:
-    counts = Counter(placement.partitions for placement in strategy.placements)
-    return ", ".join(f"{count} operators in {p}" for p, count in sorted(counts.items()))
-
-
-def _plans(options: argparse.Namespace, model: Model) -> int:
+def _plans(options: Arguments, model: Model) -> Answer:
+    from topox_core.io.task_graph_file import dump_graph_json
     from topox_core.strategy.plans import best_plans, timed
     from topox_core.training.graph import task_graph
     from topox_core.training.job_file import dump_job
@@ -328,11 +316,10 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
     if model.shape is None:
         raise wrong_option("--method", f"{model.name} is no language model: only those have plans")
     if options.fix:
-        found = timed(_job(options, model), options.fix)
-        ranked: tuple[RankedPlan, ...] = (found,)
+        ranked: tuple[RankedPlan, ...] = (timed(_job(options, model), options.fix),)
         considered, too_large = 1, 0
     else:
-        machine = _machine(options)
+        machine = _machine(options, machine_of(options.machine or "h100", "--machine"))
         with ctrl_c_stops() as stop:
             result = best_plans(
                 model.shape, machine, options.servers, options.batch or model.batch, stop=stop
@@ -340,105 +327,72 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
         ranked, considered, too_large = result.ranked, result.considered, result.too_large
         if not ranked:
             note("stopped before a plan that fits was found")
-            return 1
+            return Answer(status=1)
     best = ranked[0]
-    if options.output:
-        write(options.output, dump_job(best.job))
-    if options.graph:
-        _write_graph(options.graph, task_graph(best.job))
-    return show(
-        options,
-        {
-            "model": model.name,
-            "servers": best.job.servers,
-            "machine": best.job.machine.name,
-            "method": "plans",
-            "iteration_ms": best.total_ms,
-            "considered": considered,
-            "too_large": too_large,
-            "plans": [_plan(one) for one in ranked[:20]],
-        },
-        lambda: _print_plans(ranked, considered, too_large),
-    )
+    write(options.output, lambda: dump_job(best.job))
+    write(options.graph, lambda: dump_graph_json(task_graph(best.job)))
+    record = {
+        "model": model.name,
+        "servers": best.job.servers,
+        "machine": best.job.machine.name,
+        "method": "plans",
+        "iteration_ms": best.total_ms,
+        "considered": considered,
+        "too_large": too_large,
+        "plans": [
+            {
+                **asdict(one.plan),
+                "recompute": one.recomputes,
+                "iteration_ms": one.total_ms,
+                "time": {
+                    **{f"{part}_ms": ms for part, ms in one.parts.items()},
+                    "utilisation": one.iteration.utilisation,
+                },
+                "memory_bytes": one.memory.total_bytes,
+                "memory": asdict(one.memory),
+            }
+            for one in ranked[:20]
+        ],
+    }
+    return Answer(record, _plan_lines(ranked, considered, too_large))
 
 
-def _print_plans(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> None:
+def _plan_lines(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> Iterator[str]:
     from topox_core.training.machine import status_of
 
     job = ranked[0].job
-    table(
+    gpus = f"{job.plan.gpus:,} {job.machine.title} ({status_of(job.machine)})"
+    fit = f"{considered - too_large:,} of them fit {job.machine.memory_gb:g} GB a GPU"
+    yield table(("model", f"{job.shape.title} on {gpus}"), ("plans", f"{considered:,} suit, {fit}"))
+    rows = (
         (
-            "model",
-            f"{job.shape.title} on {job.plan.gpus:,} {job.machine.title} ({status_of(job.machine)})",
-        ),
-        (
-            "plans",
-            f"{considered:,} suit, {considered - too_large:,} of them fit {job.machine.memory_gb:g} GB a GPU",
-        ),
+            figure(round(one.total_ms, 1), "ms"),
+            f"{one.memory.total_bytes / 1e9:.1f} GB",
+            f"{percent(one.iteration.utilisation)} of peak",
+            one.words,
+        )
+        for one in ranked[:SHOWN_PLANS]
     )
-    table(
-        *[
-            (
-                figure(round(one.total_ms, 1), "ms"),
-                f"{one.memory.total_bytes / 1e9:.1f} GB",
-                f"{percent(one.iteration.utilisation)} of peak",
-                one.words,
-            )
-            for one in ranked[:SHOWN_PLANS]
-        ]
-    )
+    yield table(*rows)
 
 
-def _machine(options: argparse.Namespace, known: Machine | None = None) -> Machine:
-    """Return the machine that is named, or the known one, with what the options change of it."""
-    from dataclasses import replace
-
-    from topox_core.training.machine import MACHINES
-
-    if options.machine is not None and options.machine not in MACHINES:
-        problem = f"must be one of {', '.join(MACHINES)} (got {options.machine[:60]})"
-        raise wrong_option("--machine", problem)
-    machine = MACHINES[options.machine or "h100"] if options.machine or not known else known
-    changes = {
-        name: value
-        for name in ("memory_gb", "gpus_per_server")
-        if (value := getattr(options, name)) is not None
-    }
+def _machine(options: Arguments, machine: Machine) -> Machine:
+    """Return a machine with what the options change of it."""
+    changes = given_of(options, ("memory_gb", "gpus_per_server"))
     return replace(machine, **changes) if changes else machine
 
 
-def _job(options: argparse.Namespace, model: Model) -> Job:
+def _job(options: Arguments, model: Model) -> Job:
     """Return the job of the file; it must be of the model, and of as many servers as were asked for."""
     from topox_core.training.job_file import load_job
 
     job = load_job(read(options.fix), options.fix)
     with errors_in_file(options.fix):
-        job = job.changed(machine=_machine(options, job.machine))
+        known = machine_of(options.machine, "--machine") if options.machine else job.machine
+        job = job.changed(machine=_machine(options, known))
     asked = options.servers or job.servers
     if job.shape.name != model.name or job.servers != asked:
-        theirs, ours = (
-            f"{printable(job.shape.name)} on {job.servers:,}",
-            f"{model.name} on {asked:,}",
-        )
-        raise InputError(f"is for {theirs} servers, not {ours}", file=options.fix)
+        theirs = f"{printable(job.shape.name)} on {job.servers:,} servers"
+        problem = f"is for {theirs}, not {model.name} on {asked:,}"
+        raise InputError(problem, file=options.fix)
     return job
-
-
-def _plan(one: RankedPlan) -> dict[str, Any]:
-    return {
-        **asdict(one.plan),
-        "recompute": one.recomputes,
-        "iteration_ms": one.total_ms,
-        "time": {
-            **{f"{part}_ms": ms for part, ms in one.parts.items()},
-            "utilisation": one.iteration.utilisation,
-        },
-        "memory_bytes": one.memory.total_bytes,
-        "memory": asdict(one.memory),
-    }
-
-
-def _write_graph(path: str, graph: TaskGraph) -> None:
-    from topox_core.io.task_graph_file import dump_graph_json
-
-    write(path, dump_graph_json(graph))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from topox_core.cli.command import Arguments
 from topox_core.cli.files import write
 from topox_core.cli.options import Option, number, wrong_option
 from topox_core.cli.printing import ctrl_c_stops, figure, note, table
@@ -32,11 +33,16 @@ OPTIONS = (
         "search for these fabrics too (names separated by commas, or all): every strategy found on every fabric",
     ),
     Option("--reconfiguration-ms X", number, "delay of a circuit change (default 0)", 0.0),
-    Option("--cluster FILE", str, "write the cluster that it is judged on (.cluster.json)"),
+    Option(
+        "--cluster FILE",
+        str,
+        "write the cluster that it is judged on (.cluster.json)",
+        over=("fix",),
+    ),
 )
 
 
-def names_of(options: argparse.Namespace) -> tuple[str, ...]:
+def names_of(options: Arguments) -> tuple[str, ...]:
     """Return the fabrics asked for.
 
     Raises
@@ -56,7 +62,7 @@ def names_of(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def search_on_fabric(
-    options: argparse.Namespace,
+    options: Arguments,
     graph: OperatorGraph,
     settings: SearchSettings,
     fixed: tuple[Placement, ...],
@@ -85,8 +91,7 @@ def search_on_fabric(
     if found is None or options.fabric not in found.fabrics:
         note("stopped before a strategy was run")
         return None
-    if options.cluster:
-        write(options.cluster, dump_cluster(cluster))
+    write(options.cluster, lambda: dump_cluster(cluster))
     name = options.fabric
     best, search = found.best(name), found.searches[name]
     return found, {
@@ -126,8 +131,8 @@ def _show(progress: CoProgress) -> None:
     )
 
 
-def print_on_fabric(found: StrategyTable, record: dict[str, Any], start: str) -> None:
-    """Print the table, a row a strategy and a column a fabric, each time with its bound, and the sentence."""
+def fabric_lines(found: StrategyTable, record: dict[str, Any], start: str) -> Iterator[str]:
+    """Return the table, a row a strategy and a column a fabric, each time with its bound, and the sentence."""
     rows = [("strategy", *(FABRICS[name] for name in found.fabrics), "")]
     for k, row in enumerate(found.rows):
         words = [start] if k == 0 else []
@@ -139,9 +144,9 @@ def print_on_fabric(found: StrategyTable, record: dict[str, Any], start: str) ->
             for name in found.fabrics
         ]
         rows.append((", ".join(words), *cells, ""))
-    table(*rows)
-    print(
+    yield table(*rows)
+    yield (
         f"{record['proposals']:,} proposals, {record['estimated']:,} strategies estimated and {record['run']:,} run, "
         f"{figure(record['wall_s'], 's')}"
     )
-    print(record["sentence"])
+    yield record["sentence"]

@@ -2,130 +2,126 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, read, write
+from topox_core.cli.command import Answer, Arguments, command
+from topox_core.cli.files import read, write
 from topox_core.cli.library_options import LIBRARY
 from topox_core.cli.long_run import NO_LIBRARY, WORKERS, compute, library_of, write_rows
 from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    key_and_value,
     listed,
     number,
     positive,
+    settings_as_options,
     value_of,
     wrong_option,
 )
-from topox_core.cli.printing import as_json, cell, note, percent, table
+from topox_core.cli.printing import cell, note, percent, table
+from topox_core.errors import InputError
 
 if TYPE_CHECKING:
-    from topox_core.studies.buying import Assumptions, Question
-    from topox_core.studies.buying_run import Answer
+    from topox_core.studies.buying import Question
+    from topox_core.studies.buying_run import Answer as BuyingAnswer
     from topox_core.studies.keys import Value
     from topox_core.studies.subject import Resolved, Subject
+
+# The files that name the job.
+_JOB = ("graph", "cluster")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(positive(word) for word in listed(text))
 
 
-def add(parts: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to those of ``study``."""
-    given.add_command(
-        parts,
-        "buy",
-        run,
-        "which optical switch to buy for a job",
-        "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
-        "dear and with how few ports it may be, and what the answer hangs on (docs/buying.md).",
-        Option("--sample NAME", str, "the job: a sample"),
-        Option("--graph FILE", str, "the job: its task graph, with --cluster"),
-        Option("--cluster FILE", str, "and the cluster that it runs on"),
-        Option(
-            "--fixed KEY=VALUE",
-            given.key_and_value,
-            "what holds for every network, by the keys of a study file, such as cluster.port_gbps=100",
-            repeated=True,
-        ),
-        Group(
-            "what is compared",
-            (
-                Option(
-                    "--ports LIST",
-                    _numbers,
-                    "ports per server, such as 2,4 (default: the cluster's)",
-                ),
-                Option("--offers FILE", str, "switches of your own: .offers.json"),
-                Option("--only LIST", listed, "some of the switches, such as mems,piezo"),
-                Option(
-                    "--rivals LIST",
-                    listed,
-                    "networks without one: some of fixed,fat_tree,same_cost",
-                ),
-                Option(
-                    "--by dollars|time|price",
-                    str,
-                    "what is to be least (default: dollars)",
-                    "dollars",
-                ),
+@command(
+    "buy",
+    "which optical switch to buy for a job",
+    "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
+    "dear and with how few ports it may be, and what the answer hangs on (docs/buying.md).",
+    Option("--sample NAME", str, "the job: a sample"),
+    Option("--graph FILE", str, "the job: its task graph, with --cluster"),
+    Option("--cluster FILE", str, "and the cluster that it runs on"),
+    Option(
+        "--fixed KEY=VALUE",
+        key_and_value,
+        "what holds for every network, by the keys of a study file, such as cluster.port_gbps=100",
+        repeated=True,
+    ),
+    Group(
+        "what is compared",
+        (
+            Option(
+                "--ports LIST",
+                _numbers,
+                "ports per server, such as 2,4 (default: the cluster's)",
+            ),
+            Option("--offers FILE", str, "switches of your own: .offers.json"),
+            Option("--only LIST", listed, "some of the switches, such as mems,piezo"),
+            Option(
+                "--rivals LIST",
+                listed,
+                "networks without one: some of fixed,fat_tree,same_cost",
+            ),
+            Option(
+                "--by dollars|time|price",
+                str,
+                "what is to be least (default: dollars)",
+                "dollars",
             ),
         ),
-        Group(
-            "assumed figures",
-            (
-                Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
-                Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-                Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
-                Option("--years X", number, "the network is written off over (default 4)", 4.0),
-                Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
-            ),
+    ),
+    Group(
+        "assumed figures",
+        (
+            Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
+            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+            Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+            Option("--years X", number, "the network is written off over (default 4)", 4.0),
+            Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
         ),
-        Group(
-            "running and writing",
-            (
-                WORKERS,
-                LIBRARY,
-                NO_LIBRARY,
-                Option("--csv FILE", str, "write the table of networks"),
-                Option("--save-study FILE", str, "write the networks as a study file"),
-                Option("--save-offers FILE", str, "write the switches as a file, to be changed"),
-                JSON,
+    ),
+    Group(
+        "running and writing",
+        (
+            WORKERS,
+            LIBRARY,
+            NO_LIBRARY,
+            Option("--csv FILE", str, "write the table of networks", over=_JOB),
+            Option("--save-study FILE", str, "write the networks as a study file", over=_JOB),
+            Option(
+                "--save-offers FILE", str, "write the switches as a file, to be changed", over=_JOB
             ),
+            JSON,
         ),
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Answer and print it; 1 if points are missing at the end."""
+    ),
+)
+def run(options: Arguments) -> Answer:
+    """Answer what to buy; 1 if points are missing at the end."""
     from topox_core.studies.buying import buying_study
     from topox_core.studies.buying_run import buying_run
-    from topox_core.studies.buying_words import network_rows
+    from topox_core.studies.buying_words import as_record, network_rows
     from topox_core.studies.offers import dump_offers
     from topox_core.studies.study_file import dump_study
 
-    for path in (options.csv, options.save_study, options.save_offers):
-        if path:
-            must_be_writable(path, tuple(filter(None, (options.graph, options.cluster))))
     question = _question(options)
-    if options.save_study:
-        write(options.save_study, dump_study(buying_study(question)))
-    if options.save_offers:
-        write(options.save_offers, dump_offers(question.offers))
+    write(options.save_study, lambda: dump_study(buying_study(question)))
+    write(options.save_offers, lambda: dump_offers(question.offers))
     with library_of(options, to_write=True) as library:
         answer = compute(options, lambda executor: buying_run(question, library, executor))
-    for line in answer.lost:
-        note(line)
+    note(*answer.lost)
     write_rows(options.csv, network_rows(answer))
-    _print(options, answer)
-    return 0 if answer.complete and not answer.lost else 1
+    whole = answer.complete and not answer.lost
+    return Answer(as_record(answer), _lines(answer), 0 if whole else 1)
 
 
-def _question(options: argparse.Namespace) -> Question:
-    from topox_core.studies.buying import RIVALS, Question
+def _question(options: Arguments) -> Question:
+    from topox_core.studies.buying import RIVALS, Assumptions, Question
     from topox_core.studies.offers import OFFERS, load_offers, offer_of
 
     offers = OFFERS
@@ -135,32 +131,27 @@ def _question(options: argparse.Namespace) -> Question:
         offers = tuple(offer_of(offers, key) for key in dict.fromkeys(options.only))
     resolved = _resolved(options)
     fixed = _fixed(options, resolved.subject)
-    with given.settings_as_options(options, {"offers": "--only"}):
+    usual = Assumptions()
+    with settings_as_options(options, {"offers": "--only"}):
+        assumed = Assumptions(
+            usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
+            usual.usd_per_kwh.moved(options.usd_per_kwh),
+            usual.years.moved(options.years),
+            options.pue,
+            options.gpus_per_server,
+        )
         return Question(
             resolved,
             offers,
             options.ports or (),
             options.rivals or tuple(RIVALS),
             fixed,
-            _assumed(options),
+            assumed,
             options.by,
         )
 
 
-def _assumed(options: argparse.Namespace) -> Assumptions:
-    from topox_core.studies.buying import Assumptions
-
-    usual = Assumptions()
-    return Assumptions(
-        usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
-        usual.usd_per_kwh.moved(options.usd_per_kwh),
-        usual.years.moved(options.years),
-        options.pue,
-        options.gpus_per_server,
-    )
-
-
-def _resolved(options: argparse.Namespace) -> Resolved:
+def _resolved(options: Arguments) -> Resolved:
     from topox_core.studies.subject import resolve, subject_of
 
     if (options.sample is None) == (options.graph is None):
@@ -169,29 +160,27 @@ def _resolved(options: argparse.Namespace) -> Resolved:
         return resolve(subject_of({"kind": "sample", "name": options.sample}))
     if options.cluster is None:
         raise wrong_option("--cluster", "is missing")
-    record = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
-    return resolve(subject_of(record))
+    return resolve(
+        subject_of({"kind": "files", "graph": options.graph, "cluster": options.cluster})
+    )
 
 
-def _fixed(options: argparse.Namespace, subject: Subject) -> dict[str, Value]:
-    from topox_core.errors import InputError
+def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
     from topox_core.studies.axes import unknown_key
 
     fixed: dict[str, Value] = {}
     for name, text in options.fixed or ():
         if name not in subject.keys:
             raise wrong_option("--fixed", unknown_key(name, subject.keys, "key"))
-        key = subject.keys[name]
         try:
-            fixed[name] = key.value(value_of(text))
+            fixed[name] = subject.keys[name].value(value_of(text))
         except InputError as error:
             raise wrong_option("--fixed", f"{name} {error.problem}") from None
     return fixed
 
 
-def _print(options: argparse.Namespace, answer: Answer) -> None:
+def _lines(answer: BuyingAnswer) -> Iterator[str]:
     from topox_core.studies.buying_words import (
-        as_record,
         caveats,
         finding,
         network_rows,
@@ -201,12 +190,6 @@ def _print(options: argparse.Namespace, answer: Answer) -> None:
         unfit_words,
     )
 
-    if options.json:
-        as_json(as_record(answer))
-        return
-    print(plain(finding(answer)))
-    print()
-    rows = network_rows(answer)
     head = (
         "network",
         "ports per server",
@@ -215,25 +198,21 @@ def _print(options: argparse.Namespace, answer: Answer) -> None:
         "network ($)",
         "network (W)",
     )
-    shown = [
+    rows = (
         (
             *(cell(row[name]) for name in head),
             cell(row["dollars per iteration"]),
             percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
             row["nothing beats it"],
         )
-        for row in rows
-    ]
-    table((*head, "$ per iteration", "saves", "on the front"), *shown)
+        for row in network_rows(answer)
+    )
+    yield from (plain(finding(answer)), "")
+    yield table((*head, "$ per iteration", "saves", "on the front"), *rows)
     for asked, answered in questions_turned(answer):
-        print(f"\n{asked}\n  {plain(answered)}")
-    swings = swing_rows(answer)
-    if swings:
-        print("\nWhat it hangs on")
-        table(
-            ("figure", "to", "saves"),
-            *((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings),
-        )
-    print()
-    for line in (*unfit_words(answer.question.unfits), *caveats(answer.question)):
-        print(line)
+        yield f"\n{asked}\n  {plain(answered)}"
+    if swings := swing_rows(answer):
+        of_figures = ((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings)
+        yield "\nWhat it hangs on"
+        yield table(("figure", "to", "saves"), *of_figures)
+    yield from ("", *unfit_words(answer.question.unfits), *caveats(answer.question))

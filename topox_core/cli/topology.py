@@ -2,102 +2,109 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option, number, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, show, table
+from topox_core.cli.printing import ctrl_c_stops, figure, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRequest
+    from topox_core.model.layout import Layout
     from topox_core.topology.result import LayoutResult
-    from topox_core.topology.traffic import Demand
 
 SHOWN_LINKS = 16
 LAID_BY = ("topoopt", "matrix", "graph")
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to the command line."""
-    given.add_command(
-        commands,
-        "topology",
-        run,
-        "find circuits to fix before a job",
-        "Lay out circuits that stay for the whole job: for the traffic of a task graph, or without one for an "
-        "all-reduce over all servers (TopologyFinder); or searched for the iteration time of a task graph.",
-        Option("--servers N", whole, "number of servers", required=True),
-        Option(
-            "--degree D",
-            whole,
-            "ports of a server; circuits between the same two servers add up, so D may exceed N - 1",
-            required=True,
-        ),
-        Option("--graph GRAPH", str, "task graph whose traffic the circuits are for"),
-        Option(
-            "--variant published|released",
-            str,
-            "the algorithm of the paper (default), or of the code released with it, whose degree is even",
-            "published",
-        ),
-        Option(
-            "--seed N",
-            whole,
-            "seed of the released variant's routing and of a search (default 0)",
-            0,
-        ),
-        Option(
-            "--layout-by",
-            LAID_BY,
-            "TopologyFinder's circuits (default), those that the matrix of bytes asks for, or those searched for the "
-            "task graph; the last two need --graph",
-            LAID_BY[0],
-        ),
-        Option(
-            "--layout-steps N",
-            whole,
-            "layouts that a search tries (default: what a first answer has time for)",
-            0,
-        ),
-        Option(
-            "--port-gbps X",
-            number,
-            "speed of a port, of --layout-by matrix and graph (default 100)",
-            100.0,
-        ),
-        JSON,
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Find the circuits and print them."""
+@command(
+    "topology",
+    "find circuits to fix before a job",
+    "Lay out circuits that stay for the whole job: for the traffic of a task graph, or without one for an "
+    "all-reduce over all servers (TopologyFinder); or searched for the iteration time of a task graph.",
+    Option("--servers N", whole, "number of servers", required=True),
+    Option(
+        "--degree D",
+        whole,
+        "ports of a server; circuits between the same two servers add up, so D may exceed N - 1",
+        required=True,
+    ),
+    Option("--graph GRAPH", str, "task graph whose traffic the circuits are for"),
+    Option(
+        "--variant published|released",
+        str,
+        "the algorithm of the paper (default), or of the code released with it, whose degree is even",
+        "published",
+    ),
+    Option(
+        "--seed N",
+        whole,
+        "seed of the released variant's routing and of a search (default 0)",
+        0,
+    ),
+    Option(
+        "--layout-by",
+        LAID_BY,
+        "TopologyFinder's circuits (default), those that the matrix of bytes asks for, or those searched for the "
+        "task graph; the last two need --graph",
+        LAID_BY[0],
+    ),
+    Option(
+        "--layout-steps N",
+        whole,
+        "layouts that a search tries (default: what a first answer has time for)",
+        0,
+    ),
+    Option(
+        "--port-gbps X",
+        number,
+        "speed of a port, of --layout-by matrix and graph (default 100)",
+        100.0,
+    ),
+    JSON,
+)
+def run(options: Arguments) -> Answer:
+    """Find the circuits."""
+    from topox_core.io.task_graph_file import load_graph
     from topox_core.topology.finder import find_layout
+    from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of
 
     if options.layout_by != LAID_BY[0]:
         return _searched(options)
     try:
-        demand = _demand(options)
+        check_servers(options.servers)  # before a large graph is read
+        demand = (
+            all_reduce_demand(options.servers)
+            if options.graph is None
+            else traffic_of(load_graph(read(options.graph), options.graph), options.servers)
+        )
         result = find_layout(demand, options.degree, options.variant, seed=options.seed)
     except InputError as error:
-        flag = {"servers": "--servers", "degree": "--degree", "variant": "--variant"}.get(
-            error.field
-        )
-        if error.file == "topology" and flag:
-            raise InputError(error.problem, file="command line", field=flag) from None
+        if error.file == "topology" and error.field in ("servers", "degree", "variant"):
+            raise wrong_option(f"--{error.field}", error.problem) from None
         raise
-    record = _record(result, demand)
-    return show(options, record, lambda: _print(result, record))
+    hops = result.hops
+    record = {
+        "servers": demand.servers,
+        **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
+        "rings": {str(size): list(strides) for size, strides in result.strides.items()},
+        "links": _links(result.layout),
+        "diameter": hops.diameter,
+        "mean_hops": hops.mean,
+        "unreachable_pairs": hops.unreachable,
+        "steps": [record_of(step, "kind text") for step in result.steps],
+    }
+    return Answer(record, _lines(result, record))
 
 
-def _searched(options: argparse.Namespace) -> int:
-    """Find the circuits for a task graph by its bytes or by its iteration time, and print them."""
-    from topox_core.cli.printing import ctrl_c_stops
+def _searched(options: Arguments) -> Answer:
+    """Find the circuits for a task graph by its bytes or by its iteration time."""
     from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 
     request = _request(options)
@@ -108,32 +115,20 @@ def _searched(options: argparse.Namespace) -> int:
             else layout_by_graph(request, stop)
         )
     laid = answer.best
-    source, destination, parallel = (ends.tolist() for ends in laid.layout.links)
+    starts_ms = {name: time_ms for name, time_ms in answer.starts if time_ms < math.inf}
     record = {
-        "servers": options.servers,
-        "degree": options.degree,
-        "layout_by": options.layout_by,
+        **record_of(options, "servers degree layout_by"),
         "iteration_ms": laid.time_ms,
-        "starts_ms": {name: time_ms for name, time_ms in answer.starts if time_ms < math.inf},
+        "starts_ms": starts_ms,
         "layouts_tried": answer.evaluations,
         "every_layout": answer.every,
-        "circuits": answer.circuits,
-        "given_back": answer.given_back,
-        "links": [
-            {"source": a, "destination": b, "circuits": k}
-            for a, b, k in zip(source, destination, parallel, strict=True)
-        ],
+        **record_of(answer, "circuits given_back"),
+        "links": _links(laid.layout),
     }
-    if options.json:
-        as_json(record)
-        return 0
-    table(
+    lines = table(
         ("layout", laid.layout.name),
         ("iteration", figure(laid.time_ms, "ms")),
-        *(
-            (f"start: {name}", figure(time_ms, "ms"))
-            for name, time_ms in record["starts_ms"].items()
-        ),
+        *((f"start: {name}", figure(time_ms, "ms")) for name, time_ms in starts_ms.items()),
         ("tried", f"{answer.evaluations:,} layouts" + (", all there are" if answer.every else "")),
         (
             "circuits",
@@ -141,10 +136,10 @@ def _searched(options: argparse.Namespace) -> int:
         ),
         ("links", _listed(record["links"])),
     )
-    return 0
+    return Answer(record, [lines])
 
 
-def _request(options: argparse.Namespace) -> FabricRequest:
+def _request(options: Arguments) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
     from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.run import FabricRequest
@@ -173,7 +168,17 @@ def _request(options: argparse.Namespace) -> FabricRequest:
     return FabricRequest(lower(task_graph), of, settings, tried)
 
 
-def _listed(links: list[dict[str, Any]]) -> str:
+def _links(layout: Layout) -> list[dict[str, int]]:
+    """Return the circuits from each server to each other."""
+    return [
+        {"source": source, "destination": destination, "circuits": circuits}
+        for source, destination, circuits in zip(
+            *(ends.tolist() for ends in layout.links), strict=True
+        )
+    ]
+
+
+def _listed(links: list[dict[str, int]]) -> str:
     """Return the first links in words, and how many there are."""
     words = [
         f"{one['source']}>{one['destination']}"
@@ -185,61 +190,27 @@ def _listed(links: list[dict[str, Any]]) -> str:
     return f"{len(words):,}: {' '.join(words[:SHOWN_LINKS])}{more}" if words else "none"
 
 
-def _demand(options: argparse.Namespace) -> Demand:
-    from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of
-
-    check_servers(options.servers)  # before a large graph is read
-    if options.graph is None:
-        return all_reduce_demand(options.servers)
-    from topox_core.io.task_graph_file import load_graph
-
-    return traffic_of(load_graph(read(options.graph), options.graph), options.servers)
-
-
-def _record(result: LayoutResult, demand: Demand) -> dict[str, Any]:
-    source, destination, parallel = (ends.tolist() for ends in result.layout.links)
-    hops = result.hops
-    return {
-        "servers": demand.servers,
-        **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
-        "rings": {str(size): list(strides) for size, strides in result.strides.items()},
-        "links": [
-            {"source": a, "destination": b, "circuits": k}
-            for a, b, k in zip(source, destination, parallel, strict=True)
-        ],
-        "diameter": hops.diameter,
-        "mean_hops": hops.mean,
-        "unreachable_pairs": hops.unreachable,
-        "steps": [record_of(step, "kind text") for step in result.steps],
-    }
-
-
-def _print(result: LayoutResult, record: dict[str, Any]) -> None:
+def _lines(result: LayoutResult, record: dict[str, Any]) -> Iterator[str]:
     both_ways = " both ways" if result.variant == "released" else ""
-    rings = [
-        (
-            f"rings of {size}",
-            f"stride{'s' if len(strides) > 1 else ''} {', '.join(map(str, strides))}{both_ways}",
-        )
-        for size, strides in record["rings"].items()
-    ]
-    cut = (
-        [("unreachable", f"{record['unreachable_pairs']:,} pairs of servers, none of which talk")]
-        if record["unreachable_pairs"]
-        else []
-    )
-    table(
+    unreachable = record["unreachable_pairs"]
+    cut = ("unreachable", f"{unreachable:,} pairs of servers, none of which talk")
+    yield table(
         ("layout", result.layout.name),
         (
             "ports",
             f"{result.degree_all_reduce} for rings, {result.degree_model_parallel} for matchings",
         ),
-        *rings,
+        *(
+            (
+                f"rings of {size}",
+                f"stride{'s' if len(strides) > 1 else ''} {', '.join(map(str, strides))}{both_ways}",
+            )
+            for size, strides in record["rings"].items()
+        ),
         ("links", _listed(record["links"])),
         ("diameter", figure(record["diameter"], "hops")),
         ("mean hops", f"{record['mean_hops']:.3f}"),
-        *cut,
+        *([cut] if unreachable else []),
     )
-    print()
-    for place, step in enumerate(result.steps, 1):
-        print(f"{place:>2}. {step.text}")
+    yield ""
+    yield from (f"{place:>2}. {step.text}" for place, step in enumerate(result.steps, 1))

@@ -1,53 +1,46 @@
-"""``trace export``: a task graph as Chakra execution traces."""
+"""``trace export``, ``trace perfetto``: a task graph as Chakra execution traces, a schedule for ui.perfetto.dev."""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict
-from pathlib import Path
+import json
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
-from topox_core.cli.options import JSON, Option, number, wrong_option
-from topox_core.cli.printing import as_json, figure, show, table
+from topox_core.cli.command import Answer, Arguments, command
+from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
+from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
+from topox_core.cli.printing import figure, table
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.content import read
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
-    from topox_core.traces.source import Source
 
 
-def add_perfetto(parts: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to those of ``trace``."""
-    given.add_command(
-        parts,
-        "perfetto",
-        _perfetto,
-        "a schedule for ui.perfetto.dev",
-        "Write a schedule as a Chrome trace: devices and ports, an arrow to each task from what it waited for, busy ports.",
-        given.add_files,
-        Option("schedule SCHEDULE", str, "its result: .schedule.json"),
-        Option("--output FILE", str, "the trace: .trace.json, may be .gz", required=True),
-        Option(
-            "--arrows",
-            ("auto", "yes", "no"),
-            "arrows and counters (default auto: below 50,000 slices)",
-            "auto",
-        ),
-        JSON,
-    )
-
-
-def _perfetto(options: argparse.Namespace) -> int:
-    import json
-
+@command(
+    "perfetto",
+    "a schedule for ui.perfetto.dev",
+    "Write a schedule as a Chrome trace: devices and ports, an arrow to each task from what it waited for, busy ports.",
+    *FILES,
+    Option("schedule SCHEDULE", str, "its result: .schedule.json"),
+    Option(
+        "--output FILE",
+        str,
+        "the trace: .trace.json, may be .gz",
+        required=True,
+        over=("graph", "cluster", "schedule"),
+    ),
+    Option(
+        "--arrows",
+        ("auto", "yes", "no"),
+        "arrows and counters (default auto: below 50,000 slices)",
+        "auto",
+    ),
+    JSON,
+)
+def perfetto(options: Arguments) -> Answer:
+    """Write a schedule as a Chrome trace."""
     from topox_core.io.perfetto import perfetto_trace
     from topox_core.model.critical_path import critical_path
 
-    files = (options.graph, options.cluster, options.schedule)
-    must_be_writable(options.output, files)
     execution, graph, exclusive = _executed(options)
     arrows = {"yes": True, "no": False}.get(options.arrows)
     path = critical_path(execution, exclusive)
@@ -63,20 +56,17 @@ def _perfetto(options: argparse.Namespace) -> int:
         "counter_changes": counts["C"],
         "bytes": len(data),
     }
-    if options.json:
-        as_json(record)
-        return 0
-    table(
+    lines = table(
         ("makespan", figure(execution.makespan_ms, "ms")),
         ("slices", f"{counts['X']:,}"),
         ("arrows", f"{counts['s']:,}"),
         ("counter changes", f"{counts['C']:,}"),
         ("trace", options.output),
     )
-    return 0
+    return Answer(record, [lines])
 
 
-def _executed(options: argparse.Namespace) -> tuple[Execution, Any, bool]:
+def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     """Return the execution of a result file once the checker has found it sound."""
     from topox_core.check.checker import check
     from topox_core.check.schedule_file import read_record
@@ -98,62 +88,28 @@ def _executed(options: argparse.Namespace) -> tuple[Execution, Any, bool]:
     return result.execution, graph, settings.exclusive_devices
 
 
-def windows(options: argparse.Namespace, files: tuple[Source, ...]) -> int:
-    """Print and write the windows of one of our traces."""
-    from topox_core.cli.rails_windows import windows_file
-    from topox_core.traces.perfetto_in import windows_of_trace
-
-    if len(files) > 1:
-        raise wrong_option("PATH", "must be one file, if it is a schedule's trace")
-    found, makespan_ms = windows_of_trace(files[0])
-    name = Path(options.output or files[0].name).name.partition(".")[0] or "windows"
-    if options.output:
-        if not found:
-            raise InputError(
-                "has no window: one kind of traffic has the network to itself", file=files[0].name
-            )
-        write(options.output, windows_file(name, makespan_ms, found, options.output))
-    record = {
-        "iteration_ms": makespan_ms,
-        "windows": len(found),
-        "list": [asdict(one) for one in found],
-    }
-    return show(
-        options,
-        record,
-        lambda: table(("iteration", figure(makespan_ms, "ms")), ("windows", f"{len(found):,}")),
-    )
-
-
-def add_export(parts: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to those of ``trace``."""
-    given.add_command(
-        parts,
-        "export",
-        _export,
-        "a task graph as Chakra execution traces",
-        "Write a task graph as Chakra execution traces, a file a server, and the groups file beside them.",
-        Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz"),
-        Option("--format", ("chakra",), "of the traces (default chakra)"),
-        Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),
-        Option(
-            "--nic-gbps X", number, "bytes of transfers that are given by duration (default 400)"
-        ),
-        Option(
-            "--drop-dependencies",
-            bool,
-            "leave out dependencies of tasks that share no server (else: barriers of two)",
-        ),
-        JSON,
-    )
-
-
-def _export(options: argparse.Namespace) -> int:
-    from topox_core.io.content import read
+@command(
+    "export",
+    "a task graph as Chakra execution traces",
+    "Write a task graph as Chakra execution traces, a file a server, and the groups file beside them.",
+    GRAPH,
+    Option("--format", ("chakra",), "of the traces (default chakra)"),
+    Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),
+    Option("--nic-gbps X", number, "bytes of transfers that are given by duration (default 400)"),
+    Option(
+        "--drop-dependencies",
+        bool,
+        "leave out dependencies of tasks that share no server (else: barriers of two)",
+    ),
+    JSON,
+)
+def export(options: Arguments) -> Answer:
+    """Write a task graph as Chakra execution traces."""
     from topox_core.io.task_graph_file import load_graph
     from topox_core.traces.chakra_out import export_chakra
 
-    must_be_writable(f"{options.output}.json", (options.graph,))
+    groups = f"{options.output}.json"
+    must_be_writable(groups, (options.graph,))
     graph = load_graph(read(options.graph), options.graph)
     speed = 400.0 if options.nic_gbps is None else options.nic_gbps
     if not 0 < speed < 1e9:
@@ -161,34 +117,28 @@ def _export(options: argparse.Namespace) -> int:
     made = export_chakra(graph, speed, drop_dependencies=options.drop_dependencies)
     for server, data in made.files.items():
         write(f"{options.output}.{server}.et", data)
-    write(f"{options.output}.json", made.groups)
+    write(groups, made.groups)
+    dropped = options.drop_dependencies
     record = {
         "files": len(made.files),
         "nodes": made.nodes,
         "tasks": len(graph.tasks),
         "between_servers": made.between_servers,
-        "dropped": made.between_servers if options.drop_dependencies else 0,
+        "dropped": made.between_servers if dropped else 0,
         "notes": list(made.notes),
         "output": options.output,
     }
-    if options.json:
-        as_json(record)
-        return 0
-    table(
+    lines = table(
         (
             "files",
             f"{len(made.files):,}",
-            f"{options.output}.0.et and on, groups in {options.output}.json",
+            f"{options.output}.0.et and on, groups in {groups}",
         ),
         ("nodes", f"{made.nodes:,}", f"of {len(graph.tasks):,} tasks"),
         (
             "between servers",
             f"{made.between_servers:,}",
-            "dependencies left out"
-            if options.drop_dependencies
-            else "dependencies written as barriers of two",
+            f"dependencies {'left out' if dropped else 'written as barriers of two'}",
         ),
     )
-    for line in made.notes:
-        print(f"warning: {line}")
-    return 0
+    return Answer(record, (lines, *(f"warning: {line}" for line in made.notes)))

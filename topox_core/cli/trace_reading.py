@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Answer, Arguments, Run
 from topox_core.cli.files import write
-from topox_core.cli.options import Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import (
+    Option,
+    given_of,
+    number,
+    positive,
+    settings_as_options,
+    whole,
+    wrong_option,
+    yes_or_no,
+)
+from topox_core.cli.printing import figure, note, percent, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,85 +34,6 @@ PATHS = Option(
 
 
 FORMATS = ("auto", "kineto", "chakra", "text", "network")
-
-
-def add_reading(command: argparse.ArgumentParser) -> None:
-    """Add how a recorded run is read."""
-    add_options(
-        command,
-        Option("--step N|median|last", _step, "which ProfilerStep (default median)"),
-        Option("--ranks 0-7", _ranks, "use these ranks only"),
-        Option(
-            "--gpus-per-server N", positive, "neighbouring ranks that share a server (default 1)"
-        ),
-        Option(
-            "--host-gaps",
-            ("keep", "drop"),
-            "keep (default): a segment lasts as on the clock; drop: only its kernels' time",
-        ),
-        Option("--symmetry no|yes", given.yes_or_no, "one rank stands for all (default no)"),
-        Option("--world N", positive, "ranks of the job, if the files do not tell"),
-        Option(
-            "--host-trace PATH",
-            str,
-            "PyTorch execution traces beside the files, for sizes; may be repeated",
-            [],
-            dest="host_traces",
-            repeated=True,
-        ),
-        Option("--assume-gbps X", number, "take sizes that nothing tells from durations"),
-        Option(
-            "--parallelism NAME=dp",
-            _label,
-            "label of a group by its name or description; may be repeated",
-            [],
-            dest="labels",
-            repeated=True,
-        ),
-        Option("--communication REGEX", str, "further kernels that communicate"),
-    )
-
-
-def add_formats(command: argparse.ArgumentParser) -> None:
-    """Add what only some formats need."""
-    add_options(
-        command,
-        Option("--format", FORMATS, "of the files (default auto: by content)"),
-        Option("--groups FILE", str, "members of Chakra groups (default PREFIX.json, if there)"),
-        Option("--tflops X", number, "of Chakra nodes without a duration (default 400)"),
-        Option("--memory-gb-per-s X", number, "of the same (default 3350)"),
-        Option("--servers N", positive, "that a text workload is expanded to (default 8)"),
-        Option("--tick-ns X", number, "unit of a text workload's times (default 1)"),
-        Option(
-            "--optical D",
-            positive,
-            "dimension of a network that becomes switches (default: the last)",
-        ),
-        Option("--ports N", positive, "optical ports of a server of a network (default 2)"),
-        Option("--max-tasks N", positive, "bundle calls until there are no more (default 20000)"),
-        Option("--nic-gbps X", number, "speed of a server for cluster and replay (default 400)"),
-    )
-
-
-def refusable(
-    run: Callable[[argparse.Namespace], int],
-) -> Callable[[argparse.Namespace], int]:
-    """Return a command on a recorded run: limited in memory and time, ended with 1 where a sound trace cannot carry it."""
-
-    def command(options: argparse.Namespace) -> int:
-        from topox_core.io.resource_limits import limited_reading
-        from topox_core.traces.source import Refused
-
-        files = sources([*options.paths, *options.host_traces])
-        name = files[0].name if len(files) == 1 else "recorded run"
-        try:
-            with limited_reading(name, sum(Path(one.name).stat().st_size for one in files)):
-                return run(options)
-        except Refused as refused:
-            print(f"topox: error: {refused}", file=sys.stderr)
-            return 1
-
-    return command
 
 
 def _step(text: str) -> int | str:
@@ -128,24 +58,82 @@ def _label(text: str) -> tuple[str, str]:
     return name, label
 
 
-def settings_of(options: argparse.Namespace) -> ImportSettings:
+# How a recorded run is read.
+READING = (
+    Option("--step N|median|last", _step, "which ProfilerStep (default median)"),
+    Option("--ranks 0-7", _ranks, "use these ranks only"),
+    Option("--gpus-per-server N", positive, "neighbouring ranks that share a server (default 1)"),
+    Option(
+        "--host-gaps",
+        ("keep", "drop"),
+        "keep (default): a segment lasts as on the clock; drop: only its kernels' time",
+    ),
+    Option("--symmetry no|yes", yes_or_no, "one rank stands for all (default no)"),
+    Option("--world N", positive, "ranks of the job, if the files do not tell"),
+    Option(
+        "--host-trace PATH",
+        str,
+        "PyTorch execution traces beside the files, for sizes; may be repeated",
+        [],
+        dest="host_traces",
+        repeated=True,
+    ),
+    Option("--assume-gbps X", number, "take sizes that nothing tells from durations"),
+    Option(
+        "--parallelism NAME=dp",
+        _label,
+        "label of a group by its name or description; may be repeated",
+        [],
+        dest="labels",
+        repeated=True,
+    ),
+    Option("--communication REGEX", str, "further kernels that communicate"),
+)
+# What only some formats need.
+FORMATTING = (
+    Option("--format", FORMATS, "of the files (default auto: by content)"),
+    Option("--groups FILE", str, "members of Chakra groups (default PREFIX.json, if there)"),
+    Option("--tflops X", number, "of Chakra nodes without a duration (default 400)"),
+    Option("--memory-gb-per-s X", number, "of the same (default 3350)"),
+    Option("--servers N", positive, "that a text workload is expanded to (default 8)"),
+    Option("--tick-ns X", number, "unit of a text workload's times (default 1)"),
+    Option(
+        "--optical D",
+        positive,
+        "dimension of a network that becomes switches (default: the last)",
+    ),
+    Option("--ports N", positive, "optical ports of a server of a network (default 2)"),
+    Option("--max-tasks N", positive, "bundle calls until there are no more (default 20000)"),
+    Option("--nic-gbps X", number, "speed of a server for cluster and replay (default 400)"),
+)
+
+
+def refusable(run: Callable[[Arguments], Answer]) -> Run:
+    """Return a command on a recorded run: limited in memory and time, ended with 1 where a sound trace cannot carry it."""
+
+    def refused_or_run(options: Arguments) -> Answer | int:
+        from topox_core.io.resource_limits import limited_reading
+        from topox_core.traces.source import Refused, sources_of
+
+        files = sources_of([*options.paths, *options.host_traces])
+        name = files[0].name if len(files) == 1 else "recorded run"
+        try:
+            with limited_reading(name, sum(Path(one.name).stat().st_size for one in files)):
+                return run(options)
+        except Refused as refused:
+            note(f"topox: error: {refused}")
+            return 1
+
+    return refused_or_run
+
+
+def settings_of(options: Arguments) -> ImportSettings:
     """Return how a run is read, as the options say."""
     from topox_core.traces.source import ImportSettings
 
-    keys = (
-        *("step", "ranks", "gpus_per_server", "host_gaps", "symmetry", "world", "assume_gbps"),
-        *("max_tasks", "communication", "nic_gbps", "uneven"),
-    )
-    changes = {key: value for key in keys if (value := getattr(options, key, None)) is not None}
-    with given.settings_as_options(options):
+    changes = given_of(options, (one.name for one in fields(ImportSettings)))
+    with settings_as_options(options):
         return ImportSettings(**changes, parallelism=dict(options.labels))
-
-
-def sources(paths: list[str]) -> tuple[Source, ...]:
-    """Return the files that paths name."""
-    from topox_core.traces.source import sources_of
-
-    return sources_of(paths)
 
 
 def progress(words: str, share: float) -> None:
@@ -153,17 +141,17 @@ def progress(words: str, share: float) -> None:
     note(f"reading {words} ({percent(share)})" if share else f"reading {words}")
 
 
-def files_of(options: argparse.Namespace) -> tuple[str, tuple[Source, ...]]:
+def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
     """Return the format of the files that a command names, and those of it."""
-    from topox_core.traces.source import format_of_all
+    from topox_core.traces.source import format_of_all, sources_of
 
-    files = sources(options.paths)
-    given_form = options.format or "auto"
-    return format_of_all(files) if given_form == "auto" else (given_form, files)
+    files = sources_of(options.paths)
+    form = options.format or "auto"
+    return format_of_all(files) if form == "auto" else (form, files)
 
 
 def read_other(
-    options: argparse.Namespace,
+    options: Arguments,
     settings: ImportSettings,
     form: str,
     files: tuple[Source, ...],
@@ -179,14 +167,13 @@ def read_other(
         raise InputError("is a schedule's trace: only its windows can be read", file=files[0].name)
     if len(files) > 1:
         raise wrong_option("PATH", "must be one file, if it is a text workload")
-    keys = ("servers", "tick_ns")
-    changes = {key: value for key in keys if (value := getattr(options, key)) is not None}
-    with given.settings_as_options(options):
+    changes = given_of(options, ("servers", "tick_ns"))
+    with settings_as_options(options):
         return import_text(files[0], settings, **changes, name=name)
 
 
 def _read_chakra(
-    options: argparse.Namespace, settings: ImportSettings, files: tuple[Source, ...], name: str
+    options: Arguments, settings: ImportSettings, files: tuple[Source, ...], name: str
 ) -> Imported:
     from topox_core.traces.chakra_in import Machine, import_chakra
     from topox_core.traces.chakra_nodes import read_groups
@@ -195,20 +182,13 @@ def _read_chakra(
     prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
     path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)
     groups = read_groups(Source.of_path(Path(path))) if path else {}
-    given_machine = {
-        key: value
-        for key in ("tflops", "memory_gb_per_s")
-        if (value := getattr(options, key)) is not None
-    }
-    with given.settings_as_options(options):
-        machine = Machine(**given_machine)
+    with settings_as_options(options):
+        machine = Machine(**given_of(options, ("tflops", "memory_gb_per_s")))
     return import_chakra(files, settings, groups, machine, progress, name)
 
 
-def network(options: argparse.Namespace, files: tuple[Source, ...]) -> int:
-    """Write the cluster of a network file, or only say what it is."""
-    from dataclasses import asdict
-
+def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
+    """Return the cluster of a network file, and write it where a file is named for it."""
     from topox_core.io.cluster_file import dump_cluster
     from topox_core.traces.network import read_network
 
@@ -217,15 +197,11 @@ def network(options: argparse.Namespace, files: tuple[Source, ...]) -> int:
     target = getattr(options, "cluster", None)
     if options.part == "import" and target is None:
         raise wrong_option("--cluster", "must be given: a network becomes a cluster")
-    with given.settings_as_options(options):
+    with settings_as_options(options):
         found = read_network(files[0], options.optical, options.ports or 2)
-    if target:
-        write(target, dump_cluster(found.cluster))
-    if options.json:
-        as_json({"cluster": asdict(found.cluster), "notes": list(found.notes), "output": target})
-        return 0
     cluster = found.cluster
-    table(
+    write(target, lambda: dump_cluster(cluster))
+    lines = table(
         ("servers", f"{cluster.servers:,}", f"{cluster.devices_per_server:,} GPUs each"),
         (
             "ports",
@@ -234,6 +210,5 @@ def network(options: argparse.Namespace, files: tuple[Source, ...]) -> int:
         ),
         ("latency", figure(cluster.latency_us, "us")),
     )
-    for line in found.notes:
-        print(f"note: {line}")
-    return 0
+    record = {"cluster": asdict(cluster), "notes": list(found.notes), "output": target}
+    return Answer(record, (lines, *(f"note: {line}" for line in found.notes)))

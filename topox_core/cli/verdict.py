@@ -2,62 +2,62 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from topox_core.cli import options as given
+from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.files import read_graph_and_cluster
-from topox_core.cli.options import JSON, Option
-from topox_core.cli.printing import as_json, ctrl_c_stops, figure, note, table
+from topox_core.cli.options import (
+    CLUSTER_KEYS,
+    FILES,
+    ITERATION,
+    JSON,
+    LIMITS,
+    LOWERING,
+    Option,
+    cluster_overrides,
+    settings,
+)
+from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 
 if TYPE_CHECKING:
     from topox_core.fabrics.verdict import Bracket, Verdict
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the command to the command line."""
-    given.add_command(
-        commands,
-        "verdict",
-        run,
-        "say up to which delay changing circuits pays for a job",
-        "Say up to which reconfiguration delay changing circuits pays for a job, against the best fixed circuits found, "
-        "a fat-tree of the same cost and a full one, and from which delay on no plan can.",
-        given.add_files,
-        Option(
-            "--effort list|search|prove",
-            str,
-            "a few plans by rules (default), as many as the bracket needs, or exact engines besides",
-            default="list",
-        ),
-        given.ITERATION,
-        JSON,
-        given.add_lowering,
-        given.add_limits,
-        given.add_cluster_keys,
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Find the verdict and print it; 1 where no rival can run the job."""
+@command(
+    "verdict",
+    "say up to which delay changing circuits pays for a job",
+    "Say up to which reconfiguration delay changing circuits pays for a job, against the best fixed circuits found, "
+    "a fat-tree of the same cost and a full one, and from which delay on no plan can.",
+    *FILES,
+    Option(
+        "--effort list|search|prove",
+        str,
+        "a few plans by rules (default), as many as the bracket needs, or exact engines besides",
+        default="list",
+    ),
+    ITERATION,
+    JSON,
+    LOWERING,
+    LIMITS,
+    CLUSTER_KEYS,
+)
+def run(options: Arguments) -> Answer:
+    """Find the verdict; 1 where no rival can run the job."""
     from topox_core.fabrics.verdict import verdict
 
-    settings = given.settings(options)
+    asked = settings(options)
     graph, cluster = read_graph_and_cluster(
-        options.graph, options.cluster, given.cluster_overrides(options)
+        options.graph, options.cluster, cluster_overrides(options)
     )
     with ctrl_c_stops() as stop:
-        found = verdict(graph, cluster, settings, options.effort, stop=stop, on_step=_note_step)
-    if options.json:
-        as_json(found.as_record())
-    else:
-        print(found.sentence)
-        if found.brackets:
-            head = ("rival", "iteration", "pays up to", "cannot pay from", "cheaper up to")
-            table((*head, "laid by"), *map(_row, found.brackets))
-        for name, why in found.refused.items():
-            print(f"{name} cannot run: {why}")
-    return 0 if found.brackets else 1
+        found = verdict(graph, cluster, asked, options.effort, stop=stop, on_step=_note_step)
+    head = ("rival", "iteration", "pays up to", "cannot pay from", "cheaper up to", "laid by")
+    lines = (
+        found.sentence,
+        *([table(head, *map(_row, found.brackets))] if found.brackets else ()),
+        *(f"{name} cannot run: {why}" for name, why in found.refused.items()),
+    )
+    return Answer(found.as_record(), lines, 0 if found.brackets else 1)
 
 
 def _row(one: Bracket) -> tuple[str, ...]:

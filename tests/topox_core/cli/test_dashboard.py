@@ -60,6 +60,6 @@ def test_a_port_that_is_taken_is_passed_over_or_refused_where_it_was_named(monke
 def test_without_pages_and_without_a_browser_one_line_says_what_to_do(monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(InputError, match="pip install topox-workbench"):
-        dashboard.run(None)
+        dashboard.run.run(None)
     monkeypatch.setattr("webbrowser.open", lambda _address: False)
     assert not dashboard._opened("http://127.0.0.1:1")
