@@ -10,6 +10,7 @@ from typing import Annotated
 from topox_core.errors import InputError
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_RANKS
 from topox_core.io.ranges import is_number
+from topox_core.model.waiting_order import order_of
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
@@ -313,12 +314,12 @@ class _Builder:
     def _link(self) -> None:
         """Give every node what it waits for, looking through nodes that stand for nothing."""
         total = 0
-        seen_through: dict[tuple[int, int], tuple[int, ...]] = {}
+        stands = self._stand_ins()
         for number, node in enumerate(self.nodes):
             found = dict.fromkeys(node.waits)
             for rank, at in self.waits[number]:
                 for before in self.ranks[rank].nodes[at].waits:
-                    found.update(dict.fromkeys(self._through(rank, before, seen_through)))
+                    found.update(dict.fromkeys(stands[rank, before]))
             found.pop(number, None)
             node.waits = list(found)
             total += len(found)
@@ -327,32 +328,16 @@ class _Builder:
                     f"holds more than the {4 * MAX_DEPENDENCIES:,} dependencies a run may have"
                 )
 
-    def _through(
-        self, rank: int, at: int, seen: dict[tuple[int, int], tuple[int, ...]]
-    ) -> tuple[int, ...]:
-        if (rank, at) in self.place:
-            return (self.place[rank, at],)
-        # Depth first without recursion: chains of nodes without a task may be long.
-        stack = [at]
-        nodes = self.ranks[rank].nodes
-        while stack:
-            top = stack[-1]
-            if (rank, top) in seen:
-                stack.pop()
-                continue
-            open_ones = [
-                b for b in nodes[top].waits if (rank, b) not in self.place and (rank, b) not in seen
-            ]
-            if open_ones:
-                stack += open_ones
-                continue
-            found: dict[int, None] = {}
-            for before in nodes[top].waits:
-                own = self.place.get((rank, before))
-                found.update(dict.fromkeys(seen[rank, before] if own is None else (own,)))
-            seen[rank, top] = tuple(found)
-            stack.pop()
-        return seen[rank, at]
+    def _stand_ins(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """Return, of every node of a rank, the positions that whoever waits for it waits for."""
+        stands: dict[tuple[int, int], tuple[int, ...]] = {}
+        for rank, one in self.ranks.items():
+            waits = [node.waits for node in one.nodes]
+            for at in order_of(waits):
+                own = self.place.get((rank, at))
+                through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
+                stands[rank, at] = tuple(through) if own is None else (own,)
+        return stands
 
 
 def _is_call(node: ChakraNode) -> bool:
