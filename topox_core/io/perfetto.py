@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray
+from topox_core.model.waiting_order import order_of
 
 FORMAT, VERSION = "topox-trace", 1
 # Arrows and counters are left out of larger traces unless they are asked for.
@@ -183,33 +185,17 @@ class _Writer:
 
     def arrows(self) -> None:
         """Draw to each task an arrow from the dependency that ended last, looked through barriers."""
-        pointer, before = self._graph.pred_ptr.tolist(), self._graph.pred_idx.tolist()
+        before = self._graph.pred_idx.tolist()
+        waits = [before[low:high] for low, high in pairwise(self._graph.pred_ptr.tolist())]
         end = self._execution.end_ms.tolist()
-        latest: dict[int, int] = {}  # -1: nothing before it has a slice
-
-        def best(node: int) -> int:
-            found = -1
-            for p in before[pointer[node] : pointer[node + 1]]:
+        latest = [-1] * len(waits)  # -1: nothing before it has a slice
+        for node in order_of(waits):
+            for p in waits[node]:
                 one = p if p in self._last else latest[p]
-                if one >= 0 and (found < 0 or end[one] > end[found]):
-                    found = one
-            return found
-
+                if one >= 0 and (latest[node] < 0 or end[one] > end[latest[node]]):
+                    latest[node] = one
         number = 0
         for node, (place, low) in sorted(self._first.items()):
-            stack = [node]
-            while stack:
-                at = stack[-1]
-                open_ones = [
-                    p
-                    for p in before[pointer[at] : pointer[at + 1]]
-                    if p not in self._last and p not in latest
-                ]
-                if open_ones:
-                    stack += open_ones
-                    continue
-                latest[at] = best(at)
-                stack.pop()
             source = latest[node]
             if source < 0 or self._last[source][1] > low:
                 continue

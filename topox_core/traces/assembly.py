@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,7 +222,7 @@ def assemble(
             )
     # Of each rank's entry, the calls that are its parts.
     of_entry: dict[tuple[int, int], list[int]] = defaultdict(list)
-    names = _Names()
+    names = _group_names(calls[c] for c in order)
     for number, c in enumerate(order):
         call = calls[c]
         for rank, entry, _ in call.places:
@@ -249,24 +249,25 @@ def assemble(
     return Assembled(graph, lanes, clipped)
 
 
-class _Names:
-    """Short names of groups: one name a set of ranks, whatever each process calls it."""
-
-    def __init__(self) -> None:
-        self._of: dict[tuple[int, ...], str] = {}
-
-    def of(self, call: Call) -> str:
+def _group_names(calls: Iterable[Call]) -> dict[tuple[int, ...], str]:
+    """Return short names of groups: one name a set of ranks, whatever each process calls it."""
+    names: dict[tuple[int, ...], str] = {}
+    for call in calls:
         ranks = tuple(sorted(call.ranks))
-        if ranks not in self._of:
-            listed = "-".join(map(str, ranks[:4])) + ("-..." if len(ranks) > 4 else "")
-            words = call.description or ""
-            used = set(self._of.values())
-            name = f"{words}.{listed}" if words else listed
-            name = name[:150] if name.isprintable() else listed
-            while name in used:
-                name += "'"
-            self._of[ranks] = name
-        return self._of[ranks]
+        if ranks in names:
+            continue
+        words, listed = call.description or "", short_list(ranks)
+        name = f"{words}.{listed}"[:150] if words else listed
+        name = name if name.isprintable() else listed
+        while name in names.values():
+            name += "'"
+        names[ranks] = name
+    return names
+
+
+def short_list(ranks: Sequence[int]) -> str:
+    """Return ranks as part of a name: the first four."""
+    return "-".join(map(str, ranks[:4])) + ("-..." if len(ranks) > 4 else "")
 
 
 def _call_node(
@@ -275,7 +276,7 @@ def _call_node(
     end_ms: float,
     steps: Mapping[int, StepOfRank],
     clocks: Clocks,
-    names: _Names,
+    names: Mapping[tuple[int, ...], str],
     begin: float,
 ) -> Node:
     kernels = [(rank, steps[rank].entries[entry].kernel) for rank, entry, _ in call.places]
@@ -292,7 +293,7 @@ def _call_node(
         is_call=True,
         size_bytes=call.size_bytes,
         size_from=call.size_from,
-        group=names.of(call),
+        group=names[tuple(sorted(call.ranks))],
         description=call.description or call.group,
         parallelism=parallelism_of(call.description, call.kind),
         root=call.root,

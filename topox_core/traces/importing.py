@@ -11,6 +11,7 @@ from typing import Any
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.matching import between_hosts_us
@@ -77,7 +78,7 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
                     if node.root in node.ranks
                     else None
                 )
-                listed = "-".join(map(str, members[:4])) + ("-..." if len(members) > 4 else "")
+                listed = short_list(members)
                 words = node.group.rpartition(".")[0]
                 nodes.append(
                     replace(

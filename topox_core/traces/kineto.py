@@ -28,7 +28,7 @@ from topox_core.traces.recording import (
     StreamWait,
     Work,
 )
-from topox_core.traces.source import Source, rank_in_name
+from topox_core.traces.source import Source, groups_listed, rank_in_name
 
 _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _RUNTIME = frozenset(
@@ -287,7 +287,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         file,
         _rank(info, file, rank),
         world if is_whole(world, 1, MAX_RANKS) else 0,
-        _groups(info.get("pg_config")),
+        groups_listed(info.get("pg_config"), missing=[]),
         len(devices) if isinstance(devices, list) else 0,
         base,
         work,
@@ -418,15 +418,3 @@ def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:
     if found is None:
         raise InputError("names no rank: rename it to ..._rank0.json, or give --ranks", file=file)
     return found
-
-
-def _groups(listed: object) -> dict[str, tuple[tuple[int, ...], str]]:
-    groups: dict[str, tuple[tuple[int, ...], str]] = {}
-    for one in listed if isinstance(listed, list) else ():
-        if not isinstance(one, dict):
-            continue
-        ranks = one.get("ranks", [])
-        if isinstance(ranks, list) and all(is_whole(r, 0, MAX_RANKS - 1) for r in ranks):
-            name, words = str(one.get("pg_name", ""))[:100], str(one.get("pg_desc", ""))[:100]
-            groups[name] = (tuple(ranks), words)
-    return groups
