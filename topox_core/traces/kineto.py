@@ -65,17 +65,20 @@ def _wanted(category: str, name: str) -> bool:
 
 @dataclass
 class _Columns:
-    """What is kept of the events as they pass."""
+    """What is kept of the events as they pass; columns of numbers lie row by row in one array.
 
-    start: array[float] = field(default_factory=lambda: array("d"))
-    lasts: array[float] = field(default_factory=lambda: array("d"))
-    stream: array[int] = field(default_factory=lambda: array("q"))
-    asked: array[int] = field(default_factory=lambda: array("q"))
-    correlation: array[int] = field(default_factory=lambda: array("q"))
-    launch: array[float] = field(default_factory=lambda: array("d"))
-    launched: array[float] = field(default_factory=lambda: array("d"))
-    thread: array[int] = field(default_factory=lambda: array("q"))
-    launches_work: array[int] = field(default_factory=lambda: array("b"))
+    Attributes
+    ----------
+    work_times, work_numbers
+        Of each activity start and length; stream and correlation.
+    call_times, call_numbers
+        Of each call of the host begin and end; correlation, thread, and whether it starts an activity.
+    """
+
+    work_times: array[float] = field(default_factory=lambda: array("d"))
+    work_numbers: array[int] = field(default_factory=lambda: array("q"))
+    call_times: array[float] = field(default_factory=lambda: array("d"))
+    call_numbers: array[int] = field(default_factory=lambda: array("q"))
     kernels: list[tuple[float, float, int, int, str, dict[str, Any]]] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
     waits: list[StreamWait] = field(default_factory=list)
@@ -88,7 +91,8 @@ class _Columns:
     others: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return len(self.start) + len(self.correlation) + len(self.kernels) + len(self.scopes)
+        rows = len(self.work_times) // 2 + len(self.call_times) // 2
+        return rows + len(self.kernels) + len(self.scopes)
 
 
 def read_kineto(source: Source, communication: str = "", rank: int | None = None) -> Recording:
@@ -137,7 +141,7 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                     f"holds more than the {MAX_KEPT_OBJECTS:,} communications and their scopes a trace may have",
                     file=source.name,
                 )
-    if not len(columns.start) and not columns.kernels:
+    if not columns.work_times and not columns.kernels:
         if stream.cut:
             raise ends_early(source.name, stream.seen)
         raise _without_work(source.name, others, stream.seen)
@@ -200,10 +204,8 @@ def _take_work(event: Event, columns: _Columns, communicates: Communicates) -> N
         begin, lasts = float(event["ts"]), float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
         return
-    columns.start.append(event["ts"])
-    columns.lasts.append(event.get("dur", 0))
-    columns.stream.append(stream)
-    columns.asked.append(correlation)
+    columns.work_times.extend((event["ts"], event.get("dur", 0)))
+    columns.work_numbers.extend((stream, correlation))
 
 
 def _take_runtime(event: Event, columns: _Columns) -> None:
@@ -214,12 +216,9 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     begin, lasts = event["ts"], event.get("dur", 0)
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
     correlation = args.get("correlation", -1)
-    columns.correlation.append(correlation)
-    columns.launch.append(begin)
-    columns.launched.append(begin + lasts)
-    columns.thread.append(thread)
     starts = "Launch" in name or "Memcpy" in name or "Memset" in name
-    columns.launches_work.append(starts and "HostFunc" not in name)
+    columns.call_times.extend((begin, begin + lasts))
+    columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
         columns.waits.append(StreamWait(begin, thread, correlation))
     elif "Synchronize" in name:
@@ -260,9 +259,10 @@ def _take_scope(event: Event, columns: _Columns) -> None:
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
     launch_of = _Launches(columns)
     base = _base_us(columns, file)
-    start = np.array(columns.start) - base
-    end = start + np.array(columns.lasts)
-    asked = np.array(columns.asked)
+    start, lasts = np.array(columns.work_times).reshape(-1, 2).T
+    start = start - base
+    end = start + lasts
+    stream_of, asked = np.array(columns.work_numbers).reshape(-1, 2).T
     at = launch_of.positions(asked)
     calls = [one[3] for one in columns.kernels]
     together = _in_order_of_start(
@@ -270,7 +270,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         np.concatenate((start, np.array([one[0] for one in columns.kernels]) - base)),
     )
     launch = launch_of.launch[at] - base + together[: len(asked)]
-    work = Work(start, end, launch, np.array(columns.stream), launch_of.thread[at])
+    work = Work(start, end, launch, stream_of, launch_of.thread[at])
     work = work.taken(np.lexsort((end, start)))
     later = together[len(asked) :].tolist()
     kernels = sorted(
@@ -281,7 +281,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
     info = header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
     devices, world = header.get("deviceProperties"), info.get("world_size")
-    has_launches = len(columns.correlation) > 0
+    has_launches = len(columns.call_times) > 0
     missing = int(np.isnan(work.launch_us).sum()) + sum(k.launch_us != k.launch_us for k in kernels)
     return Recording(
         file,
@@ -325,13 +325,14 @@ class _Launches:
     """The host's calls by correlation, of several of one number the first; the last stands for what was not recorded."""
 
     def __init__(self, columns: _Columns) -> None:
-        number, begin = np.array(columns.correlation), np.array(columns.launch)
+        begin, end = np.array(columns.call_times).reshape(-1, 2).T
+        number, thread, starts = np.array(columns.call_numbers).reshape(-1, 3).T
         order = np.lexsort((begin, number))
         self.number = np.append(number[order], np.iinfo(np.int64).max)
         self.launch = np.append(begin[order], np.nan)
-        self.end = np.append(np.array(columns.launched)[order], np.nan)
-        self.thread = np.append(np.array(columns.thread)[order], -1)
-        self._starts = np.append(np.array(columns.launches_work)[order] != 0, False)
+        self.end = np.append(end[order], np.nan)
+        self.thread = np.append(thread[order], -1)
+        self._starts = np.append(starts[order] != 0, False)
 
     def positions(self, asked: Ints) -> Ints:
         """Return where the call of each number stands, -1 (the last) if it was not recorded."""
@@ -392,7 +393,7 @@ def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:
 
 
 def _base_us(columns: _Columns, file: str) -> float:
-    times = [min(column) for column in (columns.start, columns.launch) if len(column)]
+    times = [min(column[::2]) for column in (columns.work_times, columns.call_times) if column]
     times += [one[0] for one in columns.kernels[:1]] + [one.begin_us for one in columns.steps]
     base = min(times)
     if not abs(base) < 1e18:
