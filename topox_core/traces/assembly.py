@@ -84,12 +84,10 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
         t = max(end_of(i), min(asked, kernel.start_us, following))
         posts.append((i, t))
         latest[i] = max(latest.get(i, t), t)
-    resumes: list[Cut | None] = []
-    for k in waits.resume:
-        if k is None or k >= n:
-            resumes.append(None)
-        else:
-            resumes.append((k - 1, latest.get(k - 1, end_of(k - 1))))
+    resumes: list[Cut | None] = [
+        None if k is None or k >= n else (k - 1, latest.get(k - 1, end_of(k - 1)))
+        for k in waits.resume
+    ]
     first, last = (-1, begin), (n - 1, end_of(n - 1))
     inner = {*posts, *(cut for cut in resumes if cut is not None)}
     cuts = sorted({first, max(last, *inner) if inner else last, *inner})

@@ -28,6 +28,8 @@ from topox_core.traces.recorded_run import spans
 from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Progress, Refused, Source, with_ranks
 
+# Nodes of ranks: (rank, position).
+Members = list[tuple[int, int]]
 KINDS = (
     *("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all"),
     *("reduce_scatter", "reduce_scatter", "barrier"),
@@ -153,21 +155,21 @@ class _Builder:
     # What stands for a node of a rank: a position in ``nodes``.
     place: dict[tuple[int, int], int] = field(default_factory=dict)
     # What a node of ``nodes`` waits for: nodes of ranks.
-    waits: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    waits: dict[int, Members] = field(default_factory=dict)
 
     def build(self) -> None:
         """Make nodes of all ranks, then their dependencies."""
         self.world = max(self.world, 1 + max(self.ranks), self._highest_of_groups())
-        collectives: dict[tuple[frozenset[int], int], list[tuple[int, int]]] = defaultdict(list)
+        collectives: dict[tuple[frozenset[int], int], Members] = defaultdict(list)
         names: dict[frozenset[int], str] = {}
-        sends: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
-        receives: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
+        transfers: dict[tuple[int, int, int], tuple[Members, Members]]
+        transfers = defaultdict(lambda: ([], []))
         for rank, one in sorted(self.ranks.items()):
             counts: Counter[frozenset[int]] = Counter()
             for at, node in enumerate(one.nodes):
                 if node.type in (SEND, RECEIVE) and not node.attributes.get("is_cpu_op"):
-                    key = _pair(node, rank, one.file)
-                    (sends if node.type == SEND else receives)[key].append((rank, at))
+                    ends = transfers[_pair(node, rank, one.file)]
+                    ends[node.type == RECEIVE].append((rank, at))
                 elif node.type == COLLECTIVE and _is_call(node):
                     ranks = self._group(node, one)
                     same = frozenset(ranks)
@@ -178,8 +180,8 @@ class _Builder:
                     self._compute(rank, at, node)
         for (same, k), members in collectives.items():
             self._collective(names[same], k, members)
-        for key in sorted({*sends, *receives}):
-            self._transfers(key, sends.get(key, []), receives.get(key, []))
+        for key, (sent, received) in sorted(transfers.items()):
+            self._transfers(key, sent, received)
         if self.unmatched:
             more = f" (and {len(self.unmatched) - 1:,} more)" if len(self.unmatched) > 1 else ""
             raise Refused(self.unmatched[0] + more)
@@ -219,9 +221,7 @@ class _Builder:
         made = Node(name, "forward", [], self.machine.time_ms(node), (rank,), lane=lane)
         self._add(made, [(rank, at)], [(rank, at)])
 
-    def _add(
-        self, made: Node, stands_for: list[tuple[int, int]], waits: list[tuple[int, int]]
-    ) -> int:
+    def _add(self, made: Node, stands_for: Members, waits: Members) -> int:
         number = len(self.nodes)
         self.nodes.append(made)
         for one in stands_for:
@@ -229,7 +229,7 @@ class _Builder:
         self.waits[number] = waits
         return number
 
-    def _collective(self, name: str, k: int, members: list[tuple[int, int]]) -> None:
+    def _collective(self, name: str, k: int, members: Members) -> None:
         nodes = [self.ranks[rank].nodes[at] for rank, at in members]
         ranks = self._group(nodes[0], self.ranks[members[0][0]])
         absent = [r for r in ranks if r in self.ranks and r not in {rank for rank, _ in members}]
@@ -273,8 +273,8 @@ class _Builder:
     def _transfers(
         self,
         key: tuple[int, int, int],
-        sent: list[tuple[int, int]],
-        received: list[tuple[int, int]],
+        sent: Members,
+        received: Members,
     ) -> None:
         source, destination, tag = key
         for k in range(max(len(sent), len(received))):

@@ -187,11 +187,8 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
     """
     step = step_of(run, settings)
     graph = step.assembled.graph
-    if settings.uneven == "one":
-        for node in graph.nodes:
-            node.splits_bytes = None
     for node in graph.nodes:
-        if not uneven(node.splits_bytes):
+        if settings.uneven == "one" or not uneven(node.splits_bytes):
             node.splits_bytes = None
     _assume_sizes(graph, settings.assume_gbps)
     inside = keep_inside_servers(graph, Placement(settings.gpus_per_server))
