@@ -25,7 +25,6 @@ Cut = tuple[int, float]
 class Piece:
     """The lane between two cuts; times in us of the file's clock."""
 
-    begin_us: float
     end_us: float
     kernels_us: float
     kind: str
@@ -95,10 +94,10 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
     posted = [place[cut] - 1 for cut in posts]
     busy = _union(lane.start_us, lane.end_us, begin)
     pieces = []
-    for (i, at), (j, until) in itertools.pairwise(cuts):
+    for (i, _), (j, until) in itertools.pairwise(cuts):
         inside = slice(i + 1, j + 1)
         worked = _union(lane.start_us[inside], lane.end_us[inside], begin)
-        pieces.append(Piece(at, until, worked, _kind(step, inside)))
+        pieces.append(Piece(until, worked, _kind(step, inside)))
     total = float((lane.end_us - lane.start_us).sum())
     return CutLane(
         tuple(pieces),

@@ -72,7 +72,7 @@ class _Columns:
     work_times, work_numbers
         Of each activity start and length; stream and correlation.
     call_times, call_numbers
-        Of each call of the host begin and end; correlation, thread, and whether it starts an activity.
+        Of each call of the host its begin; correlation, thread, and whether it starts an activity.
     """
 
     work_times: array[float] = field(default_factory=lambda: array("d"))
@@ -91,7 +91,7 @@ class _Columns:
     others: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        rows = len(self.work_times) // 2 + len(self.call_times) // 2
+        rows = len(self.work_times) // 2 + len(self.call_times)
         return rows + len(self.kernels) + len(self.scopes)
 
 
@@ -213,16 +213,16 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     if _STARTS_NOTHING.search(name):
         return
     args = event.get("args") or {}
-    begin, lasts = event["ts"], event.get("dur", 0)
+    begin, end = event["ts"], event["ts"] + event.get("dur", 0)
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
     correlation = args.get("correlation", -1)
     starts = "Launch" in name or "Memcpy" in name or "Memset" in name
-    columns.call_times.extend((begin, begin + lasts))
+    columns.call_times.append(begin)
     columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
         columns.waits.append(StreamWait(begin, thread, correlation))
     elif "Synchronize" in name:
-        columns.blocks.append((begin, begin + lasts))
+        columns.blocks.append((begin, end))
 
 
 def _take_sync(event: Event, columns: _Columns) -> None:
@@ -280,7 +280,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
     header = stream.header
     info = header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
-    devices, world = header.get("deviceProperties"), info.get("world_size")
+    world = info.get("world_size")
     has_launches = len(columns.call_times) > 0
     missing = int(np.isnan(work.launch_us).sum()) + sum(k.launch_us != k.launch_us for k in kernels)
     return Recording(
@@ -288,7 +288,6 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         _rank(info, file, rank),
         world if is_whole(world, 1, MAX_RANKS) else 0,
         groups_listed(info.get("pg_config"), missing=[]),
-        len(devices) if isinstance(devices, list) else 0,
         base,
         work,
         tuple(kernels),
@@ -325,12 +324,11 @@ class _Launches:
     """The host's calls by correlation, of several of one number the first; the last stands for what was not recorded."""
 
     def __init__(self, columns: _Columns) -> None:
-        begin, end = np.array(columns.call_times).reshape(-1, 2).T
+        begin = np.array(columns.call_times)
         number, thread, starts = np.array(columns.call_numbers).reshape(-1, 3).T
         order = np.lexsort((begin, number))
         self.number = np.append(number[order], np.iinfo(np.int64).max)
         self.launch = np.append(begin[order], np.nan)
-        self.end = np.append(end[order], np.nan)
         self.thread = np.append(thread[order], -1)
         self._starts = np.append(starts[order] != 0, False)
 
@@ -339,10 +337,10 @@ class _Launches:
         at = np.searchsorted(self.number, asked)
         return np.where((self.number[at] == asked) & (asked >= 0), at, -1)
 
-    def one(self, number: int) -> tuple[float, float, int]:
-        """Return begin, end and thread of a call; NaN and -1 if it was not recorded."""
+    def one(self, number: int) -> tuple[float, int]:
+        """Return begin and thread of a call; NaN and -1 if it was not recorded."""
         (at,) = self.positions(np.array([number], np.int64)).tolist()
-        return float(self.launch[at]), float(self.end[at]), int(self.thread[at])
+        return float(self.launch[at]), int(self.thread[at])
 
     def unfinished(self, work: Ints, kernels: list[int]) -> Floats:
         """Return when the host launched what has no activity, in order of time."""
@@ -370,16 +368,15 @@ def _kernels(
     for (begin, lasts, stream, correlation, name, args), after in zip(
         columns.kernels, later, strict=True
     ):
-        launch, launched, thread = launches.one(correlation)
-        launch, launched = launch + after, launched + after
+        launch, thread = launches.one(correlation)
         at = begin - base
-        yield Kernel(at, at + lasts, launch - base, launched - base, thread, stream, name, args)
+        yield Kernel(at, at + lasts, launch + after - base, thread, stream, name, args)
 
 
 def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterator[ExactWait]:
     for at, stream, waits_for, record, correlation in sorted(columns.syncs):
-        asked, _, _ = launches.one(correlation)
-        recorded, _, _ = launches.one(record)
+        asked, _ = launches.one(correlation)
+        recorded, _ = launches.one(record)
         when = asked if asked == asked else at
         yield ExactWait(when - base, stream, waits_for, recorded - base, correlation)
 
@@ -393,7 +390,7 @@ def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:
 
 
 def _base_us(columns: _Columns, file: str) -> float:
-    times = [min(column[::2]) for column in (columns.work_times, columns.call_times) if column]
+    times = [min(one) for one in (columns.work_times[::2], columns.call_times) if one]
     times += [one[0] for one in columns.kernels[:1]] + [one.begin_us for one in columns.steps]
     base = min(times)
     if not abs(base) < 1e18:
