@@ -107,7 +107,7 @@ class _Writer:
         ):
             node = int(circuits.node[position])
             destination = int(circuits.destination[position])
-            usable = _ns(float(circuits.start_ms[position]))
+            usable = round(float(circuits.start_ms[position]) * 1e6)  # ns, as all times of slices
             lane = (switch + 1) * 10_000 + port
             servers, threads = execution.cluster.servers, self._threads
             own = threads.of(source, lane, f"out-port, switch {switch} port {port}", low, high)
@@ -292,10 +292,6 @@ class _Threads:
             self.names[process, place] = name if not lanes else f"{name} ({len(lanes) + 1})"
         heapq.heappush(lanes, (high, place))
         return process, place
-
-
-def _ns(time_ms: float) -> int:
-    return round(time_ms * 1e6)
 
 
 def _in_time(

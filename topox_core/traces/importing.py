@@ -71,13 +71,7 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
             if members not in number:
                 number[members] = len(nodes)
                 suffix = f".g{len(number) - 1}" if len(node.ranks) < world else ""
-                root = (
-                    None
-                    if node.root is None
-                    else members[node.ranks.index(node.root)]
-                    if node.root in node.ranks
-                    else None
-                )
+                root = members[node.ranks.index(node.root)] if node.root in node.ranks else None
                 listed = short_list(members)
                 words = node.group.rpartition(".")[0]
                 nodes.append(
