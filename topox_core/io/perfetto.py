@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -113,14 +113,8 @@ class _Writer:
             own = threads.of(source, lane, f"out-port, switch {switch} port {port}", low, high)
             name = f"from server {source} port {port}"
             other = threads.of(servers + switch, source * 4_096 + port, name, low, high)
-            facts = self._facts(node, source, destination, switch)
-            for place in (own, other):
-                if usable > low:
-                    words = f"set up {source} to {destination}"
-                    dark = _slice(place, words, "reconfiguring", low, usable, facts)
-                    self.slices.append(dark)
-                category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
-                self._draw(place, node, category, (usable, high), facts, on_server=place is own)
+            times = (low, usable, high)
+            self._transfer((own, other), node, (source, destination), times, switch)
 
     def without_circuit(self) -> None:
         """Draw transfers that have no circuit, of no bytes or of a model without circuits, at their source."""
@@ -136,14 +130,25 @@ class _Writer:
             end=execution.end_ms[on],
         ):
             place = self._threads.of(source, _NO_CIRCUIT, "no circuit", low, high)
-            facts = self._facts(node, source, destination, None)
-            category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
-            self._draw(place, node, category, (low, high), facts)
+            self._transfer((place,), node, (source, destination), (low, low, high))
 
-    def _facts(
-        self, node: int, source: int, destination: int, switch: int | None
-    ) -> dict[str, Any]:
+    def _transfer(
+        self,
+        places: Sequence[Place],
+        node: int,
+        ends: tuple[int, int],
+        times: tuple[int, int, int],
+        switch: int | None = None,
+    ) -> None:
+        """Draw a transfer on its source and wherever else it is: the set-up of its circuit, then its bytes.
+
+        Parameters
+        ----------
+        times
+            In ns: when the set-up begins, when it ends, when the transfer does.
+        """
         graph, execution = self._graph, self._execution
+        (source, destination), (low, usable, high) = ends, times
         size = float(graph.size_bytes[node])
         task = int(graph.origin[node])
         facts: dict[str, Any] = {
@@ -162,7 +167,12 @@ class _Writer:
             facts["switch"] = switch
         if self._groups is not None:
             facts["group"] = self._groups[task]
-        return facts
+        category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+        for place in places:
+            if usable > low:
+                words = f"set up {source} to {destination}"
+                self.slices.append(_slice(place, words, "reconfiguring", low, usable, facts))
+            self._draw(place, node, category, (usable, high), facts, on_server=place is places[0])
 
     def _draw(
         self,
