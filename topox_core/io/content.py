@@ -179,7 +179,7 @@ def text_pieces(data: bytes, file: str, limits: Limits) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise _not_utf8(waiting + piece, error, lines, file) from None
         yield text if begun else text.removeprefix(_MARK)
-        begun = True
+        begun = begun or text != ""
         lines += piece.count(b"\n")
     waiting = decoder.getstate()[0]
     try:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from topox_core.errors import InputError, printable, shown, unknown, visible
@@ -249,7 +250,8 @@ def read_object(
         If it is no JSON object, its header is not the one expected, a key is unknown or given
         twice, or it is larger than the format allows.
     """
-    stream = JsonStream(text_pieces(data, file, form.limits), file, _Once(file, form.limits.keys))
+    hook = partial(_object_of, file=file, most=form.limits.keys)
+    stream = JsonStream(text_pieces(data, file, form.limits), file, hook)
     letter = stream.next_letter()
     if not letter:
         raise InputError("is empty", file=file)
@@ -302,26 +304,21 @@ def _check_known_header(record: dict[str, Any], form: FileFormat, file: str) -> 
         check_header(given, form.name, form.version, file)
 
 
-class _Once:
-    """Makes dictionaries of pairs; refuses a key given twice, and more keys than may be."""
-
-    def __init__(self, file: str, most: int) -> None:
-        self.file, self.most = file, most
-
-    def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        record = dict(pairs)
-        if len(record) != len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise InputError(
-                "is given twice in one object",
-                file=self.file,
-                item=_owner(record),
-                field=printable(twice),
-            )
-        if len(pairs) > self.most:
-            raise _too_many_keys(self.most, self.file, _owner(record))
-        return record
+def _object_of(pairs: Pairs, file: str, most: int) -> dict[str, Any]:
+    """Return an object; one that has a key twice or more keys than may be is refused."""
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InputError(
+            "is given twice in one object",
+            file=file,
+            item=_owner(record),
+            field=printable(twice),
+        )
+    if len(pairs) > most:
+        raise _too_many_keys(most, file, _owner(record))
+    return record
 
 
 def _owner(record: dict[str, Any]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray
+from topox_core.model.waiting_order import order_of
 
 FORMAT, VERSION = "topox-trace", 1
 # Arrows and counters are left out of larger traces unless they are asked for.
@@ -105,20 +107,14 @@ class _Writer:
         ):
             node = int(circuits.node[position])
             destination = int(circuits.destination[position])
-            usable = _ns(float(circuits.start_ms[position]))
+            usable = round(float(circuits.start_ms[position]) * 1e6)  # ns, as all times of slices
             lane = (switch + 1) * 10_000 + port
             servers, threads = execution.cluster.servers, self._threads
             own = threads.of(source, lane, f"out-port, switch {switch} port {port}", low, high)
             name = f"from server {source} port {port}"
             other = threads.of(servers + switch, source * 4_096 + port, name, low, high)
-            facts = self._facts(node, source, destination, switch)
-            for place in (own, other):
-                if usable > low:
-                    words = f"set up {source} to {destination}"
-                    dark = _slice(place, words, "reconfiguring", low, usable, facts)
-                    self.slices.append(dark)
-                category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
-                self._draw(place, node, category, (usable, high), facts, on_server=place is own)
+            times = (low, usable, high)
+            self._transfer((own, other), node, (source, destination), times, switch)
 
     def without_circuit(self) -> None:
         """Draw transfers that have no circuit, of no bytes or of a model without circuits, at their source."""
@@ -134,14 +130,25 @@ class _Writer:
             end=execution.end_ms[on],
         ):
             place = self._threads.of(source, _NO_CIRCUIT, "no circuit", low, high)
-            facts = self._facts(node, source, destination, None)
-            category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
-            self._draw(place, node, category, (low, high), facts)
+            self._transfer((place,), node, (source, destination), (low, low, high))
 
-    def _facts(
-        self, node: int, source: int, destination: int, switch: int | None
-    ) -> dict[str, Any]:
+    def _transfer(
+        self,
+        places: Sequence[Place],
+        node: int,
+        ends: tuple[int, int],
+        times: tuple[int, int, int],
+        switch: int | None = None,
+    ) -> None:
+        """Draw a transfer on its source and wherever else it is: the set-up of its circuit, then its bytes.
+
+        Parameters
+        ----------
+        times
+            In ns: when the set-up begins, when it ends, when the transfer does.
+        """
         graph, execution = self._graph, self._execution
+        (source, destination), (low, usable, high) = ends, times
         size = float(graph.size_bytes[node])
         task = int(graph.origin[node])
         facts: dict[str, Any] = {
@@ -160,7 +167,12 @@ class _Writer:
             facts["switch"] = switch
         if self._groups is not None:
             facts["group"] = self._groups[task]
-        return facts
+        category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+        for place in places:
+            if usable > low:
+                words = f"set up {source} to {destination}"
+                self.slices.append(_slice(place, words, "reconfiguring", low, usable, facts))
+            self._draw(place, node, category, (usable, high), facts, on_server=place is places[0])
 
     def _draw(
         self,
@@ -183,33 +195,17 @@ class _Writer:
 
     def arrows(self) -> None:
         """Draw to each task an arrow from the dependency that ended last, looked through barriers."""
-        pointer, before = self._graph.pred_ptr.tolist(), self._graph.pred_idx.tolist()
+        before = self._graph.pred_idx.tolist()
+        waits = [before[low:high] for low, high in pairwise(self._graph.pred_ptr.tolist())]
         end = self._execution.end_ms.tolist()
-        latest: dict[int, int] = {}  # -1: nothing before it has a slice
-
-        def best(node: int) -> int:
-            found = -1
-            for p in before[pointer[node] : pointer[node + 1]]:
+        latest = [-1] * len(waits)  # -1: nothing before it has a slice
+        for node in order_of(waits):
+            for p in waits[node]:
                 one = p if p in self._last else latest[p]
-                if one >= 0 and (found < 0 or end[one] > end[found]):
-                    found = one
-            return found
-
+                if one >= 0 and (latest[node] < 0 or end[one] > end[latest[node]]):
+                    latest[node] = one
         number = 0
         for node, (place, low) in sorted(self._first.items()):
-            stack = [node]
-            while stack:
-                at = stack[-1]
-                open_ones = [
-                    p
-                    for p in before[pointer[at] : pointer[at + 1]]
-                    if p not in self._last and p not in latest
-                ]
-                if open_ones:
-                    stack += open_ones
-                    continue
-                latest[at] = best(at)
-                stack.pop()
             source = latest[node]
             if source < 0 or self._last[source][1] > low:
                 continue
@@ -306,10 +302,6 @@ class _Threads:
             self.names[process, place] = name if not lanes else f"{name} ({len(lanes) + 1})"
         heapq.heappush(lanes, (high, place))
         return process, place
-
-
-def _ns(time_ms: float) -> int:
-    return round(time_ms * 1e6)
 
 
 def _in_time(

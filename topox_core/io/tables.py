@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.content import pieces, text_pieces
+from topox_core.io.content import text_pieces
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
 
 DELIMITERS = (",", ";", "\t")
@@ -74,9 +74,8 @@ class _Lines:
     """The lines of a file, each no longer than a row may be."""
 
     def __init__(self, data: bytes, file: str, limits: Limits) -> None:
-        self._data, self.file, self._limits = data, file, limits
-        raw = io.BufferedReader(_Raw(pieces(data, file, limits)), 1 << 16)
-        self._text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        self.file = file
+        self._lines = _lines(text_pieces(data, file, limits))
         # Characters of the row that is being read: a quoted cell may run over many lines.
         self.row_length = 0
 
@@ -84,14 +83,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        try:
-            line = self._text.readline(MAX_ENTRY_CHARACTERS - self.row_length + 1)
-        except UnicodeDecodeError:
-            for _ in text_pieces(self._data, self.file, self._limits):
-                pass  # names the line of the first bad byte
-            raise
-        if not line:
-            raise StopIteration
+        line = next(self._lines)
         self.row_length += len(line)
         if self.row_length > MAX_ENTRY_CHARACTERS:
             raise InputError(
@@ -111,23 +103,18 @@ class _Lines:
         raise InputError("is empty", file=self.file)
 
 
-class _Raw(io.RawIOBase):
-    """Pieces of bytes as a file."""
-
-    def __init__(self, source: Iterator[bytes]) -> None:
-        self._source, self._left = source, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, room: Any) -> int:
-        if not self._left:
-            self._left = next(self._source, b"")
-        view = memoryview(room).cast("B")
-        taken = self._left[: len(view)]
-        view[: len(taken)] = taken
-        self._left = self._left[len(taken) :]
-        return len(taken)
+def _lines(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield lines, whichever of the three ends they have; one that is longer than a row may be as far as it was read."""
+    rest = ""
+    for piece in pieces:
+        lines = io.StringIO(rest + piece, newline="").readlines()
+        # The last may go on; a carriage return at its end may belong to a line feed.
+        rest = lines.pop() if lines else ""
+        yield from lines
+        if len(rest) > MAX_ENTRY_CHARACTERS:
+            break
+    if rest:
+        yield rest
 
 
 def _rows(

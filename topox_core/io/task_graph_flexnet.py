@@ -9,6 +9,7 @@ Schema (TopoOpt, ``taskgraph.fbs``), by slot: TaskGraph 0 ngpupernode, 1 nnode, 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -62,18 +63,20 @@ class _Buffer:
             raise _Damaged(f"a table at byte {at} ends outside its {len(self.content)} bytes")
         return at, slots
 
-    def scalar(self, table: tuple[int, tuple[int, ...]], slot: int, form: struct.Struct) -> int:
+    def place(self, table: tuple[int, tuple[int, ...]], slot: int) -> int:
+        """Return where a field of a table stands, 0 if it is absent."""
         at, slots = table
-        if slot >= len(slots) or not slots[slot]:
-            return 0
-        return self.read(form, at + slots[slot])
+        return at + slots[slot] if slot < len(slots) and slots[slot] else 0
+
+    def scalar(self, table: tuple[int, tuple[int, ...]], slot: int, form: struct.Struct) -> int:
+        where = self.place(table, slot)
+        return self.read(form, where) if where else 0
 
     def vector(self, table: tuple[int, tuple[int, ...]], slot: int, size: int) -> tuple[int, int]:
         """Return (position, length) of a vector whose items fit into the file."""
-        at, slots = table
-        if slot >= len(slots) or not slots[slot]:
+        where = self.place(table, slot)
+        if not where:
             return 0, 0
-        where = at + slots[slot]
         where += self.read(_U32, where)
         length = self.read(_U32, where)
         if where + 4 + length * size > len(self.content):
@@ -106,10 +109,9 @@ class _Raw:
 
 @dataclass(slots=True)
 class _Stored:
-    """A file's content: nodes, switches, tasks, places of devices, ends of transfers."""
+    """A file's content: nodes, tasks, places of devices, ends of transfers."""
 
-    nodes: int = 0
-    ports: int = 0
+    nodes: int
     tasks: list[_Raw] = field(default_factory=list)
     place: dict[int, tuple[int, int]] = field(default_factory=dict)
     pair: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -140,8 +142,9 @@ def read_graph_flexnet(data: bytes, file: str, name: str = "") -> TaskGraph:
 
 def _stored(buffer: _Buffer, file: str) -> _Stored:
     root = buffer.table(buffer.read(_U32, 0))
-    stored = _Stored(nodes=buffer.scalar(root, 1, _U32))
-    stored.ports = stored.nodes + buffer.scalar(root, 2, _U32)
+    stored = _Stored(buffer.scalar(root, 1, _U32))
+    ports = stored.nodes + buffer.scalar(root, 2, _U32)
+    node_of: dict[int, int] = {}
     _, count = buffer.vector(root, 8, 4)
     if count > MAX_TASKS:
         raise InputError(
@@ -155,22 +158,16 @@ def _stored(buffer: _Buffer, file: str) -> _Stored:
     for device in buffer.tables(root, 9):
         number, node = buffer.scalar(device, 1, _U64), buffer.scalar(device, 2, _U64)
         if node != _NO_NODE:
-            stored.place[number] = (node, 0)
-        elif stored.ports:
-            source, destination = divmod(buffer.scalar(device, 3, _U64), stored.ports)
-            stored.pair[number] = (source, destination)
-    _number_devices(stored.place)
+            node_of[number] = node
+        elif ports:
+            stored.pair[number] = divmod(buffer.scalar(device, 3, _U64), ports)
+    # The devices of each node have numbers from 0, in the order of FlexNet's own.
+    taken: Counter[int] = Counter()
+    for number, node in sorted(node_of.items()):
+        stored.place[number] = (node, taken[node])
+        taken[node] += 1
     _read_tasks(buffer, root, stored, file)
     return stored
-
-
-def _number_devices(place: dict[int, tuple[int, int]]) -> None:
-    """Give the devices of each node numbers from 0, in the order of FlexNet's own numbers."""
-    taken: dict[int, int] = {}
-    for number in sorted(place):
-        node = place[number][0]
-        place[number] = (node, taken.get(node, 0))
-        taken[node] = taken.get(node, 0) + 1
 
 
 def _read_tasks(

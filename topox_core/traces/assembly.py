@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,6 @@ Cut = tuple[int, float]
 class Piece:
     """The lane between two cuts; times in us of the file's clock."""
 
-    begin_us: float
     end_us: float
     kernels_us: float
     kind: str
@@ -86,12 +85,10 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
         t = max(end_of(i), min(asked, kernel.start_us, following))
         posts.append((i, t))
         latest[i] = max(latest.get(i, t), t)
-    resumes: list[Cut | None] = []
-    for k in waits.resume:
-        if k is None or k >= n:
-            resumes.append(None)
-        else:
-            resumes.append((k - 1, latest.get(k - 1, end_of(k - 1))))
+    resumes: list[Cut | None] = [
+        None if k is None or k >= n else (k - 1, latest.get(k - 1, end_of(k - 1)))
+        for k in waits.resume
+    ]
     first, last = (-1, begin), (n - 1, end_of(n - 1))
     inner = {*posts, *(cut for cut in resumes if cut is not None)}
     cuts = sorted({first, max(last, *inner) if inner else last, *inner})
@@ -99,10 +96,10 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
     posted = [place[cut] - 1 for cut in posts]
     busy = _union(lane.start_us, lane.end_us, begin)
     pieces = []
-    for (i, at), (j, until) in itertools.pairwise(cuts):
+    for (i, _), (j, until) in itertools.pairwise(cuts):
         inside = slice(i + 1, j + 1)
         worked = _union(lane.start_us[inside], lane.end_us[inside], begin)
-        pieces.append(Piece(at, until, worked, _kind(step, inside)))
+        pieces.append(Piece(until, worked, _kind(step, inside)))
     total = float((lane.end_us - lane.start_us).sum())
     return CutLane(
         tuple(pieces),
@@ -231,7 +228,7 @@ def assemble(
             )
     # Of each rank's entry, the calls that are its parts.
     of_entry: dict[tuple[int, int], list[int]] = defaultdict(list)
-    names = _Names()
+    names = _group_names(calls[c] for c in order)
     for number, c in enumerate(order):
         call = calls[c]
         for rank, entry, _ in call.places:
@@ -258,26 +255,27 @@ def assemble(
     return Assembled(graph, lanes, clipped)
 
 
-class _Names:
-    """Short names of groups: one name a set of ranks, whatever each process calls it."""
-
-    def __init__(self) -> None:
-        self._of: dict[frozenset[int], str] = {}
-        self._used: set[str] = set()
-
-    def of(self, call: Call) -> str:
+def _group_names(calls: Iterable[Call]) -> dict[frozenset[int], str]:
+    """Return short names of groups: one name a set of ranks, whatever each process calls it."""
+    names: dict[frozenset[int], str] = {}
+    used: set[str] = set()
+    for call in calls:
         same = frozenset(call.ranks)
-        if same not in self._of:
-            ranks = sorted(same)
-            listed = "-".join(map(str, ranks[:4])) + ("-..." if len(ranks) > 4 else "")
-            words = call.description or ""
-            name = f"{words}.{listed}" if words else listed
-            name = name[:150] if name.isprintable() else listed
-            while name in self._used:
-                name += "'"
-            self._used.add(name)
-            self._of[same] = name
-        return self._of[same]
+        if same in names:
+            continue
+        words, listed = call.description or "", short_list(sorted(same))
+        name = f"{words}.{listed}"[:150] if words else listed
+        name = name if name.isprintable() else listed
+        while name in used:
+            name += "'"
+        used.add(name)
+        names[same] = name
+    return names
+
+
+def short_list(ranks: Sequence[int]) -> str:
+    """Return ranks as part of a name: the first four."""
+    return "-".join(map(str, ranks[:4])) + ("-..." if len(ranks) > 4 else "")
 
 
 def _call_node(
@@ -286,14 +284,14 @@ def _call_node(
     end_ms: float,
     steps: Mapping[int, StepOfRank],
     clocks: Clocks,
-    names: _Names,
+    names: Mapping[frozenset[int], str],
     begin: float,
 ) -> Node:
     kernels = [(rank, steps[rank].entries[entry].kernel) for rank, entry, _ in call.places]
     streams = ",".join(
         f"{rank}:{kernel.stream}" for rank, kernel in sorted(kernels, key=lambda p: p[0])
     )
-    group = names.of(call)
+    group = names[frozenset(call.ranks)]
     latest = max(kernel.start_us - clocks.offset_us[rank] for rank, kernel in kernels) - begin
     return Node(
         f"c{number}.{call.kind}",

@@ -11,14 +11,22 @@ from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RANKS, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON
+from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON
 from topox_core.io.ranges import is_whole
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
-from topox_core.traces.source import Content, Source, json_of, rank_in_name, read_json
+from topox_core.traces.source import (
+    Content,
+    Source,
+    groups_listed,
+    json_of,
+    rank_in_name,
+    read_json,
+)
 
 MAX_ID = (1 << 64) - 1
 _IN_NAME = (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\.")
+_WAITS = ("data_deps", "ctrl_deps")
 _TYPES = {
     "METADATA": 1,
     "MEM_LOAD": 2,
@@ -88,7 +96,6 @@ def read_chakra(source: Source, rank: int | None = None) -> ChakraRank:
 
 def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
-    seen: set[int] = set()
     dependencies = 0
     for number, message in enumerate(messages(data, file)):
         if not number:
@@ -104,10 +111,6 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
                 f"holds more than the {MAX_RUN_DEPENDENCIES:,} dependencies a trace may have",
                 file=file,
             )
-        if records[-1]["id"] in seen:
-            item = f"node {records[-1]['id']}"
-            raise InputError("is used twice", file=file, item=item, field="id")
-        seen.add(records[-1]["id"])
         if len(records) > CHAKRA.entries:
             raise InputError(
                 f"holds more than the {CHAKRA.entries:,} nodes a trace may have", file=file
@@ -200,15 +203,13 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
     both: list[list[int]] = []
     controls = 0
     for one in records:
-        kept: list[list[int]] = []
-        for field in ("data_deps", "ctrl_deps"):
-            waits = one[field]
-            known = [ids[w] for w in waits if isinstance(w, int) and w in ids]
-            dropped += len(waits) - len(known)
-            kept.append(known)
-        data.append(list(dict.fromkeys(kept[0])))
-        both.append(list(dict.fromkeys([*kept[0], *kept[1]])))
-        controls += len(kept[1])
+        of_data, of_control = (
+            [ids[w] for w in one[key] if isinstance(w, int) and w in ids] for key in _WAITS
+        )
+        dropped += sum(len(one[key]) for key in _WAITS) - len(of_data) - len(of_control)
+        data.append(list(dict.fromkeys(of_data)))
+        both.append(list(dict.fromkeys([*of_data, *of_control])))
+        controls += len(of_control)
     ignored = 0
     waits_of = both
     if controls and cycle_of(both):
@@ -245,16 +246,9 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
 
 def groups_of_text(text: object) -> dict[str, tuple[int, ...]]:
     """Return groups that a metadata node or a groups file lists: name and ranks."""
-    found: dict[str, tuple[int, ...]] = {}
     if isinstance(text, dict):
         text = [{"pg_name": key, "ranks": value} for key, value in text.items()]
-    for one in text if isinstance(text, list) else ():
-        if not isinstance(one, dict):
-            continue
-        ranks = one.get("ranks")
-        if isinstance(ranks, list) and all(is_whole(r, 0, MAX_RANKS - 1) for r in ranks):
-            found[str(one.get("pg_name", ""))[:100]] = tuple(ranks)
-    return found
+    return {name: ranks for name, (ranks, _) in groups_listed(text, missing=None).items()}
 
 
 def read_groups(source: Source) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topox_core.traces.recorded_run import RunStep
@@ -50,13 +49,8 @@ def checks_of(run: RunStep, graph: RunGraph) -> tuple[Check, ...]:
         _clipped(run),
         _busy(run),
     ]
-    return worst_first(found)
-
-
-def worst_first(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return checks in the order failed, warned, passed."""
     order = (FAILED, WARNED, PASSED)
-    return tuple(sorted(checks, key=lambda one: order.index(one.status)))
+    return tuple(sorted(found, key=lambda one: order.index(one.status)))
 
 
 def host_ms(run: RunStep) -> float | None:

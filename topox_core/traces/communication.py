@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -267,15 +268,11 @@ def _shape_bytes(shapes: object, types: object) -> float | None:
     if not isinstance(shapes, list) or not isinstance(types, list):
         return None
     for shape, kind in zip(shapes, types, strict=False):
-        if not isinstance(shape, list) or not isinstance(kind, str) or not shape:
-            continue
-        total = _elements(shape)
-        if total is None:
-            continue
-        try:
-            return float(min(total * element_bytes(kind), MAX_SIZE_BYTES))
-        except InputError:
-            continue
+        known = isinstance(shape, list) and shape and isinstance(kind, str)
+        total = _elements(shape) if known else None
+        if total is not None:
+            with suppress(InputError):
+                return float(min(total * element_bytes(kind), MAX_SIZE_BYTES))
     return None
 
 

@@ -54,7 +54,7 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
         If the type of a communication's elements is unknown.
     """
     ordered = sorted(recording.kernels, key=lambda k: (launch_us(k), k.start_us, k.stream))
-    scopes, launches = _Scopes(recording.scopes), _launches(recording)
+    scopes, launches = Scopes(recording.scopes), _launches(recording)
     told = host if host is not None and len(host) == len(ordered) else None
     entries: list[Entry] = []
     previous: dict[int, float] = {}
@@ -125,27 +125,12 @@ def waits_by_order(recording: Recording, waits: Sequence[int]) -> tuple[tuple[Sc
     return tuple((scope, call) for scope, call in zip(scopes, waits, strict=True) if call >= 0)
 
 
-class Launching:
-    """Scopes of the host that start a communication: waits inside them order it behind the computing."""
-
-    def __init__(self, recording: Recording) -> None:
-        launches = _launches(recording)
-        self._begins: dict[int, list[float]] = defaultdict(list)
-        self._ends: dict[int, list[float]] = defaultdict(list)
-        for one in recording.scopes:
-            if not (_starts(one) or _holds(launches[one.thread], one)):
-                continue
-            begins, ends = self._begins[one.thread], self._ends[one.thread]
-            begins.append(one.begin_us)
-            ends.append(max(one.end_us, ends[-1]) if ends else one.end_us)
-
-    def around(self, thread: int, at_us: float) -> bool:
-        """Return whether a moment of a thread lies in such a scope."""
-        begins = self._begins.get(thread)
-        if not begins:
-            return False
-        at = bisect_right(begins, at_us) - 1
-        return at >= 0 and at_us <= self._ends[thread][at]
+def launching(recording: Recording) -> Scopes:
+    """Return the scopes of the host that start a communication: waits inside them order it behind the computing."""
+    launches = _launches(recording)
+    return Scopes(
+        [one for one in recording.scopes if _starts(one) or _holds(launches[one.thread], one)]
+    )
 
 
 def _holds(times: Sequence[float], scope: Scope) -> bool:
@@ -159,7 +144,7 @@ def _starts(scope: Scope) -> bool:
     return scope.name.startswith(PARAMS) and isinstance(name, str) and name != "wait"
 
 
-class _Scopes:
+class Scopes:
     """The scopes of each thread, to be asked which contain a moment."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
@@ -192,7 +177,7 @@ class _Scopes:
 
 
 def _parts(
-    kernel: Kernel, scopes: _Scopes, launches: Sequence[float], since: float
+    kernel: Kernel, scopes: Scopes, launches: Sequence[float], since: float
 ) -> tuple[Meta, ...]:
     """Return what is told of a kernel, by the first that tells it."""
     own = meta_of(kernel.args) or Meta()
@@ -223,7 +208,7 @@ def _whole_tensor(meta: Meta) -> Meta:
 
 
 def _batch(
-    kernel: Kernel, scopes: _Scopes, launches: Sequence[float], since: float
+    kernel: Kernel, scopes: Scopes, launches: Sequence[float], since: float
 ) -> tuple[Meta, ...]:
     """Return the sends and receives that the host queued since its last communication and before this one."""
     parts: list[Meta] = []

@@ -11,6 +11,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from topox_core.errors import InputError
@@ -73,26 +74,18 @@ class EventStream:
             self._key = first[1]
             self._boundary = re.compile(rf'\}}\s*,\s*\{{\s*"{self._key}"')
         opened = False
-        for piece in text:
-            if len(buffer) < CHUNK:
-                buffer += piece
-                continue
-            at = self._last_boundary(buffer)
-            if at < 0:
-                if len(buffer) > CHUNK + MAX_ENTRY_CHARACTERS:
-                    raise self._damaged(self._done)
-                buffer += piece
-                continue
-            yield self._events(buffer[: at + 1], opened)
-            opened = True
-            self._done += at
-            buffer = buffer[at + 1 :] + piece
-        at = self._last_boundary(buffer)
-        if at >= 0:
-            yield self._events(buffer[: at + 1], opened)
-            opened = True
-            self._done += at
-            buffer = buffer[at + 1 :]
+        for piece in chain(text, (None,)):  # None: there is no more
+            at = -1
+            if piece is None or len(buffer) >= CHUNK:
+                at = self._last_boundary(buffer)
+            if at >= 0:
+                yield self._events(buffer[: at + 1], opened)
+                opened = True
+                self._done += at
+                buffer = buffer[at + 1 :]
+            elif piece is not None and len(buffer) > CHUNK + MAX_ENTRY_CHARACTERS:
+                raise self._damaged(self._done)
+            buffer += piece or ""
         yield self._ending(before, buffer.lstrip().removeprefix(",") if opened else buffer)
 
     def _texts(self) -> Iterator[str]:
@@ -139,24 +132,18 @@ class EventStream:
         key = f'"{self._key}"'
         first, *others = self._boundary.split(chunk[1:-1])
         self.seen += 1 + len(others)
-        kept = [key + piece for piece in self._kept(others)]
-        if not first.lstrip().startswith(key) or self._kept([first.lstrip()[len(key) :]]):
+        kept = [key + piece for piece in others if self._may_be_wanted(piece)]
+        bare = first.lstrip()
+        if not bare.startswith(key) or self._may_be_wanted(bare[len(key) :]):
             kept.insert(0, first)
         return self._decoded("[{" + "},{".join(kept) + "}]" if kept else "[]", chunk)
 
-    def _kept(self, pieces: list[str]) -> list[str]:
+    def _may_be_wanted(self, piece: str) -> bool:
+        """Return whether an event without its first key is wanted, as far as its head tells."""
         if self._key != "ph":
-            return pieces
-        wanted, head, other = self._wanted, _HEAD.match, _OTHER_PHASE.match
-        kept: list[str] = []
-        for piece in pieces:
-            found = head(piece)
-            if found:
-                if wanted(found[1].lower(), found[2]):
-                    kept.append(piece)
-            elif not other(piece):
-                kept.append(piece)
-        return kept
+            return True
+        head = _HEAD.match(piece)
+        return self._wanted(head[1].lower(), head[2]) if head else not _OTHER_PHASE.match(piece)
 
     def _decoded(self, text: str, chunk: str) -> list[Event]:
         try:

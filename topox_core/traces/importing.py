@@ -11,6 +11,7 @@ from typing import Any
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
 from topox_core.traces.coarsening import coarsened
 from topox_core.traces.matching import between_hosts_us
@@ -70,14 +71,8 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
             if members not in number:
                 number[members] = len(nodes)
                 suffix = f".g{len(number) - 1}" if len(node.ranks) < world else ""
-                root = (
-                    None
-                    if node.root is None
-                    else members[node.ranks.index(node.root)]
-                    if node.root in node.ranks
-                    else None
-                )
-                listed = "-".join(map(str, members[:4])) + ("-..." if len(members) > 4 else "")
+                root = members[node.ranks.index(node.root)] if node.root in node.ranks else None
+                listed = short_list(members)
                 words = node.group.rpartition(".")[0]
                 nodes.append(
                     replace(
@@ -186,11 +181,8 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
     """
     step = step_of(run, settings)
     graph = step.assembled.graph
-    if settings.uneven == "one":
-        for node in graph.nodes:
-            node.splits_bytes = None
     for node in graph.nodes:
-        if not uneven(node.splits_bytes):
+        if settings.uneven == "one" or not uneven(node.splits_bytes):
             node.splits_bytes = None
     _assume_sizes(graph, settings.assume_gbps)
     inside = keep_inside_servers(graph, Placement(settings.gpus_per_server))

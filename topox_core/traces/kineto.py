@@ -35,7 +35,7 @@ from topox_core.traces.recording import (
     StreamWait,
     Work,
 )
-from topox_core.traces.source import Source, rank_in_name
+from topox_core.traces.source import Source, groups_listed, rank_in_name
 
 _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _RUNTIME = frozenset(
@@ -74,17 +74,20 @@ def _wanted(category: str, name: str) -> bool:
 
 @dataclass
 class _Columns:
-    """What is kept of the events as they pass."""
+    """What is kept of the events as they pass; columns of numbers lie row by row in one array.
 
-    start: array[float] = field(default_factory=lambda: array("d"))
-    lasts: array[float] = field(default_factory=lambda: array("d"))
-    stream: array[int] = field(default_factory=lambda: array("q"))
-    asked: array[int] = field(default_factory=lambda: array("q"))
-    correlation: array[int] = field(default_factory=lambda: array("q"))
-    launch: array[float] = field(default_factory=lambda: array("d"))
-    launched: array[float] = field(default_factory=lambda: array("d"))
-    thread: array[int] = field(default_factory=lambda: array("q"))
-    launches_work: array[int] = field(default_factory=lambda: array("b"))
+    Attributes
+    ----------
+    work_times, work_numbers
+        Of each activity start and length; stream and correlation.
+    call_times, call_numbers
+        Of each call of the host its begin; correlation, thread, and whether it starts an activity.
+    """
+
+    work_times: array[float] = field(default_factory=lambda: array("d"))
+    work_numbers: array[int] = field(default_factory=lambda: array("q"))
+    call_times: array[float] = field(default_factory=lambda: array("d"))
+    call_numbers: array[int] = field(default_factory=lambda: array("q"))
     kernels: list[tuple[float, float, int, int, str, dict[str, Any]]] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
     waits: list[StreamWait] = field(default_factory=list)
@@ -99,7 +102,8 @@ class _Columns:
     others: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return len(self.start) + len(self.correlation) + len(self.kernels) + len(self.scopes)
+        rows = len(self.work_times) // 2 + len(self.call_times)
+        return rows + len(self.kernels) + len(self.scopes)
 
     @property
     def objects(self) -> int:
@@ -180,7 +184,7 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                     f"tells more of its communications than the {most} that are kept",
                     file=source.name,
                 )
-    if not len(columns.start) and not columns.kernels:
+    if not columns.work_times and not columns.kernels:
         if stream.cut:
             raise ends_early(source.name, stream.seen)
         raise _without_work(source.name, others, stream.seen)
@@ -239,10 +243,8 @@ def _take_work(event: Event, columns: _Columns, communicates: Communicates) -> N
         begin, lasts = float(event["ts"]), float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
         return
-    columns.start.append(event["ts"])
-    columns.lasts.append(event.get("dur", 0))
-    columns.stream.append(stream)
-    columns.asked.append(correlation)
+    columns.work_times.extend((event["ts"], event.get("dur", 0)))
+    columns.work_numbers.extend((stream, correlation))
 
 
 def _of_kernel(key: str) -> bool:
@@ -262,19 +264,16 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     if _STARTS_NOTHING.search(name):
         return
     args = event.get("args") or {}
-    begin, lasts = event["ts"], event.get("dur", 0)
+    begin, end = event["ts"], event["ts"] + event.get("dur", 0)
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
     correlation = args.get("correlation", -1)
-    columns.correlation.append(correlation)
-    columns.launch.append(begin)
-    columns.launched.append(begin + lasts)
-    columns.thread.append(thread)
     starts = "Launch" in name or "Memcpy" in name or "Memset" in name
-    columns.launches_work.append(starts and "HostFunc" not in name)
+    columns.call_times.append(begin)
+    columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
         columns.waits.append(StreamWait(begin, thread, correlation))
     elif "Synchronize" in name:
-        columns.blocks.append((begin, begin + lasts))
+        columns.blocks.append((begin, end))
 
 
 def _take_sync(event: Event, columns: _Columns) -> None:
@@ -311,9 +310,10 @@ def _take_scope(event: Event, columns: _Columns) -> None:
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
     launch_of = _Launches(columns)
     base = _base_us(columns, file)
-    start = np.array(columns.start) - base
-    end = start + np.array(columns.lasts)
-    asked = np.array(columns.asked)
+    start, lasts = np.array(columns.work_times).reshape(-1, 2).T
+    start = start - base
+    end = start + lasts
+    stream_of, asked = np.array(columns.work_numbers).reshape(-1, 2).T
     at = launch_of.positions(asked)
     calls = [one[3] for one in columns.kernels]
     together = _in_order_of_start(
@@ -321,7 +321,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         np.concatenate((start, np.array([one[0] for one in columns.kernels]) - base)),
     )
     launch = launch_of.launch[at] - base + together[: len(asked)]
-    work = Work(start, end, launch, np.array(columns.stream), launch_of.thread[at])
+    work = Work(start, end, launch, stream_of, launch_of.thread[at])
     work = work.taken(np.lexsort((end, start)))
     later = together[len(asked) :].tolist()
     kernels = sorted(
@@ -331,15 +331,14 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
     header = stream.header
     info = header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
-    devices, world = header.get("deviceProperties"), info.get("world_size")
-    has_launches = len(columns.correlation) > 0
+    world = info.get("world_size")
+    has_launches = len(columns.call_times) > 0
     missing = int(np.isnan(work.launch_us).sum()) + sum(k.launch_us != k.launch_us for k in kernels)
     return Recording(
         file,
         _rank(info, file, rank),
         world if is_whole(world, 1, MAX_RANKS) else 0,
-        _groups(info.get("pg_config")),
-        len(devices) if isinstance(devices, list) else 0,
+        groups_listed(info.get("pg_config"), missing=[]),
         base,
         work,
         tuple(kernels),
@@ -376,23 +375,23 @@ class _Launches:
     """The host's calls by correlation, of several of one number the first; the last stands for what was not recorded."""
 
     def __init__(self, columns: _Columns) -> None:
-        number, begin = np.array(columns.correlation), np.array(columns.launch)
+        begin = np.array(columns.call_times)
+        number, thread, starts = np.array(columns.call_numbers).reshape(-1, 3).T
         order = np.lexsort((begin, number))
         self.number = np.append(number[order], np.iinfo(np.int64).max)
         self.launch = np.append(begin[order], np.nan)
-        self.end = np.append(np.array(columns.launched)[order], np.nan)
-        self.thread = np.append(np.array(columns.thread)[order], -1)
-        self._starts = np.append(np.array(columns.launches_work)[order] != 0, False)
+        self.thread = np.append(thread[order], -1)
+        self._starts = np.append(starts[order] != 0, False)
 
     def positions(self, asked: Ints) -> Ints:
         """Return where the call of each number stands, -1 (the last) if it was not recorded."""
         at = np.searchsorted(self.number, asked)
         return np.where((self.number[at] == asked) & (asked >= 0), at, -1)
 
-    def one(self, number: int) -> tuple[float, float, int]:
-        """Return begin, end and thread of a call; NaN and -1 if it was not recorded."""
+    def one(self, number: int) -> tuple[float, int]:
+        """Return begin and thread of a call; NaN and -1 if it was not recorded."""
         (at,) = self.positions(np.array([number], np.int64)).tolist()
-        return float(self.launch[at]), float(self.end[at]), int(self.thread[at])
+        return float(self.launch[at]), int(self.thread[at])
 
     def unfinished(self, work: Ints, kernels: list[int]) -> Floats:
         """Return when the host launched what has no activity, in order of time."""
@@ -420,16 +419,15 @@ def _kernels(
     for (begin, lasts, stream, correlation, name, args), after in zip(
         columns.kernels, later, strict=True
     ):
-        launch, launched, thread = launches.one(correlation)
-        launch, launched = launch + after, launched + after
+        launch, thread = launches.one(correlation)
         at = begin - base
-        yield Kernel(at, at + lasts, launch - base, launched - base, thread, stream, name, args)
+        yield Kernel(at, at + lasts, launch + after - base, thread, stream, name, args)
 
 
 def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterator[ExactWait]:
     for at, stream, waits_for, record, correlation in sorted(columns.syncs):
-        asked, _, _ = launches.one(correlation)
-        recorded, _, _ = launches.one(record)
+        asked, _ = launches.one(correlation)
+        recorded, _ = launches.one(record)
         when = asked if asked == asked else at
         yield ExactWait(when - base, stream, waits_for, recorded - base, correlation)
 
@@ -443,7 +441,7 @@ def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:
 
 
 def _base_us(columns: _Columns, file: str) -> float:
-    times = [min(column) for column in (columns.start, columns.launch) if len(column)]
+    times = [min(one) for one in (columns.work_times[::2], columns.call_times) if one]
     times += [one[0] for one in columns.kernels[:1]] + [one.begin_us for one in columns.steps]
     base = min(times)
     if not abs(base) < 1e18:
@@ -469,15 +467,3 @@ def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:
     if found is None:
         raise InputError("names no rank: rename it to ..._rank0.json, or give --ranks", file=file)
     return found
-
-
-def _groups(listed: object) -> dict[str, tuple[tuple[int, ...], str]]:
-    groups: dict[str, tuple[tuple[int, ...], str]] = {}
-    for one in listed if isinstance(listed, list) else ():
-        if not isinstance(one, dict):
-            continue
-        ranks = one.get("ranks", [])
-        if isinstance(ranks, list) and all(is_whole(r, 0, MAX_RANKS - 1) for r in ranks):
-            name, words = str(one.get("pg_name", ""))[:100], str(one.get("pg_desc", ""))[:100]
-            groups[name] = (tuple(ranks), words)
-    return groups

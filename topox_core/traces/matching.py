@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -301,9 +301,8 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Call]) -> Clocks:
         offset[start] = 0.0 if not offset else -base[start]
         if start != first:
             alone.append(start)
-        queue = deque([start])
-        while queue:
-            rank = queue.popleft()
+        queue = [start]
+        for rank in queue:
             for other in sorted(neighbours[rank]):
                 if other not in offset:
                     offset[other] = offset[rank] + float(np.median(ends[rank, other]))

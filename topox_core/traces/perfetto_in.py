@@ -64,9 +64,8 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
 def _row(event: Event, file: str) -> tuple[Any, ...] | None:
     """Return task, rail, source, destination, start, end, bytes, label and kind of a transfer's slice."""
     args = event.get("args")
-    if event.get("ph") != "X" or event.get("cat") == "reconfiguring" or not isinstance(args, dict):
-        return None
-    if "destination" not in args:
+    carries = event.get("ph") == "X" and event.get("cat") != "reconfiguring"
+    if not (carries and isinstance(args, dict) and "destination" in args):
         return None
     if event.get("pid") != args.get("source"):
         return None  # the same on its switch

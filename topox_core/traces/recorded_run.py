@@ -109,8 +109,7 @@ def _meta(node: Mapping[str, Any]) -> Meta | None:
             if isinstance(one, dict) and str(one.get("name")) in _ATTRIBUTES
         }
         if named.get("Collective name"):
-            meta = meta_of(named)
-            return None if meta is None or named["Collective name"] == "wait" else meta
+            return None if named["Collective name"] == "wait" else meta_of(named)
     inputs = node.get("inputs")
     if isinstance(inputs, dict):
         inputs = inputs.get("values")
@@ -274,8 +273,7 @@ def run_of(
     world = _world(ranks, world)
     absent = sorted(set(range(world)) - set(ranks))
     if absent and not settings.symmetry:
-        verb = "is" if len(absent) == 1 else "are"
-        word = "rank" if len(absent) == 1 else "ranks"
+        word, verb = ("rank", "is") if len(absent) == 1 else ("ranks", "are")
         warnings.append(
             f"{word} {spans(absent)} of {world} {verb} absent: what the others waited for them counts as transfer"
         )

@@ -48,7 +48,6 @@ class Kernel:
     start_us: float
     end_us: float
     launch_us: float
-    launch_end_us: float
     thread: int
     stream: int
     name: str
@@ -108,8 +107,6 @@ class Recording:
         Ranks of the job if the file tells; 0 if not.
     groups
         By name: ranks (empty: all) and description.
-    devices
-        GPUs of the server, as the file lists them; 0 if it does not.
     base_us
         Subtracted from all times of the file.
     unlaunched
@@ -126,7 +123,6 @@ class Recording:
     rank: int
     world: int
     groups: Mapping[str, tuple[tuple[int, ...], str]]
-    devices: int
     base_us: float
     work: Work
     kernels: tuple[Kernel, ...]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 from topox_core.errors import InputError
 from topox_core.io.content import GZIP, bare_name, unpacked, why
 from topox_core.io.limits import MAX_RANKS, MB, RECORDING, WHOLE_JSON, Limits
-from topox_core.io.ranges import check_one_of
+from topox_core.io.ranges import check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.schema.fields import setting
@@ -157,6 +157,23 @@ def rank_in_name(file: str, *patterns: str, most: int = MAX_RANKS) -> int | None
         if found and len(found[1]) < 10 and int(found[1]) < most:
             return int(found[1])
     return None
+
+
+def groups_listed(listed: object, missing: object) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return ranks and description of each group that a list names; one that is not as it should be is left out.
+
+    Parameters
+    ----------
+    missing
+        What stands for the ranks of a group that lists none.
+    """
+    groups: dict[str, tuple[tuple[int, ...], str]] = {}
+    for one in listed if isinstance(listed, list) else ():
+        ranks = one.get("ranks", missing) if isinstance(one, dict) else None
+        if isinstance(ranks, list) and all(is_whole(rank, 0, MAX_RANKS - 1) for rank in ranks):
+            words = str(one.get("pg_desc", ""))[:100]
+            groups[str(one.get("pg_name", ""))[:100]] = (tuple(ranks), words)
+    return groups
 
 
 def read_json(source: Source) -> Any:

@@ -222,15 +222,12 @@ def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:
         raise InputError("no step is on all ranks", file=lowest.recording.file)
     if choice == "last":
         return common[-1]
-    lengths = []
-    for number in common:
-        step = lowest.step(number)
-        if step.has_predecessor:
-            lengths.append((step.end_us - step.begin_us, number))
-    if not lengths:
-        return common[0]
-    lengths.sort()
-    return lengths[(len(lengths) - 1) // 2][1]
+    lengths = sorted(
+        (step.end_us - step.begin_us, step.number)
+        for step in map(lowest.step, common)
+        if step.has_predecessor
+    )
+    return lengths[(len(lengths) - 1) // 2][1] if lengths else common[0]
 
 
 def _span(numbers: Sequence[int]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
@@ -214,14 +213,7 @@ def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cl
 
     Its slot is the greatest of 1, 2, 5 times a power of ten that is at most a thousandth of the
     iteration.
-
-    Raises
-    ------
-    InputError
-        If the speed is not above 0.
     """
-    if not nic_gbps > 0 or not math.isfinite(nic_gbps):
-        raise InputError(f"must be greater than 0 (got {nic_gbps:g})", field="--nic-gbps")
     servers = max(2, graph.servers)
     devices = max((task.device or 0 for task in graph.tasks), default=0) + 1
     return Cluster(

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from topox_core.traces.communication import RECEIVE, SEND
-from topox_core.traces.entries import Launching, launch_us, waits_told
+from topox_core.traces.entries import launch_us, launching, waits_told
 from topox_core.traces.recording import ExactWait, Floats, Scope
 from topox_core.traces.steps import StepOfRank
 
@@ -87,7 +87,7 @@ class _Finder:
         """Go through the evidence in the order in which the host gave it, then look at what stands still."""
         recording = self._step.recording
         exact = {one.correlation for one in recording.exact_waits}
-        inside = Launching(recording)
+        inside = launching(recording)
         told = [one for one in waits_told(recording) if "Seq" in one.args]
         named = {(one.thread, one.begin_us): one.end_us for one in told}
         named |= {(one.thread, one.begin_us): one.end_us for one, _ in self._step.told}

@@ -71,7 +71,9 @@ def test_a_full_folder_takes_nothing_new_and_says_so(tmp_path, monkeypatch) -> N
     monkeypatch.setattr(class_folder, "MAX_FILES", 100)
     monkeypatch.setattr(class_folder, "MAX_BYTES", 10)
     assert folder.keep(LAB, begun("eve")).reason == "full"
-    assert len(list(tmp_path.rglob("*"))) == 3 + 2  # secret, devices, lab, two files; no part of one
+    assert (
+        len(list(tmp_path.rglob("*"))) == 3 + 2
+    )  # secret, devices, lab, two files; no part of one
 
 
 def test_a_link_in_the_folder_is_neither_read_nor_written_through(tmp_path) -> None:

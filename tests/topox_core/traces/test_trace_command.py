@@ -74,7 +74,7 @@ def test_import_writes_a_graph_a_cluster_and_a_report_that_fit(
         (
             ["import", "FOLDER", "--output", "EMPTY/y.taskgraph.json", "--nic-gbps", "-1"],
             2,
-            "command line, field --nic-gbps: must be greater than 0",
+            "command line, field --nic-gbps: must be greater than 0 (got -1)",
         ),
         (["import", "FOLDER", "--output", "EMPTY/y.taskgraph.json", "--step", "x"], 2, "step"),
     ],
