@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened
-from topox_core.rails.chunks import Unit, chunk_units, message_bytes, weights_of
+from topox_core.rails.chunks import Unit, chunk_units, weights_of
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.folding import unfold
 from topox_core.rails.iteration import (
@@ -29,7 +29,7 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.timing import durations_ms
-from topox_core.training.exchanges import gathered_ms
+from topox_core.training.exchanges import gathered_ms, message
 from topox_core.training.iteration import scale_to
 from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
@@ -340,14 +340,14 @@ class _Builder:
         waits = self.result.pop(one) + (self.passed[event.stage] if meet else [])
         pair = (min(event.sender, event.stage), max(event.sender, event.stage))
         what = "activation" if _work(one) == FORWARD else "gradient"
-        message = _Node(
+        sent = _Node(
             SEND,
             f"send {what} {one.microbatch} to stage {event.stage}",
             group=self._group("pp", pair),
-            size_bytes=message_bytes(job),
+            size_bytes=message(job).size_bytes,
             microbatch=one.microbatch,
         )
-        node = self._add(event.sender, waits, message)
+        node = self._add(event.sender, waits, sent)
         self.issued[event.stage].append(node)
         after = needing(one, job)
         assert after is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
-from topox_core.rails.chunks import Unit, chunk_units, message_bytes
+from topox_core.rails.chunks import Unit, chunk_units
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -15,7 +15,7 @@ from topox_core.rails.iteration import (
     SEND,
 )
 from topox_core.rails.passes import program
-from topox_core.training.exchanges import HALF
+from topox_core.training.exchanges import HALF, message
 from topox_core.training.job import Job
 from topox_core.training.order import dealt
 from topox_core.training.weights import WEIGHT_BYTES, tied_tables
@@ -170,4 +170,4 @@ def _messages(job: Job, chunk: int) -> list[ByteClass]:
     if job.plan.pipeline == 1 or not neighbours:
         return []
     times = 2 * neighbours * job.plan.microbatches
-    return [_class("pp", SEND, "between passes", 1, message_bytes(job), 2, times)]
+    return [_class("pp", SEND, "between passes", 1, message(job).size_bytes, 2, times)]

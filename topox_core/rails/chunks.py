@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from topox_core.rails.iteration import ALL_GATHER, ALL_TO_ALL, COMPUTE, REDUCE_SCATTER
-from topox_core.training.exchanges import layer_exchanges, message, single_exchange
+from topox_core.training.exchanges import layer_exchanges, single_exchange
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
 from topox_core.training.passes import layer_passes
@@ -99,11 +99,6 @@ def chunk_units(job: Job, chunk: int, layers: range, by_layer: bool) -> list[Uni
         )
         for unit in units
     ]
-
-
-def message_bytes(job: Job) -> float:
-    """Return the bytes of a microbatch's activations, or gradients, between stages, of one rank."""
-    return message(job).size_bytes
 
 
 def _passes(job: Job) -> tuple[tuple[ChunkStep, ...], tuple[ChunkStep, ...]]:

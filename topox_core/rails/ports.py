@@ -76,7 +76,11 @@ def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
             share[g] = used / rail.nic_ports
     planes = {name: k for k, name in enumerate(dict.fromkeys(owner.values()))}
     plane = tuple(planes[owner[group.parallelism]] if owner else 0 for group in iteration.groups)
-    return PortUse(sides, wiring, share, _weights(iteration), plane)
+    weight = tuple(
+        max(1, round(int(iteration.stands_for[list(group.ranks)].sum()) / max(1, group.size)))
+        for group in iteration.groups
+    )
+    return PortUse(sides, wiring, share, weight, plane)
 
 
 def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
@@ -198,10 +202,3 @@ def _wiring(iteration: RailIteration, sides: tuple[tuple[int, ...], ...]) -> tup
         key = (group.ranks, group.size, sides[g], "" if whole else group.parallelism)
         wiring.append(numbers.setdefault(key, len(numbers)))
     return tuple(wiring)
-
-
-def _weights(iteration: RailIteration) -> tuple[int, ...]:
-    return tuple(
-        max(1, round(int(iteration.stands_for[list(group.ranks)].sum()) / max(1, group.size)))
-        for group in iteration.groups
-    )

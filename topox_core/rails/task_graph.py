@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from topox_core.errors import InputError
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS
 from topox_core.io.task_graph_rules import validated
@@ -108,52 +110,19 @@ def _tasks(iteration: RailIteration) -> list[Task]:
             waits.append(last[place])
         last[place] = node
         waited = tuple(ids[i] for i in waits)
-        notes = {
+        notes: dict[str, Any] = {
             "microbatch": microbatch if microbatch >= 0 else None,
             "layer": layer if layer >= 0 else None,
         }
         if kind == COMPUTE:
-            tasks.append(
-                Task(
-                    ids[node],
-                    WORK[work],
-                    waited,
-                    server=rank,
-                    device=0,
-                    duration_ms=ms,
-                    stage=int(iteration.stage[rank]),
-                    **notes,
-                )
-            )
-            continue
-        group = iteration.groups[number]
-        if kind == SEND:
-            one, other = group.ranks
-            source, destination = (other, one) if sender == other else (one, other)
-            tasks.append(
-                Task(
-                    ids[node],
-                    "communication",
-                    waited,
-                    source=source,
-                    destination=destination,
-                    size_bytes=size,
-                    parallelism=group.parallelism,
-                    group=group.name,
-                    **notes,
-                )
-            )
+            stage = int(iteration.stage[rank])
+            what, own = WORK[work], {"server": rank, "device": 0, "duration_ms": ms, "stage": stage}
         else:
-            tasks.append(
-                Task(
-                    ids[node],
-                    KINDS[kind],
-                    waited,
-                    members=group.ranks,
-                    size_bytes=size,
-                    parallelism=group.parallelism,
-                    group=group.name,
-                    **notes,
-                )
-            )
+            group = iteration.groups[number]
+            notes |= {"parallelism": group.parallelism, "group": group.name, "size_bytes": size}
+            what, own = KINDS[kind], {"members": group.ranks}
+            if kind == SEND:
+                ends = group.ranks[::-1] if sender == group.ranks[1] else group.ranks
+                what, own = "communication", {"source": ends[0], "destination": ends[1]}
+        tasks.append(Task(ids[node], what, waited, **own, **notes))
     return tasks

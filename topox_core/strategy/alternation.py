@@ -12,8 +12,8 @@ from topox_core.runs.stopping import never
 from topox_core.strategy.evaluator import Evaluator
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import Chain, first_strategy
-from topox_core.strategy.strategy import Placement, Strategy, check_placement
+from topox_core.strategy.search import Chain, SearchResult, first_strategy
+from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.strategy.task_graph import task_graph
 
 # FlexNet rebuilds a topology that has not changed for this many proposals.
@@ -22,44 +22,22 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Alternated(Generic[T]):
+class Alternated(SearchResult, Generic[T]):
     """What alternating found.
+
+    A topology that was kept is a move with the reason ``topology``; nothing follows the chain.
 
     Attributes
     ----------
-    strategy, topology, iteration_ms
-        The best pair and its time.
-    start, start_ms
-        Data parallel (with what was fixed), the topology found for it, and their time: never better
-        than the best.
-    moves
-        Accepted changes in order; a topology that was kept is a move with the reason ``topology``.
+    topology
+        Of the best strategy. ``start_ms`` is that of data parallel on the topology found for it.
     topologies, kept
         How many topologies were found after the first, and kept.
-    proposals, stopped_by
-        Proposals made; ``budget`` or ``cancelled``.
     """
 
-    strategy: Strategy
     topology: T
-    iteration_ms: float
-    start: Strategy
-    start_ms: float
-    moves: tuple[Move, ...]
     topologies: int
     kept: int
-    proposals: int
-    stopped_by: str
-
-    @property
-    def speed_up(self) -> float:
-        """How many times faster than data parallel on the topology found for it."""
-        return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
-
-    @property
-    def tried(self) -> int:
-        """Strategies tried: nothing follows the chain."""
-        return self.proposals
 
 
 @dataclass(frozen=True)
@@ -97,8 +75,6 @@ def alternate(
     settings = settings or SearchSettings()
     check_whole(topologies.every, file="search", field="every")
     pinned = {placement.operator: placement for placement in fixed}
-    for placement in pinned.values():
-        check_placement(placement, graph, servers)
     start = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     walk = _Walk(graph, start, topologies, settings, frozenset(pinned))
     start_ms = walk.chain.current_ms
@@ -124,17 +100,22 @@ def alternate(
                     walk.chain.best_ms,
                 )
             )
+    chain = walk.chain
     return Alternated(
-        walk.chain.best,
-        walk.best_topology,
-        walk.chain.best_ms,
-        start,
-        start_ms,
-        tuple(walk.moves),
-        walk.renewed,
-        walk.kept,
-        walk.chain.proposals,
-        "cancelled" if stopped else "budget",
+        strategy=chain.best,
+        iteration_ms=chain.best_ms,
+        start=start,
+        start_ms=start_ms,
+        moves=tuple(walk.moves),
+        proposals=chain.proposals,
+        accepted=chain.accepted,
+        too_large=chain.too_large,
+        descent=0,
+        proved=False,
+        stopped_by="cancelled" if stopped else "budget",
+        topology=walk.best_topology,
+        topologies=walk.renewed,
+        kept=walk.kept,
     )
 
 

@@ -112,16 +112,10 @@ def roofline(work: Work, samples: int, machine: Machine, gpus: int) -> Cost:
         machine.memory_gb_per_s * machine.memory_efficiency * 1e6
     )
     forward_ms = round(max(machine.launch_ms, arithmetic_ms, memory_ms), 6)
-    return Cost(forward_ms, 2 * forward_ms, memory_bytes(work, samples, gpus), "roofline")
-
-
-def memory_bytes(work: Work, samples: int, gpus: int) -> float:
-    """Return the memory of one GPU: training state, and activations with their gradients.
-
-    With SGD state it equals what the measured tables list for dense layers and lookups, to the
-    byte.
-    """
-    return work.state_bytes + 2 * work.kept_bytes * samples / gpus
+    # Training state, and activations with their gradients: with SGD state what the measured tables
+    # list for dense layers and lookups, to the byte.
+    memory_bytes = work.state_bytes + 2 * work.kept_bytes * samples / gpus
+    return Cost(forward_ms, 2 * forward_ms, memory_bytes, "roofline")
 
 
 @cache

@@ -54,6 +54,24 @@ class Routes(NamedTuple):
 
 
 @compiled
+def _arrived(
+    node: int,
+    now: float,
+    ready: FloatArray,
+    missing: IntArray,
+    keys: FloatArray,
+    items: IntArray,
+    waiting: int,
+) -> int:
+    """Give a partition one thing it waited for; return how many wait for their turn, it among them after the last."""
+    ready[node] = max(ready[node], now)
+    missing[node] -= 1
+    if missing[node] > 0:
+        return waiting
+    return push(keys, items, 0, waiting, ready[node], node)
+
+
+@compiled
 def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Routes) -> float:
     """Return when the last task of one iteration ends, in ms.
 
@@ -146,10 +164,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
             last = max(last, end)
             node = target[x]
             if node >= 0:
-                ready[node] = max(ready[node], end)
-                missing[node] -= 1
-                if missing[node] == 0:
-                    waiting = push(keys, items, 0, waiting, ready[node], node)
+                waiting = _arrived(node, end, ready, missing, keys, items, waiting)
             continue
 
         back = item >= total
@@ -172,10 +187,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
                 node = first[other] + j + (total if back else 0)
                 there = (start[other] + j * (servers // q)) % servers
                 if there == server:
-                    ready[node] = max(ready[node], end)
-                    missing[node] -= 1
-                    if missing[node] == 0:
-                        waiting = push(keys, items, 0, waiting, ready[node], node)
+                    waiting = _arrived(node, end, ready, missing, keys, items, waiting)
                     continue
                 shared = min((i + 1) * samples // p, (j + 1) * samples // q) - max(
                     i * samples // p, j * samples // q
@@ -186,11 +198,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
                 transfers += 1
 
         if not back:
-            node = total + part
-            ready[node] = max(ready[node], end)
-            missing[node] -= 1
-            if missing[node] == 0:
-                waiting = push(keys, items, 0, waiting, ready[node], node)
+            waiting = _arrived(total + part, end, ready, missing, keys, items, waiting)
             continue
         reduce_at[k] = max(reduce_at[k], end)
         unreduced[k] -= 1

@@ -11,7 +11,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, default_options, run_one, run_with_best_lowering
 from topox_core.fabrics.lowering_search import Case, ring_choices
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import quick_ms
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -25,16 +25,8 @@ from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.task_graph import task_graph
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """An estimate; ``cut_short`` where a bound alone says that the iteration is not among the fastest."""
-
-    iteration_ms: float
-    cut_short: bool = False
-
-
-def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> Estimate:
-    """Estimate the iteration time on a fabric.
+def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> tuple[float, bool]:
+    """Return an estimate of the iteration time on a fabric, and False where a bound alone says that it is not among the fastest.
 
     ``scheduled`` is taken half-way between the lower bound of plans that switch and the best of a few
     quick plans (the plans of 12 strategies for DLRM were within 5 % of that), or as static circuits
@@ -48,9 +40,9 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> Estimate:
     """
     if name == "ideal":
         at_full = replace(job, options=FabricOptions())  # a fat-tree of full bandwidth
-        return Estimate(run_one("fat_tree", at_full.lowered(job.settings.lowering)).iteration_ms)
+        return run_one("fat_tree", at_full.lowered(job.settings.lowering)).iteration_ms, True
     if name != "scheduled" or job.settings.on_slots:
-        return Estimate(run_with_best_lowering(name, job).iteration_ms)
+        return run_with_best_lowering(name, job).iteration_ms, True
     own = job.lowered(job.settings.lowering)
     requests = [own, *map(job.lowered, ring_choices(Case(name, job)))]
     bounds_ms = [circuit_bound(one.graph, job.cluster, job.settings).ms for one in requests]
@@ -60,11 +52,11 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> Estimate:
         with suppress(InputError):
             fixed_ms = run_one("static", own).iteration_ms
     if fixed_ms <= bound_ms:
-        return Estimate(fixed_ms)
+        return fixed_ms, True
     if bound_ms > best_ms:
-        return Estimate(bound_ms, cut_short=True)
+        return bound_ms, False
     plan_ms = quick_ms(requests[bounds_ms.index(bound_ms)])
-    return Estimate(min(fixed_ms, (bound_ms + plan_ms) / 2))
+    return min(fixed_ms, (bound_ms + plan_ms) / 2), True
 
 
 # A strategy that the fast simulator finds this many times slower than the fastest so far is not
@@ -100,11 +92,6 @@ class Outcome:
     iteration_ms: float
     bound_ms: float
     bound_by: str
-
-    @staticmethod
-    def of(run: FabricRun) -> Outcome:
-        """Keep what a table shows of a run."""
-        return Outcome(run.iteration_ms, run.bound_ms, run.bound_by)
 
 
 @dataclass(frozen=True)
@@ -146,7 +133,12 @@ class ModelOnCluster:
             If a fabric cannot run it.
         """
         runs = compare(self.tasks(strategy), self.cluster, self.settings, fabrics, stop=stop)
-        return {} if stop() else {name: Outcome.of(run) for name, run in runs.items()}
+        if stop():
+            return {}
+        return {
+            name: Outcome(run.iteration_ms, run.bound_ms, run.bound_by)
+            for name, run in runs.items()
+        }
 
 
 class FabricEvaluator:
@@ -184,8 +176,8 @@ class FabricEvaluator:
         self._fastest_ms = min(self._fastest_ms, fast_ms)
         if self.estimated and fast_ms > SPREAD * self._fastest_ms:
             return self._best_ms * fast_ms / self._fastest_ms
-        found = estimate(self.fabric, self.model.job(strategy), self._best_ms)
-        if not found.cut_short:
-            self.estimated[strategy] = found.iteration_ms
-            self._best_ms = min(self._best_ms, found.iteration_ms)
-        return found.iteration_ms
+        found_ms, whole = estimate(self.fabric, self.model.job(strategy), self._best_ms)
+        if whole:
+            self.estimated[strategy] = found_ms
+            self._best_ms = min(self._best_ms, found_ms)
+        return found_ms

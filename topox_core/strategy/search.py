@@ -52,13 +52,13 @@ class Chain:
         self.rng = random.Random(settings.seed)
         self.proposer = Proposer(graph, start.servers, self.rng, frozenset(fixed))
         self._limit = server_limit(graph, settings.memory_gb)
-        # Where every server could hold the whole model, memory need not be asked each time.
-        self._ask_memory = (
+        # Where every server could hold the whole model, no strategy at all can exceed the memory.
+        self.always_fits = (
             sum(
                 max(cost.memory_bytes for cost in operator.costs.values()) * operator.gpus
                 for operator in graph.operators
             )
-            > self._limit
+            <= self._limit
         )
         self.current = self.best = start
         self.current_ms = self.best_ms = evaluate(start)
@@ -67,12 +67,7 @@ class Chain:
 
     def fits(self, strategy: Strategy) -> bool:
         """Tell whether every server's share fits its memory."""
-        return not self._ask_memory or max(server_bytes(strategy, self.graph)) <= self._limit
-
-    @property
-    def always_fits(self) -> bool:
-        """Whether no strategy at all can exceed the memory."""
-        return not self._ask_memory
+        return self.always_fits or max(server_bytes(strategy, self.graph)) <= self._limit
 
     def step(self) -> list[Move]:
         """Make one proposal; return its moves, at most a change and a return to the best."""
@@ -144,11 +139,6 @@ def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Pla
     if symmetric and len(free) == len(rows):
         rows[0] = [placement for placement in rows[0] if placement.start == 0]
     return rows
-
-
-def count(rows: list[list[Placement]]) -> int:
-    """Return how many strategies there are."""
-    return prod(len(row) for row in rows)
 
 
 def best_of(
@@ -249,8 +239,6 @@ def search(
     """
     settings = settings or SearchSettings()
     pinned = {placement.operator: placement for placement in fixed}
-    for placement in pinned.values():
-        check_placement(placement, graph, servers)
     base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     chain = Chain(graph, base, evaluate, settings, pinned)
     base_ms = chain.current_ms
@@ -274,6 +262,7 @@ def search(
         if not stopped:
             proved, better, stopped = _proof(chain, settings, stop)
             moves += [replace(move, proposal=chain.proposals + tried) for move in better]
+    ending = "cancelled" if stopped else "proof" if proved else "budget"
     return SearchResult(
         chain.best,
         chain.best_ms,
@@ -285,14 +274,8 @@ def search(
         chain.too_large,
         tried,
         proved,
-        _ending(chain, stopped, proved),
+        ending if chain.proposer.free else "fixed",
     )
-
-
-def _ending(chain: Chain, stopped: bool, proved: bool) -> str:
-    if not chain.proposer.free:
-        return "fixed"
-    return "cancelled" if stopped else "proof" if proved else "budget"
 
 
 def first_strategy(
@@ -303,9 +286,11 @@ def first_strategy(
     Raises
     ------
     InputError
-        If neither fits.
+        If a fixed configuration does not suit the model, or neither fits.
     """
     fixed = tuple(fixed)
+    for placement in fixed:
+        check_placement(placement, graph, servers)
     limit = server_limit(graph, memory_gb)
     problems = []
     for whole in (data_parallel, spread):
@@ -406,7 +391,7 @@ def _proof(
     if not isinstance(chain.evaluate, FastEvaluator) or not chain.always_fits:
         return False, [], False
     rows = space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
-    if count(rows) > settings.exhaustive:
+    if prod(len(row) for row in rows) > settings.exhaustive:
         return False, [], False
     best, best_ms, all_tried = best_of(rows, chain.best, chain.evaluate, stop)
     moves = [chain.take(best, best_ms, "proved")] if best_ms < chain.best_ms else []

@@ -174,19 +174,24 @@ def check_strategy(
         server, too much memory.
     """
     check_servers(strategy.servers)
-    seen: set[str] = set()
-    for placement in strategy.placements:
-        check_placement(placement, graph, strategy.servers, file)
-        if placement.operator in seen:
-            raise InputError(
-                "is configured twice", file=file, item=f"operator {printable(placement.operator)}"
-            )
-        seen.add(placement.operator)
+    seen = _check_placements(strategy, graph, file)
     missing = [operator.name for operator in graph.operators if operator.name not in seen]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise InputError(f"is not configured{more}", file=file, item=f"operator {missing[0]}")
     check_memory(strategy, graph, memory_gb, file)
+
+
+def _check_placements(strategy: Strategy, graph: OperatorGraph, file: str) -> set[str]:
+    """Refuse a configuration that is not possible or given twice; return the operators."""
+    seen: set[str] = set()
+    for placement in strategy.placements:
+        check_placement(placement, graph, strategy.servers, file)
+        if placement.operator in seen:
+            item = f"operator {placement.operator}"
+            raise InputError("is configured twice", file=file, item=item)
+        seen.add(placement.operator)
+    return seen
 
 
 def check_placement(
@@ -302,14 +307,7 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
             raise InputError(
                 f"must be {graph.name} (got {printable(strategy.model)})", file=file, field="model"
             )
-        seen: set[str] = set()
-        for placement in placements:
-            check_placement(placement, graph, strategy.servers, file)
-            if placement.operator in seen:
-                raise InputError(
-                    "is configured twice", file=file, item=f"operator {placement.operator}"
-                )
-            seen.add(placement.operator)
+        _check_placements(strategy, graph, file)
         order = graph.position
         placements = tuple(sorted(placements, key=lambda placement: order[placement.operator]))
     return replace(strategy, placements=placements)
@@ -317,20 +315,12 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
 
 def dump_strategy(strategy: Strategy) -> bytes:
     """Write a strategy, one operator a line; reading it back gives an equal one."""
-    lines = [json.dumps(asdict(p), ensure_ascii=False) for p in strategy.placements]
+    model = json.dumps(strategy.model, ensure_ascii=False)
+    lines = ",\n  ".join(json.dumps(asdict(p), ensure_ascii=False) for p in strategy.placements)
     return (
-        _head(strategy.model, strategy.servers)
-        + ' "operators": [\n  '
-        + ",\n  ".join(lines)
-        + "\n ]}\n"
+        f'{{"format": "{FORMAT}", "version": {VERSION}, "model": {model}, "servers": {strategy.servers},\n'
+        f' "operators": [\n  {lines}\n ]}}\n'
     ).encode()
-
-
-def _head(model: str, servers: int) -> str:
-    named = json.dumps(model, ensure_ascii=False)
-    return (
-        f'{{"format": "{FORMAT}", "version": {VERSION}, "model": {named}, "servers": {servers},\n'
-    )
 
 
 def _read(data: bytes, file: str) -> Strategy:

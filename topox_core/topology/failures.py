@@ -286,26 +286,23 @@ def _lost(
     wiring: SwitchWiring, failure: Failure, servers: int, ports_per_switch: int
 ) -> NDArray[np.bool_]:
     """Return which circuits the failure takes out."""
-    lost = np.zeros(len(wiring), np.bool_)
     failure.check(servers)
-    if failure.kind == "server":
-        lost |= (wiring.source == failure.server) | (wiring.destination == failure.server)
-        return lost
     if failure.kind == "fibre":
-        lost[_fibre(wiring, failure)] = True
-        return lost
+        return np.asarray(np.arange(len(wiring)) == _fibre(wiring, failure))
+    at: NDArray[np.bool_] = (wiring.source == failure.server) | (
+        wiring.destination == failure.server
+    )
+    if failure.kind == "server":
+        return at
     planes = int(wiring.plane.max(initial=-1)) + 1
     if failure.kind == "port":
         if not 0 <= failure.port < planes:
             raise failure.error(f"there is no such port in use (0 to {planes - 1})", "port")
-        at = (wiring.source == failure.server) | (wiring.destination == failure.server)
-        lost |= at & (wiring.plane == failure.port)
-        return lost
+        return np.asarray(at & (wiring.plane == failure.port))
     switches = -(-planes // ports_per_switch)
     if not 0 <= failure.switch < switches:
         raise failure.error(f"there is no such switch in use (0 to {switches - 1})", "switch")
-    lost |= wiring.plane // ports_per_switch == failure.switch
-    return lost
+    return np.asarray(wiring.plane // ports_per_switch == failure.switch)
 
 
 def lost_circuits(layout: Layout, failure: Failure, ports_per_switch: int = 1) -> NDArray[np.int32]:

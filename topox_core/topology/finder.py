@@ -206,7 +206,20 @@ def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group
     _lay_rings(demand, degree_rings, left, used, plan, backbones)
     plan.backbones = tuple(members for members in backbones if members not in demand.all_reduce)
     plan.rounds = matching_rounds(demand.model_parallel, degree - used)
-    plan.steps += [_matching_step(i + 1, one) for i, one in enumerate(plan.rounds)]
+    plan.steps += [
+        LayoutStep(
+            "matching",
+            f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
+            "now on.",
+            {
+                "round": number,
+                "pairs": [[a, b, w] for (a, b), w in zip(one.pairs, one.weights, strict=True)],
+                "before": one.before,
+                "after": one.after,
+            },
+        )
+        for number, one in enumerate(plan.rounds, 1)
+    ]
     return plan
 
 
@@ -286,20 +299,6 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
             {**about, "bytes": ring_bytes, "ports": rings, "ratio": ratio, "chosen": list(chosen)},
         ),
     ]
-
-
-def _matching_step(number: int, one: Round) -> LayoutStep:
-    return LayoutStep(
-        "matching",
-        f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
-        "now on.",
-        {
-            "round": number,
-            "pairs": [[a, b, w] for (a, b), w in zip(one.pairs, one.weights, strict=True)],
-            "before": one.before,
-            "after": one.after,
-        },
-    )
 
 
 def _talking(demand: Demand) -> tuple[Group, ...]:

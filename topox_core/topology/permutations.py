@@ -7,9 +7,8 @@ both are here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import islice
 
 from topox_core.model.rings import distinct_rings
 
@@ -40,17 +39,11 @@ def select_strides(members: int, rings: int, candidates: Sequence[int]) -> tuple
     Where there are more rings than candidates, all are taken and the rest are laid a second time in
     parallel. The diameter of such circulants grows as rings * members^(1/rings).
     """
-    if not candidates or rings < 1:
-        return ()
-    rounds, rest = divmod(rings, len(candidates))
-    chosen: list[int] = list(candidates) * rounds
-    ratio = members ** (1 / rest) if rest else 1.0
-    free = list(candidates)
-    for k in range(rest):
-        nearest = min(free, key=lambda p, target=ratio**k: (abs(p - target), p))  # type: ignore[misc]
-        free.remove(nearest)
-        chosen.append(nearest)
-    return tuple(sorted(chosen))
+
+    def nearest(free: list[int], target: float) -> int:
+        return min(free, key=lambda p: (abs(p - target), p))
+
+    return _selected(candidates, rings, (1.0, members), nearest)
 
 
 def released_strides(candidates: Sequence[int], rings: int) -> tuple[int, ...]:
@@ -59,15 +52,28 @@ def released_strides(candidates: Sequence[int], rings: int) -> tuple[int, ...]:
     The ratio is (largest / smallest)^(1/rings); each target takes the first candidate not below it
     that is still free. A sequence that runs off the end goes on with the smallest free candidate.
     """
+
+    def not_below(free: list[int], target: float) -> int:
+        return next((p for p in free if p >= target), free[0])
+
+    span = (candidates[0], candidates[-1] / candidates[0]) if candidates else (1.0, 1.0)
+    return _selected(candidates, rings, span, not_below)
+
+
+def _selected(
+    candidates: Sequence[int],
+    rings: int,
+    span: tuple[float, float],
+    pick: Callable[[list[int], float], int],
+) -> tuple[int, ...]:
+    """Return strides near a geometric sequence, given its first target and how far it leads."""
     if not candidates or rings < 1:
         return ()
     rounds, rest = divmod(rings, len(candidates))
-    chosen = list(candidates) * rounds
-    ratio = (candidates[-1] / candidates[0]) ** (1 / rest) if rest else 1.0
-    free = list(candidates)
+    chosen, free = list(candidates) * rounds, list(candidates)
+    ratio = span[1] ** (1 / rest) if rest else 1.0
     for k in range(rest):
-        target = candidates[0] * ratio**k
-        pick = next(islice((p for p in free if p >= target), 1), free[0])
-        free.remove(pick)
-        chosen.append(pick)
+        stride = pick(free, span[0] * ratio**k)
+        free.remove(stride)
+        chosen.append(stride)
     return tuple(sorted(chosen))

@@ -196,32 +196,27 @@ class RoutedNetwork:
 
     @cached_property
     def hops(self) -> Hops:
-        """Diameter and mean over all ordered pairs."""
-        return hop_counts(self)
-
-
-def hop_counts(network: RoutedNetwork) -> Hops:
-    """Return hop counts over all ordered pairs; bit s of ``reach[v]``: s reaches v."""
-    n = network.servers
-    if network.circulant:
-        from_0 = [hops for hops in network.hops_to(0) if hops > 0]
-        return Hops(
-            max(from_0, default=0),
-            sum(from_0) / len(from_0) if from_0 else 0.0,
-            n * (n - 1 - len(from_0)),
-        )
-    reach = [1 << v for v in range(n)]
-    reached, total, hops = n, 0, 0
-    while True:
-        wider = list(reach)
-        for v, sources in enumerate(network.into):
-            for u in sources:
-                wider[v] |= reach[u]
-        now = sum(bits.bit_count() for bits in wider)
-        if now == reached:
-            break
-        hops += 1
-        total += hops * (now - reached)
-        reach, reached = wider, now
-    pairs = reached - n
-    return Hops(hops, total / pairs if pairs else 0.0, n * n - reached)
+        """Hop counts over all ordered pairs; bit s of ``reach[v]``: s reaches v."""
+        n = self.servers
+        if self.circulant:
+            from_0 = [hops for hops in self.hops_to(0) if hops > 0]
+            return Hops(
+                max(from_0, default=0),
+                sum(from_0) / len(from_0) if from_0 else 0.0,
+                n * (n - 1 - len(from_0)),
+            )
+        reach = [1 << v for v in range(n)]
+        reached, total, hops = n, 0, 0
+        while True:
+            wider = list(reach)
+            for v, sources in enumerate(self.into):
+                for u in sources:
+                    wider[v] |= reach[u]
+            now = sum(bits.bit_count() for bits in wider)
+            if now == reached:
+                break
+            hops += 1
+            total += hops * (now - reached)
+            reach, reached = wider, now
+        pairs = reached - n
+        return Hops(hops, total / pairs if pairs else 0.0, n * n - reached)

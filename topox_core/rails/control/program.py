@@ -61,7 +61,8 @@ class Program:
         sender = senders(iteration)
         before, after = _edges(iteration, owner, issued, sender)
         comms = np.flatnonzero(kind != COMPUTE).tolist()
-        members = _members(n, comms, owner, issued, kind)
+        taking_part = kind[issued] != COMPUTE
+        members = _grouped(issued[taking_part], owner[taking_part], n)
         # An end reaches one slot if it is computing of a member, else the communication as a whole.
         key_of_slot, slot = _local(iteration, before, after)
         target = np.where(slot >= 0, n + slot, after)
@@ -222,11 +223,3 @@ def _local(iteration: RailIteration, before: Ints, after: Ints) -> tuple[Ints, I
 def _grouped(owner: Ints, value: Ints, n: int) -> list[list[int]]:
     pointer, values = grouped(owner, value, n)
     return [row.tolist() for row in np.split(values, pointer[1:-1])]
-
-
-def _members(
-    n: int, comms: list[int], owner: Ints, issued: Ints, kind: NDArray[np.int32]
-) -> dict[int, list[int]]:
-    taking_part = kind[issued] != COMPUTE
-    ranks = _grouped(issued[taking_part], owner[taking_part], n)
-    return {c: ranks[c] for c in comms}

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from topox_core.tdm.algorithms.caps import Best, best_split
 from topox_core.tdm.algorithms.splits import (
     Subsets,
-    all_subsets_of,
     bundles_around,
     points_of,
     splits_of,
@@ -133,5 +132,9 @@ class Combination:
 
 def all_splits(search: Search) -> Combination | None:
     """Return the splits of all pod groups, or None if stopped before they are worked out."""
-    subsets = all_subsets_of(search.table, search.stop)
-    return None if subsets is None else Combination(search, subsets)
+    subsets = []
+    for g in range(len(search.table.members)):
+        if search.stop():
+            return None
+        subsets.append(subsets_of(search.table, g))
+    return Combination(search, subsets)

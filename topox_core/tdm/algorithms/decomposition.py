@@ -142,7 +142,6 @@ def three_groups(search: Search) -> Round:
     if combination is None:
         return _unfinished(search, start, THREE_GROUPS)
     all_subsets, bundled = [*combination.subsets], combination.message
-    all_subsets, bundled = [*combination.subsets], combination.message
     two = _alone(search, combination, start, replace(OWN_BARRIERS, all_train=True))
     fallback = None
     if two is not None:

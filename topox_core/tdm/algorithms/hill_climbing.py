@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.runs.stopping import Stop
-from topox_core.tdm.kernels.grouping import NOBODY_FLIPS
+from topox_core.tdm.kernels.grouping import NOBODY_FLIPS, flips
 from topox_core.tdm.model.round import PULL, PUSH, Round
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.stage_table import StageTable
@@ -46,7 +46,6 @@ class Climb:
 
     group: tuple[int, ...]
     round_s: float
-    steps: int
     finished: bool
 
 
@@ -84,7 +83,7 @@ class _Flips:
             if stop():
                 return False
             part = candidates[first : first + piece]
-            seconds, change = self.table.flips(pod_group, here, part)
+            seconds, change = flips(self.table.load(pod_group), self.table.fabric, here, part)
             if first == 0:
                 self.now_s[pod_group], self.now_change[pod_group] = seconds[0], change[0]
                 part, seconds, change = part[1:], seconds[1:], change[1:]
@@ -159,22 +158,22 @@ def climb(
     on_step
         Called with the round of the start and after every flip, in seconds.
     """
-    flips = _Flips(table, start)
-    steps, best = 0, float("inf")
+    climber = _Flips(table, start)
+    best = float("inf")
     dirty = list(range(len(table.members)))
-    while all(flips.work_out(g, stop) for g in dirty):
-        rounds = flips.rounds_s()
+    while all(climber.work_out(g, stop) for g in dirty):
+        rounds = climber.rounds_s()
         best = float(rounds[0])
         if on_step is not None:
             on_step(best)
         least = float(rounds[1:].min())
         if not least < best * (1.0 - TIE):
-            return Climb(flips.group(), best, steps, finished=True)
+            return Climb(climber.group(), best, finished=True)
         n = int(np.argmax(rounds[1:] <= least * (1.0 + TIE)))
-        flips.in_second[n] = not flips.in_second[n]
-        best, steps = least, steps + 1
-        dirty = [int(flips.home[n])]
-    return Climb(flips.group(), best, steps, finished=False)
+        climber.in_second[n] = not climber.in_second[n]
+        best = least
+        dirty = [int(climber.home[n])]
+    return Climb(climber.group(), best, finished=False)
 
 
 def hill_climb(search: Search) -> Round:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import row_pointer
-from topox_core.runs.stopping import Stop
 from topox_core.tdm.kernels.grouping import Points, split_turns, subset_stages, undominated
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.stage_table import StageTable
@@ -58,20 +57,15 @@ class Subsets:
                 yield from bundle
 
 
-def most_bundles(jobs: int, pods: int, ports: int) -> int:
+def _most_bundles(table: StageTable, members: Sequence[int]) -> int:
     """Return into how many bundles the jobs of a pod group go: fewer where each subset takes longer."""
-    most = MAX_BUNDLES
+    network, most = table.jobs.network, MAX_BUNDLES
+    pods = network.pods_per_group
     # Every job adds its pairs, and links are given one by one, each after a pass over all pods.
-    while (
-        most > FEWEST_BUNDLES and (1 << most) * (jobs * pods**2 + ports * pods * pods // 2) > WORK
-    ):
+    steps = len(members) * pods**2 + network.ports_per_pod * pods * pods // 2
+    while most > FEWEST_BUNDLES and (1 << most) * steps > WORK:
         most -= 1
     return most
-
-
-def _most_bundles(table: StageTable, members: Sequence[int]) -> int:
-    network = table.jobs.network
-    return most_bundles(len(members), network.pods_per_group, network.ports_per_pod)
 
 
 def bundles_around(
@@ -188,13 +182,3 @@ def points_of(parts: Sequence[tuple[NDArray[Any], ...]]) -> Points:
     """Return the splits of several pod groups, each from :func:`splits_of`."""
     start = row_pointer([len(part[0]) for part in parts], np.int64)
     return Points(start, *(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def all_subsets_of(table: StageTable, stop: Stop) -> list[Subsets] | None:
-    """Return the subsets of all pod groups, or None if stopped before."""
-    subsets = []
-    for g in range(len(table.members)):
-        if stop():
-            return None
-        subsets.append(subsets_of(table, g))
-    return subsets

@@ -59,17 +59,13 @@ def link_rules(reconfiguration_s: float) -> tuple[LinkRule, ...]:
     does, and the other two alike, because pull runs on push's links transposed.
     """
     r = reconfiguration_s
-    free = LinkRule("free", (r, r))
-    return (
-        (free,)
-        if r == 0
-        else (
-            free,
-            LinkRule("same", (r, 0.0)),
-            LinkRule("transposed", (0.0, r)),
-            LinkRule("symmetric", (0.0, 0.0)),
-        )
+    rules = (
+        LinkRule("free", (r, r)),
+        LinkRule("same", (r, 0.0)),
+        LinkRule("transposed", (0.0, r)),
+        LinkRule("symmetric", (0.0, 0.0)),
     )
+    return rules if r else rules[:1]
 
 
 Float = NDArray[np.float64]

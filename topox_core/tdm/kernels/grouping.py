@@ -57,9 +57,6 @@ def flips(
     return seconds, changes
 
 
-INFINITE = np.inf
-
-
 class Points(NamedTuple):
     """Ways to split the jobs of each pod group, ordered by pod group, then by ``first_s``.
 
@@ -177,10 +174,10 @@ def split_turns(links: NDArray[np.int16]) -> tuple[BoolArray, BoolArray]:
 def undominated(kind: IntArray, second_s: FloatArray) -> BoolArray:
     """Mark what is better in the second time than all before of its kind; ordered by kind, then by the first time."""
     keep = np.zeros(len(kind), np.bool_)
-    best = INFINITE
+    best = np.inf
     for at in range(len(kind)):
         if at == 0 or kind[at] != kind[at - 1]:
-            best = INFINITE
+            best = np.inf
         if second_s[at] < best:
             best = second_s[at]
             keep[at] = True
@@ -217,27 +214,27 @@ def cheapest(
     second_s = 0.0
     chosen = np.full(groups, -1, np.int64)
     for g in range(groups):
-        best = INFINITE
+        best = np.inf
         for at in range(points.start[g], points.start[g + 1]):
             if points.second_s[at] < best and _allowed(points, at, caps, switching):
                 leaves_at[events] = points.first_s[at]
                 then_s[events] = best
                 best = points.second_s[at]
                 events += 1
-        if best == INFINITE:
-            return INFINITE, chosen
+        if best == np.inf:
+            return np.inf, chosen
         second_s = max(second_s, best)
     order = np.argsort(-leaves_at[:events])
-    shortest, first_cap, second_cap = INFINITE, 0.0, 0.0
+    shortest, first_cap, second_cap = np.inf, 0.0, 0.0
     for event in order:
         length = round_length_s(leaves_at[event], second_s, floors, switching, all_train)
         if length < shortest:
             shortest, first_cap, second_cap = length, leaves_at[event], second_s
         second_s = max(second_s, then_s[event])
-        if second_s == INFINITE:
+        if second_s == np.inf:
             break
-    if shortest == INFINITE:
-        return INFINITE, chosen
+    if shortest == np.inf:
+        return np.inf, chosen
     for g in range(groups):
         for at in range(points.start[g], points.start[g + 1]):
             if (
@@ -251,26 +248,21 @@ def cheapest(
 
 
 @compiled
-def computing_at(points: Points, at: int) -> Computing:
-    """Return the longest computing of one point."""
-    return Computing(
-        points.train_first_s[at],
-        points.train_second_s[at],
-        points.between_first_s[at],
-        points.between_second_s[at],
-    )
-
-
-@compiled
 def best_alone(
     points: Points, g: int, dark_s: float, inside: bool, all_train: bool
 ) -> tuple[float, int]:
     """Return the shortest round of one pod group behind a barrier of its own, and its point."""
-    shortest, chosen = INFINITE, -1
+    shortest, chosen = np.inf, -1
     for at in range(points.start[g], points.start[g + 1]):
         switching = Switching(points.turn_first[at], points.turn_second[at], dark_s, inside)
+        computing = Computing(
+            points.train_first_s[at],
+            points.train_second_s[at],
+            points.between_first_s[at],
+            points.between_second_s[at],
+        )
         length = round_length_s(
-            points.first_s[at], points.second_s[at], computing_at(points, at), switching, all_train
+            points.first_s[at], points.second_s[at], computing, switching, all_train
         )
         if length < shortest:
             shortest, chosen = length, at
@@ -287,7 +279,7 @@ def three_windows(
     second.
     """
     full = len(seconds) - 1
-    best, best_first, best_second = INFINITE, full, 0
+    best, best_first, best_second = np.inf, full, 0
     for first in range(1, full + 1, 2):
         rest = full & ~first
         lowest = rest & -rest
@@ -402,7 +394,7 @@ def anneal(
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
     best_s, now = _cost(seconds, switching, ordered, second, push)
     best = second.copy()
-    scale = best_s if best_s < INFINITE else 1.0
+    scale = best_s if best_s < np.inf else 1.0
     owner = np.empty(jobs, np.int64)
     for g in range(groups):
         owner[start[g] : start[g + 1]] = g

@@ -17,7 +17,6 @@ from topox_core.tdm.kernels.stage import (
     stage_s,
 )
 
-INFINITE = np.inf
 # What rounding may leave, of all that rings carry; and what a stage has to gain, or it counts as
 # equally long.
 ROUNDING = 1e-12
@@ -53,7 +52,7 @@ def _better_lap(
     equally long with fewer pairs to link.
     """
     trial = np.empty(many, np.int64)
-    best, pairs = INFINITE, 0
+    best, pairs = np.inf, 0
     for turn in range(SWEEPS + 1):
         improved = False
         for a in range(1, many):
@@ -111,7 +110,7 @@ def better_rings(load: GroupLoad, chosen: BoolArray, fabric: Fabric) -> tuple[fl
                 if many[n] > 2:
                     _lay(demand, rings[n], many[n], -load.arc_gbit[n], rest_gbit)
                     rings[n, : many[n]] = np.sort(rings[n, : many[n]])
-        best, pairs = INFINITE, 0
+        best, pairs = np.inf, 0
         for sweep in range(SWEEPS):
             before, before_pairs = best, pairs
             for n in order:

@@ -92,22 +92,21 @@ def prune(arcs: BoolArray) -> None:
                 out[a] += 1
                 into[b] += 1
     for n in range(m):
-        while into[n] > 1:
-            worst = -1
-            for a in range(m):
-                if arcs[a, n] and (worst < 0 or out[a] > out[worst]):
-                    worst = a
-            arcs[worst, n] = False
-            into[n] -= 1
-            out[worst] -= 1
-        while out[n] > 1:
-            worst = -1
-            for b in range(m):
-                if arcs[n, b] and (worst < 0 or into[b] > into[worst]):
-                    worst = b
-            arcs[n, worst] = False
-            out[n] -= 1
-            into[worst] -= 1
+        _prune_arcs(arcs, out, into, n)
+        _prune_arcs(arcs.T, into, out, n)
+
+
+@compiled
+def _prune_arcs(arcs: BoolArray, out: IntArray, into: IntArray, n: int) -> None:
+    """Delete arcs into a node until there is one at most; ``out`` and ``into`` count those of each node."""
+    while into[n] > 1:
+        worst = -1
+        for a in range(len(arcs)):
+            if arcs[a, n] and (worst < 0 or out[a] > out[worst]):
+                worst = a
+        arcs[worst, n] = False
+        into[n] -= 1
+        out[worst] -= 1
 
 
 @compiled
@@ -115,37 +114,27 @@ def joined(arcs: BoolArray) -> IntArray:
     """Return one lap through all nodes: cycles are cut before their lowest node, paths follow by first node (lines 14-15)."""
     m = len(arcs)
     after = np.full(m, -1, np.int64)
-    is_start = np.ones(m, np.bool_)
+    before = np.full(m, -1, np.int64)
     for a in range(m):
         for b in range(m):
             if arcs[a, b]:
                 after[a] = b
-                is_start[b] = False
-    on_path = np.zeros(m, np.bool_)
-    for a in range(m):
-        if is_start[a]:
-            b = a
-            while b >= 0:
-                on_path[b] = True
-                b = after[b]
-    for a in range(m):
-        if not on_path[a]:
-            is_start[a] = True
-            b = a
-            while not on_path[b]:
-                on_path[b] = True
-                last = b
-                b = after[b]
-            after[last] = -1
+                before[b] = a
+    placed = np.zeros(m, np.bool_)
     lap = np.empty(m, np.int64)
     k = 0
     for a in range(m):
-        if is_start[a]:
-            b = a
-            while b >= 0:
-                lap[k] = b
-                k += 1
-                b = after[b]
+        first = a
+        while before[first] >= 0 and before[first] != a:
+            first = before[first]
+        if placed[a] or (first != a and before[first] < 0):
+            continue  # on a path that begins elsewhere
+        b = a
+        while b >= 0 and not placed[b]:
+            placed[b] = True
+            lap[k] = b
+            k += 1
+            b = after[b]
     return lap
 
 
@@ -217,19 +206,15 @@ def allocate(
             links[i, j] = 1 if demand[i, j] > 0.0 else 0
             free[i] -= links[i, j]
             free[j] -= links[i, j]
-    for i in range(pods):
-        if free[i] < 0:
-            return np.inf
+    if free.min() < 0:
+        return np.inf
     row_s = np.empty(pods)
     row_at = np.empty(pods, np.int64)
     for i in range(pods):
         row_s[i], row_at[i] = worst_of_row(demand, links, fabric.port_gbps, i)
     cost = 2 if both_ways else 1
     while True:
-        i = 0
-        for k in range(1, pods):
-            if row_s[k] > row_s[i]:
-                i = k
+        i = int(row_s.argmax())
         j = row_at[i]
         if tor_s >= row_s[i] or free[i] < cost or free[j] < cost:
             return max(tor_s, float(row_s[i]))

@@ -43,10 +43,6 @@ class JobSample:
     proof: str = ""
     made_by: dict[str, Any] = field(default_factory=dict)
 
-    def jobs_bytes(self) -> bytes:
-        """Return the file as it is."""
-        return (SAMPLE_FOLDER / self.file).read_bytes()
-
 
 JOB_SAMPLES: SampleIndex[JobSample] = SampleIndex("job_mixes", JobSample)
 
@@ -60,4 +56,4 @@ def load_job_sample(name: str) -> Jobs:
         If there is no sample of that name.
     """
     sample = JOB_SAMPLES.named(name)
-    return load_jobs(sample.jobs_bytes(), sample.file)
+    return load_jobs((SAMPLE_FOLDER / sample.file).read_bytes(), sample.file)

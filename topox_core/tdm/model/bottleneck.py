@@ -158,24 +158,19 @@ def _computing(answer: Round, cycle: Cycle, position: int) -> tuple[int, int | N
 
 def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> Limit:
     """Return the slowest pair of a pod group's stage, or the pod whose servers are slower still."""
-    network, links = answer.jobs.network, answer.links[pod_group, phase.group]
+    network, view = answer.jobs.network, link_view(answer, pod_group, phase.group)
     members = [n for n in answer.jobs.of_group(pod_group) if answer.group[n] == phase.group]
     sent = np.array(
         [between_pods_gbit(answer.jobs.jobs[n], answer.reading, answer.rings[n]) for n in members]
     )
     local = np.array([inside_pods_gbit(answer.jobs.jobs[n]) for n in members])
-    demand = sent.sum(0)
-    seconds = np.divide(
-        demand, links * network.port_gbps, out=np.zeros_like(demand), where=links > 0
-    )
-    i, j = (int(k) for k in np.unravel_index(int(seconds.argmax()), seconds.shape))
+    i, j = view.worst or (0, 0)
     length = phase.end_s - phase.start_s
-    used = links.sum(0) + links.sum(1)
     pods = (j, i) if phase.way == PULL else (i, j)
-    full = tuple(pod for pod in pods if used[pod] >= network.ports_per_pod)
+    full = tuple(pod for pod in pods if view.ports[pod] >= view.limit)
     # A pair that could have more links has no more than it needs: the servers are as slow.
     tor_s = float(local.sum(0).max()) / network.tor_gbps * (1 - _SAME if full else 1 + _SAME)
-    if tor_s > seconds[i, j]:
+    if tor_s > view.time_s[i, j]:
         pod = int(local.sum(0).argmax())
         return Limit(
             stage,
@@ -195,8 +190,8 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
         pod_group,
         *_most(members, sent[:, i, j]),
         pods,
-        float(demand[i, j]),
-        int(links[i, j]),
+        float(view.demand_gbit[i, j]),
+        int(view.links[i, j]),
         full,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -75,7 +75,13 @@ def validated(name: str, network: PodNetwork, jobs: Sequence[Job], file: str) ->
         pods of the job's group, or there are no jobs or too many.
     """
     check_text(name, MAX_NAME, file=file, field="name")
-    _check_count(len(jobs), file)
+    if not jobs:
+        raise InputError("must hold at least one job", file=file, field="jobs")
+    if len(jobs) > MAX_JOBS:
+        problem = (
+            f"holds {len(jobs):,} jobs, more than the {MAX_JOBS:,} that can share a fabric here"
+        )
+        raise InputError(problem, file=file, field="jobs")
     check_network(network, file)
     seen: set[str] = set()
     for at, job in enumerate(jobs):
@@ -83,18 +89,9 @@ def validated(name: str, network: PodNetwork, jobs: Sequence[Job], file: str) ->
         if job.id in seen:
             raise InputError("is used by an earlier job as well", file=file, item=item, field="id")
         seen.add(job.id)
-        problem = _problem(job, network)
-        if problem:
-            raise InputError(problem[1], file=file, item=item, field=problem[0])
+        for field, problem in _problems(job, network):
+            raise InputError(problem, file=file, item=item, field=field)
     return Jobs(name, network, tuple(jobs))
-
-
-def _check_count(count: int, file: str) -> None:
-    if count < 1:
-        raise InputError("must hold at least one job", file=file, field="jobs")
-    if count > MAX_JOBS:
-        problem = f"holds {count:,} jobs, more than the {MAX_JOBS:,} that can share a fabric here"
-        raise InputError(problem, file=file, field="jobs")
 
 
 def check_network(network: PodNetwork, file: str) -> None:
@@ -105,63 +102,49 @@ def check_network(network: PodNetwork, file: str) -> None:
     InputError
         If one is out of range, or there are too many pods.
     """
-    wrong = _network_problem(network)
-    if wrong:
-        raise InputError(wrong[1], file=file, item="network", field=wrong[0])
-
-
-def _network_problem(network: PodNetwork) -> tuple[str, str] | None:
-    """Return field and words for the first thing wrong with a network, or None."""
-    if wrong := next(wrong_fields(network), None):
-        return wrong
+    for field, problem in wrong_fields(network):
+        raise InputError(problem, file=file, item="network", field=field)
     pods = network.pod_groups * network.pods_per_group
     if pods > MAX_PODS:
-        return "pod_groups", f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be"
-    return None
+        problem = f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be"
+        raise InputError(problem, file=file, item="network", field="pod_groups")
 
 
-def _problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
-    """Return field and words for the first thing wrong with a job, or None."""
-    if wrong := next(wrong_fields(job), None):
-        return wrong
-    if not 0 <= job.pod_group < network.pod_groups:
-        last = network.pod_groups - 1
-        return "pod_group", f"must be from 0 to {last} (got {shown(job.pod_group)})"
+def _problems(job: Job, network: PodNetwork) -> Iterator[tuple[str, str]]:
+    """Yield field and words for what is wrong with a job; what follows the first may follow from it."""
+    yield from wrong_fields(job)
+    last = network.pod_groups - 1
+    if not 0 <= job.pod_group <= last:
+        yield "pod_group", f"must be from 0 to {last} (got {shown(job.pod_group)})"
     pods = network.pods_per_group
     if len(job.units_per_pod) != pods:
-        return (
+        yield (
             "units_per_pod",
             f"must have one entry for each of the {pods} pods of a group (got {len(job.units_per_pod):,})",
         )
     if not any(job.units_per_pod):
-        return "units_per_pod", "must place at least one unit (got none)"
-    return _server_problem(job, pods) or _duration_problem(job, network)
-
-
-def _duration_problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
-    """Return field and words if a job's traffic takes for ever: its times would swallow those of others."""
-    gbit = job.total_gbit
-    slowest_gbps = min(network.port_gbps, network.tor_gbps)
+        yield "units_per_pod", "must place at least one unit (got none)"
+    yield from _server_problems(job, pods)
+    # Traffic that takes for ever: its times would swallow those of others.
+    gbit, slowest_gbps = job.total_gbit, min(network.port_gbps, network.tor_gbps)
     if gbit > MAX_S * slowest_gbps:
-        return (
+        yield (
             "volume_gbit",
             f"makes {gbit:g} Gbit in all, more than {MAX_S:g} s at {slowest_gbps:g} Gbit/s carry",
         )
-    return None
 
 
-def _server_problem(job: Job, pods: int) -> tuple[str, str] | None:
+def _server_problems(job: Job, pods: int) -> Iterator[tuple[str, str]]:
     if job.collective == "parameter_server":
         if job.server_pod is None:
-            return "server_pod", "is missing: a parameter server has a pod"
-        if not 0 <= job.server_pod < pods:
-            return (
+            yield "server_pod", "is missing: a parameter server has a pod"
+        elif not 0 <= job.server_pod < pods:
+            yield (
                 "server_pod",
                 f"must be a pod of the job's own group, 0 to {pods - 1} (got {shown(job.server_pod)})",
             )
-        return None
+        return
     for field, value in (("server_pod", job.server_pod), ("aggregate_s", job.aggregate_s or None)):
         if value is not None:
             problem = "belongs to a parameter server only"
-            return field, f"{problem} (got {shown(value)} on {job.collective})"
-    return None
+            yield field, f"{problem} (got {shown(value)} on {job.collective})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,10 +219,6 @@ class TdmSettings:
     time_limit_s: float = 60.0
     starts: int = 10
     steps: int = 40_000
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the settings as the result keeps them."""
-        return {**self.__dict__, "reading": self.reading.as_record()}
 
 
 def shorter_by(value: float, base: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,7 @@ def to_record(
         "bound_by": answer.bound.by,
         "bound_for": answer.bound.holds_for,
         **record_of(answer, "wall_s seed static message"),
-        "settings": {"reading": answer.reading.as_record()}
-        if settings is None
-        else settings.as_record(),
+        "settings": {"reading": asdict(answer.reading)} if settings is None else asdict(settings),
         "groups": [
             [job.id for n, job in enumerate(answer.jobs.jobs) if answer.group[n] == k]
             for k in range(answer.groups)

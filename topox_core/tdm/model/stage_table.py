@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.tdm.kernels.grouping import flips
 from topox_core.tdm.kernels.stage import Fabric, GroupLoad, stage_demand, stage_s
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.traffic import (
@@ -93,17 +92,6 @@ class StageTable:
                 np.empty(load.units.shape, np.int64),
             )
         return known[mask]
-
-    def flips(
-        self, pod_group: int, in_second: NDArray[np.bool_], candidates: Ints
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return, for each flip of one candidate, both communication times and whether circuits change.
-
-        ``in_second`` and ``candidates`` count within the pod group; ``NOBODY_FLIPS`` leaves the
-        grouping as it is. Circuits change (first column) when the first group's stages begin,
-        (second) when the second's do.
-        """
-        return flips(self.load(pod_group), self.fabric, in_second, candidates)
 
     def stage(self, pod_group: int, members: Sequence[int], rings: Rings | None = None) -> Stage:
         """Return the push of the members with its rings and links.
