@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -113,8 +113,14 @@ class _Writer:
             own = threads.of(source, lane, f"out-port, switch {switch} port {port}", low, high)
             name = f"from server {source} port {port}"
             other = threads.of(servers + switch, source * 4_096 + port, name, low, high)
-            times = (low, usable, high)
-            self._transfer((own, other), node, (source, destination), times, switch)
+            facts = self._facts(node, source, destination, switch)
+            for place in (own, other):
+                if usable > low:
+                    words = f"set up {source} to {destination}"
+                    dark = _slice(place, words, "reconfiguring", low, usable, facts)
+                    self.slices.append(dark)
+                category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+                self._draw(place, node, category, (usable, high), facts, on_server=place is own)
 
     def without_circuit(self) -> None:
         """Draw transfers that have no circuit, of no bytes or of a model without circuits, at their source."""
@@ -130,25 +136,14 @@ class _Writer:
             end=execution.end_ms[on],
         ):
             place = self._threads.of(source, _NO_CIRCUIT, "no circuit", low, high)
-            self._transfer((place,), node, (source, destination), (low, low, high))
+            facts = self._facts(node, source, destination, None)
+            category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+            self._draw(place, node, category, (low, high), facts)
 
-    def _transfer(
-        self,
-        places: Sequence[Place],
-        node: int,
-        ends: tuple[int, int],
-        times: tuple[int, int, int],
-        switch: int | None = None,
-    ) -> None:
-        """Draw a transfer on its source and wherever else it is: the set-up of its circuit, then its bytes.
-
-        Parameters
-        ----------
-        times
-            In ns: when the set-up begins, when it ends, when the transfer does.
-        """
+    def _facts(
+        self, node: int, source: int, destination: int, switch: int | None
+    ) -> dict[str, Any]:
         graph, execution = self._graph, self._execution
-        (source, destination), (low, usable, high) = ends, times
         size = float(graph.size_bytes[node])
         task = int(graph.origin[node])
         facts: dict[str, Any] = {
@@ -167,12 +162,7 @@ class _Writer:
             facts["switch"] = switch
         if self._groups is not None:
             facts["group"] = self._groups[task]
-        category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
-        for place in places:
-            if usable > low:
-                words = f"set up {source} to {destination}"
-                self.slices.append(_slice(place, words, "reconfiguring", low, usable, facts))
-            self._draw(place, node, category, (usable, high), facts, on_server=place is places[0])
+        return facts
 
     def _draw(
         self,
