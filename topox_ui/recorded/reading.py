@@ -10,14 +10,13 @@ from hashlib import sha256
 from topox_core.errors import InputError
 from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recording import Recording
 from topox_core.traces.source import CHAKRA, KINETO, Source, format_of
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.state.session import Lasting
 
 # Files that are larger together, or packed ones that may be, take longer than a page should stand still.
@@ -180,13 +179,9 @@ def _read(name: str, content: bytes) -> Recording:
 def _beside(
     known: dict[int, str], files: tuple[File, ...], stop: Stop, on_step: Callable[[Step], None]
 ) -> Opened | None:
-    """Read in a process of its own, that Cancel and the end of the session end."""
-    try:
-        return call_in_worker(read_files, known, files, stop=stop, on_step=on_step)
-    except WorkerDied as death:
-        if stop():
-            return None
-        raise InputError(f"were not read: {death}", file="recorded run") from None
+    return call_or_refuse(
+        "were not read", "recorded run", read_files, known, files, stop=stop, on_step=on_step
+    )
 
 
 def _measure(steps: tuple[Step, ...], elapsed_s: float) -> RunProgress:
