@@ -9,7 +9,6 @@ from topox_ui.home.own_files import own_files
 from topox_ui.home.samples import cards
 from topox_ui.home.state import HomeState
 from topox_ui.shell.page import chart_title, frame, headline, size_switch
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
 WAYS = {"samples": "Samples", "files": "Your own files", "generate": "Generate"}
@@ -30,7 +29,7 @@ with st.container(horizontal=True, vertical_alignment="center", key="open_job"):
         beside=True,
     )
     pick("Open a job", HomeState, "way", WAYS, label_visibility="collapsed", width="content")
-way = state_of(HomeState).way
+way = HomeState.now().way
 if way == "samples":
     cards(theme)
 elif way == "files":

@@ -3,27 +3,25 @@
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_ui.recorded.files import KICKER, files_of_run, nothing_yet, reading
+from topox_ui.recorded.files import KICKER, files_of_run, nothing_yet
 from topox_ui.recorded.first_screen import controls, first_screen, speed_section, steps_section
 from topox_ui.recorded.found import found_of
-from topox_ui.recorded.reading import open_example, opened, take_what_was_read
+from topox_ui.recorded.reading import READING, open_example, opened, take_what_was_read
 from topox_ui.recorded.sections import (
     groups_section,
-    leave_where_asked,
     timeline,
     trust_section,
     ways_on,
     windows_section,
 )
 from topox_ui.recorded.state import RecordedState
+from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import frame, headline, size_switch
-from topox_ui.state.store import state_of
 
 theme = frame("A recorded run")
-leave_where_asked()
 take_what_was_read()
-if state_of(RecordedState).example and not opened().recordings:
+if RecordedState.now().example and not opened().recordings:
     open_example()
 now = opened()
 if not now.recordings:
@@ -37,12 +35,12 @@ try:
 except InputError as error:
     headline(KICKER, "These files <b>do not make one run</b>. Bring the ranks of one recording.")
     show_error(error)
-    reading()
+    watched(READING, "Reading")
     files_of_run(now)
     st.stop()
 
 first_screen(found, now)
-reading()
+watched(READING, "Reading")
 files_of_run(now)
 ways_on(found)
 main, beside = st.columns([1.9, 1], gap="medium")

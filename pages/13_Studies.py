@@ -5,16 +5,13 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
-from topox_ui.state.store import state_of
 from topox_ui.studies.first_screen import first_screen, nothing_chosen, wrong_study
-from topox_ui.studies.pictures import leave_where_clicked
 from topox_ui.studies.planning import asked
 from topox_ui.studies.sections import pictures, sections
 from topox_ui.studies.state import StudiesState
 
 theme = frame("Studies")
-leave_where_clicked()
-if not state_of(StudiesState).of:
+if not StudiesState.now().of:
     with show_input_errors("Studies", "The run library <b>cannot be read</b>.", reset=None):
         nothing_chosen()
     size_switch()

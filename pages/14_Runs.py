@@ -3,7 +3,7 @@
 import streamlit as st
 
 from topox_ui.answers.run_library import existing_library, keeps_runs
-from topox_ui.library.actions import actions, leave_where_asked
+from topox_ui.library.actions import actions
 from topox_ui.library.first_screen import headline_of, nothing_yet, switched_off, where_it_lies
 from topox_ui.library.listing import compared_runs, controls, listable, listed, table
 from topox_ui.library.side_by_side import side_by_side
@@ -21,7 +21,6 @@ with show_input_errors("Runs", "The run library <b>cannot be read</b>.", reset=N
         nothing_yet()
         size_switch()
         st.stop()
-    leave_where_asked(library)
     controls(library)
     size_switch()
     now = listed(library)

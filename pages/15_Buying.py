@@ -10,12 +10,10 @@ from topox_ui.buying.printing import files_menu, print_style, tables_for_print
 from topox_ui.buying.question import question_now
 from topox_ui.buying.running import answered
 from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import frame, size_switch
-from topox_ui.state.loading import loaded, scenario
+from topox_ui.shell.page import graph_frame, size_switch
+from topox_ui.state.loading import scenario
 
-theme = frame("What to buy")
-opened = loaded()
-assert opened is not None
+theme, opened = graph_frame("What to buy")
 print_style(theme)
 with show_input_errors(
     f"What to buy · {opened.title}", "For this setting <b>nothing can be compared</b>."

@@ -8,7 +8,6 @@ from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.widgets import menu
 
 theme = frame("Who is right?")
-with st.sidebar:
-    menu("Network", ArgumentState, "network", NETWORKS)
+menu("Network", ArgumentState, "network", NETWORKS, at=st.sidebar)
 size_switch()
 results(lambda known: show(known, theme))

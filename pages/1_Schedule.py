@@ -19,13 +19,11 @@ from topox_ui.schedule.race import race_section
 from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.shell.page import frame, headline, size_switch
-from topox_ui.state.loading import cluster_words, loaded, scenario
+from topox_ui.shell.page import graph_frame, headline, size_switch
+from topox_ui.state.loading import cluster_words, scenario
 from topox_ui.state.what_ifs import what_ifs
 
-theme = frame("Schedule")
-opened = loaded()
-assert opened is not None
+theme, opened = graph_frame("Schedule")
 what_ifs(opened)
 top = st.container()
 with top, show_input_errors(f"Schedule · {opened.title}"):

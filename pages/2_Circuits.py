@@ -13,14 +13,12 @@ from topox_ui.circuits.slot_view import slot_in_view, slot_view
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import result_files
-from topox_ui.shell.page import frame, headline, size_switch
-from topox_ui.state.loading import cluster_words, loaded, scenario
+from topox_ui.shell.page import graph_frame, headline, size_switch
+from topox_ui.state.loading import cluster_words, scenario
 from topox_ui.state.store import reader_of
 from topox_ui.state.what_ifs import what_ifs
 
-theme = frame("Circuits")
-opened = loaded()
-assert opened is not None
+theme, opened = graph_frame("Circuits")
 what_ifs(opened)
 size_switch()
 with show_input_errors(f"Circuits · {opened.title}"):

@@ -15,12 +15,10 @@ from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import frame, size_switch
-from topox_ui.state.loading import loaded, scenario
+from topox_ui.shell.page import graph_frame, size_switch
+from topox_ui.state.loading import scenario
 
-theme = frame("Compare")
-opened = loaded()
-assert opened is not None
+theme, opened = graph_frame("Compare")
 controls(opened)
 size_switch()
 with show_input_errors(f"Compare · {opened.title}"):

@@ -3,9 +3,8 @@
 from topox_ui.answers.case import case_of
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import frame, size_switch
-from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.store import state_of
+from topox_ui.shell.page import graph_frame, size_switch
+from topox_ui.state.loading import scenario
 from topox_ui.topology.headline import ports_line, topology_headline
 from topox_ui.topology.inside import inside_one_collective
 from topox_ui.topology.laying import controls, lay
@@ -13,14 +12,12 @@ from topox_ui.topology.player import link_table, player
 from topox_ui.topology.searched import searched, searched_topology
 from topox_ui.topology.state import TopologyState
 
-theme = frame("Topology")
-opened = loaded()
-assert opened is not None
+theme, opened = graph_frame("Topology")
 with show_input_errors(f"Topology · {opened.title}"):
     case = case_of(opened, scenario())
 controls(case)
 size_switch()
-if state_of(TopologyState).layout_by == "topoopt":
+if TopologyState.now().layout_by == "topoopt":
     with show_input_errors(f"Topology · {opened.title}"):
         laid = lay(case)
     topology_headline(opened, case, laid)

@@ -8,7 +8,7 @@ from topox_ui.jobs.loading import changed, loaded_jobs
 from topox_ui.jobs.search import Case
 from topox_ui.jobs.sections import section
 from topox_ui.jobs.solving import rounds_of
-from topox_ui.jobs.state import choices
+from topox_ui.jobs.state import JobsState
 from topox_ui.jobs.views import files, waits
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.links import page_link
@@ -20,7 +20,7 @@ CANNOT_SHARE = (
 
 theme = frame("Jobs")
 pick_source()
-now = choices()
+now = JobsState.now()
 with show_input_errors("Jobs", CANNOT_SHARE, None):
     opened = loaded_jobs(now)
 if opened is None:

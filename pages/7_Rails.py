@@ -11,7 +11,7 @@ from topox_ui.rails.first_screen import (
     pattern_of,
     simulating,
 )
-from topox_ui.rails.reference import take_away
+from topox_ui.rails.reference import files_of_rail
 from topox_ui.rails.sections import figures_of, section
 from topox_ui.rails.state import reset
 from topox_ui.rails.subject import Simulated, subject
@@ -32,5 +32,5 @@ if not ready:
 
 pattern, run = pattern_of(source)
 curves = first_screen(source, pattern, run, theme)
-take_away(source, pattern, figures_of(pattern, curves))
+files_of_rail(source, pattern, figures_of(pattern, curves))
 section(source, pattern, theme)

@@ -12,7 +12,6 @@ from topox_core.model.cluster import Cluster
 from topox_ui.answers.case import Case
 from topox_ui.answers.state import ContestState
 from topox_ui.state.prices import cluster_catalogue
-from topox_ui.state.store import state_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Contest:
 
 def contest_of(case: Case) -> Contest:
     """Return the contest that the Compare page chooses on a case's cluster."""
-    cluster, now = case.cluster, state_of(ContestState)
+    cluster, now = case.cluster, ContestState.now()
     options = FabricOptions(topology_variant=now.variant)
     words, spoken = "Fat-tree, same cost", "a fat-tree of the same cost"
     if now.fat_tree == "cost":

@@ -30,11 +30,13 @@ from topox_core.schedule.source import Family, TraceSource
 from topox_core.warm_up import load_kernels
 from topox_ui.answers.case import Case, listing
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.shared import Shared, shared_memory, wait_for
+from topox_ui.runs.shared import shared, wait_for
 from topox_ui.shell.page import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 
 FOLDER = SAMPLE_FOLDER / "answers"
+# The list schedules among the answers that all sessions share.
+LISTED = "list schedule"
 
 
 def shipped_answer(case: Case) -> Result | None:
@@ -173,16 +175,6 @@ def _first_answers() -> FirstAnswers:
     return FirstAnswers(server_limits().schedule_workers)
 
 
-@st.cache_resource(show_spinner=False)
-def _listed() -> Shared[Result]:
-    return Shared(shared_memory())
-
-
-@st.cache_resource(show_spinner=False)
-def _first_plans() -> Shared[Result]:
-    return Shared(shared_memory())
-
-
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.close())
 def _behind() -> ScheduleWorkers:
     """Return the one process that schedules what a reader may ask for next, behind all that somebody waits for."""
@@ -191,7 +183,7 @@ def _behind() -> ScheduleWorkers:
 
 def first_answer(case: Case, over: Stop) -> Result:
     """Return the list schedule of a case."""
-    return _listed().get(case.key, lambda: _first_answers().schedule(case, over), over)
+    return shared(LISTED).get(case.key, lambda: _first_answers().schedule(case, over), over)
 
 
 def first_plan(case: Case, over: Stop) -> Result:
@@ -199,19 +191,19 @@ def first_plan(case: Case, over: Stop) -> Result:
     quick = bool(case.settings.free) and MIN_QUICK_TASKS <= len(case.graph.tasks) <= MAX_TASKS
     if not quick or not prepared() or known_first_answer(case) is not None:
         return first_answer(case, over)
-    return _first_plans().get(
+    return shared("first plan").get(
         case.key, lambda: _first_answers().schedule(case, over, quickly=True), over
     )
 
 
 def known_first_answer(case: Case) -> Result | None:
     """Return the list schedule of a case if some session had it made."""
-    return _listed().known(case.key)
+    return shared(LISTED).known(case.key)
 
 
 def prefetch(case: Case) -> Future[Result]:
     """Have the list schedule of a case made behind all that somebody waits for, and kept for whoever asks."""
-    listed = _listed()
+    listed = shared(LISTED)
     future = _behind().schedule(case.graph, case.cluster, listing(case.settings))
 
     def keep(made: Future[Result]) -> None:

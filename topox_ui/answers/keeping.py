@@ -13,9 +13,8 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.library.record import RunRecord
 from topox_core.schedule.result import Result
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
-from topox_core.studies.subject import Resolved, Subject, resolved_of
+from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.sentences import enumeration
-from topox_core.workloads.catalogue import workload_of
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.run_library import OFF, keeps_runs, open_library
@@ -24,11 +23,11 @@ from topox_ui.answers.solving import token
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import button, quiet
 from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState
 from topox_ui.state.prices import Prices, cluster_catalogue
 from topox_ui.state.session import Passing
-from topox_ui.state.store import link_query, state_of
+from topox_ui.state.store import link_query
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
 _NOT_OF_RUNS = re.compile(r"buy\.|large$")
@@ -60,7 +59,7 @@ _SEEN = Passing[dict[str, None]]("kept_solves")
 
 def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     """Put a solve that a page shows into the library, where the reader wants all of them there."""
-    if not (keeps_runs() and state_of(KeepState).every_solve):
+    if not (keeps_runs() and KeepState.now().every_solve):
         return
     seen, key = _SEEN.get_or(dict), token(case, result)
     if key in seen:
@@ -113,14 +112,10 @@ def _button(on_click: Callable[..., object], *given: object, several: bool = Fal
 Records = Callable[[Kept], Iterable[RunRecord]]
 
 
+@notify_errors()
 def _keep(opened: Loaded, case: Case, options: FabricOptions, records: Records) -> None:
     """Put runs into the library and say which numbers they have there."""
-    try:
-        kept = kept_of(opened, case, options)
-        new = _put(kept, records)
-    except InputError as error:
-        notify("error", str(error))
-        return
+    new = _put(kept_of(opened, case, options), records)
     added = [run for run, is_new in new.items() if is_new]
     before = [run for run, is_new in new.items() if not is_new]
     words = [f"Kept as run {enumeration(added)}."] if added else []
@@ -140,9 +135,9 @@ def _put(kept: Kept, records: Records) -> dict[int, bool]:
 
 def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) -> Kept:
     """Return what runs of what is loaded belong to."""
-    state = state_of(Prices)
+    state = Prices.now()
     return Kept(
-        _resolved(opened),
+        resolved_of(named_subject(), opened.graph, opened.cluster),
         case.cluster,
         case.settings,
         options or FabricOptions(),
@@ -152,15 +147,14 @@ def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) ->
     )
 
 
-def _resolved(opened: Loaded) -> Resolved:
-    now, subject = scenario(), None
+def named_subject() -> Subject | None:
+    """Return what is loaded as a study names it; None of own files, or where nothing is loaded."""
+    now = scenario()
     if now.source == "sample":
-        subject = Subject("sample", {"name": now.name})
-    elif now.source == "workload":
-        known = {one.key: one for one in workload_of(now.name).parameters}
-        given = {key: known[key].value(text, now.name) for key, text in now.parameters}
-        subject = Subject("workload", {"generator": now.name, "parameters": given})
-    return resolved_of(subject, opened.graph, opened.cluster)
+        return Subject("sample", {"name": now.name})
+    if now.source == "workload":
+        return Subject("workload", {"generator": now.name, "parameters": now.typed_parameters})
+    return None
 
 
 def run_link() -> str:

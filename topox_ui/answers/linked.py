@@ -12,6 +12,8 @@ import streamlit as st
 from topox_core.check.checker import check
 from topox_core.check.schedule_file import read_linked
 from topox_core.errors import InputError
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.result_from_file import from_record
@@ -20,8 +22,9 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.first import first_answer
 from topox_ui.answers.solving import PROOF, joined, keep
 from topox_ui.runs.owner import run_owner, session_over
+from topox_ui.shell.page import file_box
 from topox_ui.state.address import follow_address
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.session import Lasting
 from topox_ui.state.store import link_query
 
@@ -33,6 +36,8 @@ CHECKED_KEPT = (
     "Opened from the run library: this page has checked the schedule. That no schedule is shorter than the lower bound "
     "was proved when the run was kept."
 )
+
+
 UPLOAD = "up_linked"
 
 
@@ -78,7 +83,7 @@ def link_with_result(name: str, case: Case, result: Result) -> None:
 
 def open_linked(label: str) -> None:
     """Draw the box for such a file."""
-    st.file_uploader(label, key=UPLOAD, on_change=_uploaded)
+    file_box(label, UPLOAD, _take)
 
 
 def open_with_result(linked: Linked) -> None:
@@ -91,32 +96,22 @@ def is_opened() -> bool:
     return _OPENED.there
 
 
-def _uploaded() -> None:
-    file = st.session_state[UPLOAD]
-    if file is None:
-        return
-    try:
-        link, digest, record = read_linked(file.getvalue(), file.name)
-    except InputError as error:
-        notify("error", str(error))
-        return
-    _OPENED.set(Linked(file.name, digest, record))
+def _take(data: bytes, file: str) -> None:
+    link, digest, record = read_linked(data, file)
+    _OPENED.set(Linked(file, digest, record))
     if link:  # a page reads the address when it begins
         follow_address()
         own = {key: text for key, text in link.items() if not key.startswith("embed")}
         st.query_params.from_dict(own)  # Streamlit keeps those words for itself
 
 
+@notify_errors()
 def take_linked(case: Case) -> None:
     """Take the result of a file that was opened, now that its case is there; say in one line why where it cannot be."""
     linked = _OPENED.pop()
     if linked is None:
         return
-    try:
-        result = _checked(case, linked)
-    except InputError as error:
-        notify("error", str(error))
-        return
+    result = _checked(case, linked)
     keep(run_owner().results(PROOF), case.key, result)
     best = time(result.makespan_ms or 0.0)
     where = "from the run library" if linked.kept else "found on another machine"
@@ -138,12 +133,12 @@ def _checked(case: Case, linked: Linked) -> Result:
         raise InputError(problem, file=file)
     if record.get("makespan_ms") is None:
         raise InputError("holds no schedule", file=file, field="makespan_ms")
-    _refuse_faults(case, record, file)
+    refuse_faults(record, case.graph, case.cluster, file)
     try:
         result = from_record(record, case.graph, case.cluster, case.settings)
     except InputError as error:
         raise error.in_file(file) from None
-    _refuse_faults(case, to_record(result), file)
+    refuse_faults(to_record(result), case.graph, case.cluster, file)
     own = first_answer(case, session_over())
     if own.makespan_ms is not None and result.bound_ms > own.makespan_ms * (1 + 1e-9):
         problem = f"says that no schedule is shorter than {result.bound_ms:g} ms, but this page has one of {own.makespan_ms:g} ms"
@@ -151,7 +146,8 @@ def _checked(case: Case, linked: Linked) -> Result:
     return replace(joined(own, result), message=CHECKED_KEPT if linked.kept else CHECKED_HERE)
 
 
-def _refuse_faults(case: Case, record: Mapping[str, Any], file: str) -> None:
-    report = check(case.graph, case.cluster, record, file=file)
+def refuse_faults(record: Mapping[str, Any], graph: TaskGraph, cluster: Cluster, file: str) -> None:
+    """Raise InputError with the first rule that a result breaks, if it breaks one: a file may come from anywhere."""
+    report = check(graph, cluster, record, file=file)
     if not report.ok:
         raise InputError(f"breaks the model: {report.lines(1)[0]}", file=file)

@@ -24,11 +24,6 @@ def keeps_runs() -> bool:
     return server_limits().keeps_runs
 
 
-def library_path() -> Path:
-    """Return the file of the run library."""
-    return default_path()
-
-
 @st.cache_resource(show_spinner=False)
 def _opened(path: str) -> RunLibrary:
     return RunLibrary.open(Path(path))
@@ -42,18 +37,18 @@ def open_library() -> RunLibrary:
     InputError
         If its file cannot be used.
     """
-    return _opened(str(library_path()))
+    return _opened(str(default_path()))
 
 
 def existing_library() -> RunLibrary | None:
-    """Return the run library if its file is there: who only looks begins none.
+    """Return the run library if this server keeps runs and its file is there: who only looks begins none.
 
     Raises
     ------
     InputError
         If its file cannot be used.
     """
-    return open_library() if library_path().exists() else None
+    return open_library() if keeps_runs() and default_path().exists() else None
 
 
 def kept_input(library: RunLibrary) -> Callable[[str], bytes | None]:

@@ -26,7 +26,7 @@ from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.first import first_answer, first_plan, known_first_answer
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
-from topox_ui.runs.shared import Shared, shared_memory
+from topox_ui.runs.shared import once
 
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
 
@@ -120,6 +120,7 @@ def with_plans(case: Case, result: Result) -> Result:
     return _with_plans(f"{token(case, result)}|{which}", case, result, plans)
 
 
+# Mostly the very result that is given, which is not to be weighed twice.
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _with_plans(
     key: str,  # noqa: ARG001
@@ -149,14 +150,9 @@ class Drawn:
     image_rows: int
 
 
-@st.cache_resource(show_spinner=False)
-def _all_drawn() -> Shared[Drawn]:
-    return Shared(shared_memory())
-
-
 def drawn(key: str, result: Result) -> Drawn:
     """Return lanes, bars, critical chain, measures and overview image of a result with a schedule."""
-    return _all_drawn().get(key, lambda: _draw(result), session_over())
+    return once("drawn", key, lambda: _draw(result))
 
 
 def _draw(result: Result) -> Drawn:
@@ -169,13 +165,6 @@ def _draw(result: Result) -> Drawn:
     return Drawn(execution, lanes, bars, path, measures(execution), image, rows)
 
 
-@st.cache_resource(show_spinner=False)
-def _verdicts() -> Shared[CheckReport]:
-    return Shared(shared_memory())
-
-
 def verdict(key: str, case: Case, result: Result) -> CheckReport:
     """Return what the independent checker says of a result, from the input and the result's file alone."""
-    return _verdicts().get(
-        key, lambda: check(case.graph, case.cluster, to_record(result)), session_over()
-    )
+    return once("checked", key, lambda: check(case.graph, case.cluster, to_record(result)))

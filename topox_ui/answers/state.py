@@ -7,7 +7,6 @@ from pydantic import Field
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_ui.state.page_state import Count, PageState, Ratio, some_of
 
-# 1 microsecond to 100 ms, a decade in three steps, and none at all.
 VARIANTS = {"published": "paper", "released": "its code"}
 
 

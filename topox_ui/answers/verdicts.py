@@ -17,7 +17,7 @@ from topox_core.text.numbers import plural, time
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import known_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.charts import frame
 from topox_ui.shell.page import button, emphasised, quiet, write_html
 from topox_ui.shell.preparing import prepared
@@ -144,10 +144,8 @@ def _details(case: Case, known: Verdict) -> None:
     for name, why in known.refused.items():
         quiet(f"{RIVALS[name]} cannot run: {escape_untrusted(why, 'html')}")
     if known.effort == "list":
-        if run_owner().run(VERDICT) is not None:
-            run_panel(VERDICT, "Looking for a narrower answer", lambda _run: None)
+        if watched(VERDICT, "Looking for a narrower answer"):
             return
-        run_note(VERDICT)
         button(
             "Look for a narrower answer",
             "search_verdict",

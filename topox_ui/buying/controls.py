@@ -10,8 +10,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.studies.buying import RIVALS
 from topox_ui.buying.state import BuyingState
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import control, number, pick
+from topox_ui.state.widgets import control, number, pick, sidebar_part
 
 BY = {"dollars": "dollars", "time": "time", "price": "price"}
 PORTS = (1, 2, 4, 8)
@@ -21,9 +20,7 @@ def controls(cluster: Cluster) -> None:
     """Draw what can be chosen beside the switches themselves."""
     job = loaded_job()
     own = cluster.devices_per_server if job is None else job.machine.gpus_per_server
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What counts</p>')
+    with sidebar_part("What counts"):
         pick(
             "Least of",
             BuyingState,
@@ -41,7 +38,7 @@ def controls(cluster: Cluster) -> None:
             options=tuple(RIVALS),
             words=lambda key: RIVALS[key][0],
             selection_mode="multi",
-            take=lambda rivals: choose(BuyingState, rivals=rivals or None),
+            take=lambda rivals: BuyingState.choose(rivals=rivals or None),
             help="Networks without an optical switch that changes circuits during the job.",
         )
         st.html('<p class="side">Assumed</p>')
@@ -60,8 +57,8 @@ def controls(cluster: Cluster) -> None:
             "gpus_per_server",
             1,
             4_096,
-            value=state_of(BuyingState).gpus_per_server or own,
-            take=lambda value: choose(BuyingState, gpus_per_server=None if value == own else value),
+            value=BuyingState.now().gpus_per_server or own,
+            take=lambda value: BuyingState.choose(gpus_per_server=None if value == own else value),
             help="They wait while the network carries; the job's own unless you say another number.",
         )
         with st.expander("A year of the network", key="buying_year", type="compact"):
@@ -75,11 +72,11 @@ def controls(cluster: Cluster) -> None:
 def _ports(cluster: Cluster) -> None:
     own = cluster.ports_per_server
     step = 1 if own == cluster.switches else cluster.switches
-    now = state_of(BuyingState).ports
+    now = BuyingState.now().ports
     options = sorted({own, *now, *(step * one for one in PORTS)})
 
     def take(ports: Any) -> None:
-        choose(BuyingState, ports=None if tuple(ports) in ((), (own,)) else tuple(ports))
+        BuyingState.choose(ports=None if tuple(ports) in ((), (own,)) else tuple(ports))
 
     control(
         "pills",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
@@ -67,25 +66,21 @@ def networks(answer: Answer, theme: Theme) -> None:
     found = answer.verdict
     choices = [row.choice for row in found.best] if found else []
     best = [k for k, row in enumerate(usual) if row.choice in choices]
-    drawn = [_drawn(answer.question, row, answer.rows) for row in usual]
     steps = steps_of_rows(usual)
-    drawn = [
-        Drawn(one.name, one.price, one.time, one.rival, k in steps, one.words)
-        for k, one in enumerate(drawn)
-    ]
+    drawn = [_drawn(answer.question, row, answer.rows, k in steps) for k, row in enumerate(usual)]
     alt = "; ".join(f"{one.name}: {time(one.time[1])}, {short_usd(one.price[1])}" for one in drawn)
     chart(
         buying_figure(drawn, PRICE, TIME, theme, best, steps),
         "buying_networks",
         f"Iteration time against price of the network. {alt}.",
-        lambda: pd.DataFrame(network_rows(answer)),
+        lambda: network_rows(answer),
         "Every network",
     )
     for line in unfit_words(answer.question.unfits):
         quiet(escape(line))
 
 
-def _drawn(question: Question, row: Row, rows: tuple[Row, ...]) -> Drawn:
+def _drawn(question: Question, row: Row, rows: tuple[Row, ...], on_step: bool) -> Drawn:
     same = [
         one
         for one in rows
@@ -107,7 +102,8 @@ def _drawn(question: Question, row: Row, rows: tuple[Row, ...]) -> Drawn:
         (min(prices), usd, max(prices)),
         (min(times), ms, max(times)),
         row.choice.rival,
-        words=f"{escape(vendor)}{short_usd(spent)} per iteration, {short(watts)} W",
+        on_step,
+        f"{escape(vendor)}{short_usd(spent)} per iteration, {short(watts)} W",
     )
 
 
@@ -149,7 +145,7 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
             + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
             for one in answer.swings
         ),
-        lambda: pd.DataFrame(swing_rows(answer)),
+        lambda: swing_rows(answer),
         "In numbers",
     )
 

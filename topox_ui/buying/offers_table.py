@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.studies.buying_words import offer_rows
 from topox_core.studies.offers import FIGURES, LEVELS, dump_offers, load_offers
 from topox_core.studies.subject import digest_of
 from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edit
-from topox_ui.shell.charts import editor, table_under
+from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.page import chart_title, file_box
 from topox_ui.state.notices import notify
-from topox_ui.state.store import choose, put, state_of
+from topox_ui.state.store import put
 
 MAX_MB = 1
 CONSIDER = "Use"
@@ -31,7 +29,7 @@ COLUMNS = {
 
 def offers_table() -> None:
     """Draw the table, what to do with it, and where each figure comes from."""
-    now, state = all_offers(), state_of(BuyingState)
+    now, state = all_offers(), BuyingState.now()
     chart_title(
         "Switches on offer",
         "delay (ms), ports of a switch, price and power of a port, each with its range; every number can be changed",
@@ -61,38 +59,35 @@ def offers_table() -> None:
     with st.container(horizontal=True, key="offers_row"):
         with st.popover("Switches file", icon=":material/folder_open:"):
             offer("switches", [("Switches (JSON)", ".offers.json", lambda: dump_offers(now))])
-            st.file_uploader(
+            file_box(
                 "Load (.offers.json)",
+                "offers_file_in",
+                _take,
                 type=["json", "gz"],
-                key="offers_file_in",
                 max_upload_size=MAX_MB,
-                on_change=_loaded,
             )
         if state.edits or state.left_out or state.offers == FILE:
             st.button(
                 "As published",
                 key="offers_published",
                 icon=":material/undo:",
-                on_click=choose,
-                args=(BuyingState,),
+                on_click=BuyingState.choose,
                 kwargs={"offers": None, "edits": None, "left_out": None},
                 help="Back to the seven switches with the figures of their papers.",
             )
-    table_under(
-        "offers_sources", lambda: pd.DataFrame(offer_rows(now)), "Where each figure comes from"
-    )
+    table_under("offers_sources", lambda: offer_rows(now), "Where each figure comes from")
 
 
-def _table() -> pd.DataFrame:
-    left_out = state_of(BuyingState).left_out
-    return pd.DataFrame(
+def _table() -> Content:
+    left_out = BuyingState.now().left_out
+    return [
         {
             CONSIDER: one.key not in left_out,
             "Switch": one.title,
             **{name: one.figure(field).at(level) for name, (field, level) in COLUMNS.items()},
         }
         for one in all_offers()
-    )
+    ]
 
 
 def _edited(key: str) -> None:
@@ -109,21 +104,14 @@ def _edited(key: str) -> None:
 
 
 def _consider(key: str, use: bool) -> None:
-    now = state_of(BuyingState).left_out
+    now = BuyingState.now().left_out
     after = tuple(one for one in now if one != key) if use else (*now, key)
     if len(after) == len(all_offers()):
         notify("error", "At least one switch has to be considered.")
         return
-    choose(BuyingState, left_out=after or None)
+    BuyingState.choose(left_out=after or None)
 
 
-def _loaded() -> None:
-    file = st.session_state.get("offers_file_in")
-    if file is None:
-        return
-    try:
-        OWN_OFFERS.set(load_offers(file.getvalue(), file.name))
-    except InputError as error:
-        notify("error", str(error))
-        return
-    put(state_of(BuyingState).changed(offers=FILE))
+def _take(data: bytes, file: str) -> None:
+    OWN_OFFERS.set(load_offers(data, file))
+    put(BuyingState.now().changed(offers=FILE))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
@@ -32,12 +31,12 @@ def files_menu(answer: Answer) -> None:
                 (
                     "Networks (CSV)",
                     ".networks.csv",
-                    lambda: csv_of(pd.DataFrame(network_rows(answer))),
+                    lambda: csv_of(network_rows(answer)),
                 ),
                 (
                     "What it hangs on (CSV)",
                     ".tornado.csv",
-                    lambda: csv_of(pd.DataFrame(swing_rows(answer))),
+                    lambda: csv_of(swing_rows(answer)),
                 ),
                 (
                     "Answer (JSON)",

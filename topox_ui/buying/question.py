@@ -14,7 +14,6 @@ from topox_ui.answers.keeping import kept_of
 from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, cluster_catalogue
-from topox_ui.state.store import state_of
 
 
 def question_now(opened: Loaded) -> Question:
@@ -25,7 +24,7 @@ def question_now(opened: Loaded) -> Question:
             "circuits drawn each slot pay no delay; keep them to their end on the page Schedule",
             field="circuits",
         )
-    now = state_of(BuyingState)
+    now = BuyingState.now()
     kept = kept_of(opened, replace(case, settings=listing(case.settings)))
     return Question(
         kept.resolved,
@@ -50,7 +49,7 @@ def _assumed(now: BuyingState) -> Assumptions:
 
 def _prices() -> dict[str, Value]:
     """Return the prices that hold, as a study names them: a price set, and the figures that differ from it."""
-    state, now = state_of(Prices), cluster_catalogue()
+    state, now = Prices.now(), cluster_catalogue()
     name = SET_BY_SPEED
     if state.choices():
         name = state.prices if state.prices in PRICE_SETS else now.based_on

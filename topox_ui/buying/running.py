@@ -12,7 +12,7 @@ from topox_core.studies.point_rows import PointRow
 from topox_ui.answers.run_library import writable_library
 from topox_ui.buying.question import key_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.page import button
 from topox_ui.shell.preparing import prepared
@@ -36,14 +36,13 @@ def known_points() -> Kept[PointRow]:
 
 
 def _start(question: Question) -> None:
-    key, owner = key_of(question), run_owner()
-
-    def keep(answer: Answer) -> str:
-        owner.results(BUY)[key] = answer
-        return f"Points are missing. {answer.lost[0]}." if answer.lost else ""
-
     library, known, workers = writable_library(), known_points(), shared_workers()
-    owner.start(BUY, key, lambda _slots: buying_run(question, library, workers, known), keep)
+    run_owner().start(
+        BUY,
+        key_of(question),
+        lambda _slots: buying_run(question, library, workers, known),
+        note=lambda answer: f"Points are missing. {answer.lost[0]}." if answer.lost else "",
+    )
 
 
 def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | None:
@@ -57,10 +56,8 @@ def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | Non
     if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
         _start(question)
         owner.wait(BUY, 0.3)
-    if owner.run(BUY, key) is not None:
-        run_panel(BUY, "Working out", lambda run: draw(run.result()))
+    if watched(BUY, "Working out", lambda run: draw(run.result()), key):
         return None
-    run_note(BUY)
     answer = owner.results(BUY).get(key)
     if answer is None:
         draw(Answer(question))

@@ -10,21 +10,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from topox_core.errors import InputError
 from topox_core.studies.buying import MAX_DEGREES, RIVALS
 from topox_core.studies.offers import OFFERS, SwitchProduct, edits_between, with_edit, with_edits
-from topox_ui.state.notices import notify
-from topox_ui.state.page_state import PageState, some_of
+from topox_ui.state.notices import notify_errors
+from topox_ui.state.page_state import PageState, some_of, split_words
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import choose, state_of
 
 FILE = "file"
 OWN_OFFERS = Lasting[tuple[SwitchProduct, ...]]("buying_offers")
-
-
-def _ports(value: object) -> object:
-    return [word for word in value.split(",") if word] if isinstance(value, str) else value
-
-
-def _sorted(value: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(set(value)))
 
 
 Ports = Annotated[int, Field(ge=1, le=4_096)]
@@ -39,14 +30,14 @@ class BuyingState(PageState):
     by: Literal["dollars", "time", "price"] = "dollars"
     ports: Annotated[
         tuple[Ports, ...],
-        BeforeValidator(_ports),
+        BeforeValidator(split_words),
         Field(max_length=MAX_DEGREES),
-        AfterValidator(_sorted),
+        AfterValidator(lambda ports: tuple(sorted(set(ports)))),
     ] = ()
     rivals: Annotated[tuple[str, ...], *some_of(RIVALS), Field(min_length=1)] = tuple(RIVALS)
     offers: Literal["published", "file"] = "published"
     edits: str = ""
-    left_out: Annotated[tuple[str, ...], BeforeValidator(_ports), Field(max_length=40)] = ()
+    left_out: Annotated[tuple[str, ...], BeforeValidator(split_words), Field(max_length=40)] = ()
     usd_per_gpu_hour: Annotated[float, Field(ge=0, le=10_000)] = 2.0
     gpus_per_server: Annotated[int, Field(ge=1, le=4_096)] | None = None
     usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = 0.10
@@ -69,25 +60,21 @@ class BuyingState(PageState):
 
 def all_offers() -> tuple[SwitchProduct, ...]:
     """Return the switches as they are edited, those that are left out among them."""
-    now = state_of(BuyingState)
-    try:
+    now = BuyingState.now()
+    with notify_errors():
         return with_edits(now.base(), now.edits)
-    except InputError as error:
-        notify("error", str(error))
-        choose(BuyingState, edits=None)
-        return now.base()
+    BuyingState.choose(edits=None)
+    return now.base()
 
 
 def chosen_offers() -> tuple[SwitchProduct, ...]:
     """Return the switches that are considered."""
-    left_out = state_of(BuyingState).left_out
+    left_out = BuyingState.now().left_out
     return tuple(one for one in all_offers() if one.key not in left_out)
 
 
+@notify_errors()
 def edit(key: str, field: str, level: str, value: float) -> None:
     """Take one edit; one that cannot be is named in a line and not taken."""
-    try:
-        changed = with_edit(all_offers(), key, field, level, value)
-        choose(BuyingState, edits=edits_between(state_of(BuyingState).base(), changed))
-    except InputError as error:
-        notify("error", str(error))
+    changed = with_edit(all_offers(), key, field, level, value)
+    BuyingState.choose(edits=edits_between(BuyingState.now().base(), changed))

@@ -11,7 +11,7 @@ import streamlit as st
 from topox_core.figures.circuits import changes, cross_connects_in, matrix, ports_over_time
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
-from topox_core.model.execution import Execution
+from topox_core.model.execution import Circuits, Execution
 from topox_core.model.measures import (
     SlotState,
     busiest_slot,
@@ -31,19 +31,13 @@ from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu, pick
 
 MAX_COLUMNS = 16
 ALL = -1
 
 
-def chosen_slot(slot: int) -> None:
-    """Go to a slot."""
-    choose(CircuitsState, slot=slot)
-
-
-PLAYER = Player("circuits", "step", chosen_slot, 1.2)
+PLAYER = Player("circuits", "step", lambda slot: CircuitsState.choose(slot=slot), 1.2)
 
 
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
@@ -57,7 +51,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
     title = st.container()
     with st.container(key="slot_strip"):
         heading = st.container(horizontal=True, vertical_alignment="center")
-        state = _slot(result)
+        state = _slot(result, execution)
         at = f"at {state.at_ms:,.6g}&nbsp;ms"
         changed = parts.measures.circuits_changed
         with heading:
@@ -82,7 +76,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
             "Changes over time",
         )
     with title:
-        _headline(loaded, case, result, parts, state)
+        _headline(loaded, case, result, parts, state, execution.circuits)
     left, right = st.columns([1, 1.12], gap="medium")
     with left:
         chart_title(
@@ -94,16 +88,18 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
             matrix(execution, state, theme),
             "matrix",
             f"Circuits at {state.at_ms:.6g} ms: {carrying} carry data, {dark} are being set up. The table has the same facts.",
-            lambda: _circuit_rows(result, state),
+            lambda: _circuit_rows(execution, state),
             "Circuits at this moment",
         )
     with right:
         title = st.container()
         switch = _switch(case)
+        ever_dark = (execution.circuits.start_ms > execution.circuits.setup_ms).any()
+        dark_words = " vermilion: dark;" if ever_dark else ""
         note = (
             "a row a port; number: server that receives"
             if switch is not None
-            else f"one row for each switch;{_dark_words(result)} empty: free"
+            else f"one row for each switch;{dark_words} empty: free"
         )
         with title:
             chart_title(
@@ -116,10 +112,10 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
             ports_over_time(execution, state, switch, theme),
             "over_time",
             "Which circuit every out-port holds over the iteration; the moment in view is marked.",
-            lambda: _program(result, switch),
+            lambda: _program(execution, switch),
             "Circuits of the whole iteration",
         )
-        _cross_connects(case, result, state, theme)
+        _cross_connects(case, execution, state, theme)
     keep_address()
 
 
@@ -129,24 +125,22 @@ def slot_in_view(execution: Execution, now: CircuitsState) -> int:
     return min(slot, slots(execution) - 1)
 
 
-def _slot(result: Result) -> SlotState:
-    execution = result.execution
-    assert execution is not None
+def _slot(result: Result, execution: Execution) -> SlotState:
     last = slots(execution) - 1
-    value = PLAYER.step(slot_in_view(execution, state_of(CircuitsState)), last)
+    value = PLAYER.step(slot_in_view(execution, CircuitsState.now()), last)
     if last:
-        with st.container(key="slot"):
-            control(
-                "slider",
-                "Slot",
-                CircuitsState,
-                "slot",
-                value=value,
-                min_value=0,
-                max_value=last,
-                format=f"{_step(result)} %d",
-                label_visibility="collapsed",
-            )
+        control(
+            "slider",
+            "Slot",
+            CircuitsState,
+            "slot",
+            value=value,
+            min_value=0,
+            max_value=last,
+            format=f"{_step(result)} %d",
+            at=st.container(key="slot"),
+            label_visibility="collapsed",
+        )
     return slot_state(execution, value)
 
 
@@ -162,21 +156,19 @@ def _step(result: Result) -> str:
     return "slot" if result.slotted_ms is None else "step"
 
 
-def _dark_words(result: Result) -> str:
-    """Return what dark time looks like, where there is any."""
-    execution = result.execution
-    assert execution is not None
-    dark = (execution.circuits.start_ms > execution.circuits.setup_ms).any()
-    return " vermilion: dark;" if dark else ""
-
-
-def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: SlotState) -> None:
-    execution, cluster = result.execution, case.cluster
-    assert execution is not None
+def _headline(
+    loaded: Loaded,
+    case: Case,
+    result: Result,
+    parts: Drawn,
+    state: SlotState,
+    circuits: Circuits,
+) -> None:
+    cluster = case.cluster
     every = cluster.servers * cluster.ports_per_server
     carrying, held = (
-        ports_busy(execution.circuits, state.carrying),
-        ports_busy(execution.circuits, state.all),
+        ports_busy(circuits, state.carrying),
+        ports_busy(circuits, state.all),
     )
     dark, free = held - carrying, max(0, every - held)
     others = [
@@ -189,8 +181,8 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
         carry = "<b>no</b> out-port carries data"
     elif carrying == every:
         carry = f"<b>all {plural(every, 'out-port')}</b> carry data"
-    rest = f"; {enumeration(others)}" if others and state_of(CircuitsState).slot is not None else ""
-    busiest = ", the busiest moment" if state_of(CircuitsState).slot is None else ""
+    rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
+    busiest = ", the busiest moment" if CircuitsState.now().slot is None else ""
     life = parts.measures.mean_life_ms
     lives = (
         f"; a circuit lasts <b>{time(life)}</b> on average"
@@ -210,28 +202,26 @@ def _switch(case: Case) -> int | None:
         return 0
     offer, word = (pick, "") if switches <= 8 else (menu, "Switch ")
     options = {ALL: "All switches"} | {one: f"{word}{one}" for one in range(switches)}
-    now = state_of(CircuitsState).switch
+    now = CircuitsState.now().switch
     chosen = offer(
         "Switch",
         CircuitsState,
         "switch",
         options,
         value=ALL if now is None else now,
-        take=lambda one: choose(CircuitsState, switch=None if one == ALL else one),
+        take=lambda one: CircuitsState.choose(switch=None if one == ALL else one),
         label_visibility="collapsed",
     )
     return None if chosen == ALL else int(chosen)
 
 
-def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) -> None:
-    execution = result.execution
-    assert execution is not None
+def _cross_connects(case: Case, execution: Execution, state: SlotState, theme: Theme) -> None:
     chart_title(
         f"What each switch connects at {state.at_ms:,.6g}&nbsp;ms",
         "one row for each sender, in it the receiver",
     )
     if case.cluster.switches > MAX_COLUMNS:
-        frame(_circuit_rows(result, state))
+        frame(_circuit_rows(execution, state))
         return
     table = pd.DataFrame(cross_connects_in(execution, state))
     if not len(state.dark):
@@ -248,9 +238,7 @@ def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) 
     frame(table, css=colours)
 
 
-def _circuit_rows(result: Result, state: SlotState) -> dict[str, list[Any]]:
-    execution = result.execution
-    assert execution is not None
+def _circuit_rows(execution: Execution, state: SlotState) -> dict[str, list[Any]]:
     circuits, chosen = execution.circuits, state.all
     words = ["carrying"] * len(state.carrying) + ["dark"] * len(state.dark)
     return {
@@ -265,8 +253,6 @@ def _circuit_rows(result: Result, state: SlotState) -> dict[str, list[Any]]:
     }
 
 
-def _program(result: Result, switch: int | None) -> pd.DataFrame:
-    execution = result.execution
-    assert execution is not None
+def _program(execution: Execution, switch: int | None) -> pd.DataFrame:
     rows = pd.DataFrame(cross_connects(execution), columns=list(PROGRAM_COLUMNS))
     return rows if switch is None else rows[rows["switch"] == switch]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.claims.cells import JOBS, Cell, cells_of, file_of
@@ -23,15 +22,14 @@ from topox_core.figures.maps import sides_legend, sides_map
 from topox_core.figures.palette import Theme
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import percent
-from topox_ui.answers.run_library import existing_library, keeps_runs, writable_library
+from topox_ui.answers.run_library import existing_library, writable_library
 from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import chart, frame, legend_line
 from topox_ui.shell.downloads import csv_of, download_menu, link_menu
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, write_html
-from topox_ui.state.store import state_of
 
 KEY = "who is right"
 ARGUE = RunKind(
@@ -43,27 +41,23 @@ ARGUE = RunKind(
 
 
 def _start() -> None:
-    owner = run_owner()
-
-    def keep(results: Results) -> str:
-        owner.results(ARGUE)[KEY] = results
-        lost = [line for one in results.values() for line in one.lost]
-        return f"Cells are missing. {lost[0]}." if lost else ""
-
     library, workers = writable_library(), shared_workers()
-    owner.start(ARGUE, KEY, lambda _slots: rivals_run(library, workers), keep)
+    run_owner().start(ARGUE, KEY, lambda _slots: rivals_run(library, workers), note=_lost)
+
+
+def _lost(results: Results) -> str:
+    lost = [line for one in results.values() for line in one.lost]
+    return f"Cells are missing. {lost[0]}." if lost else ""
 
 
 def results(draw: Callable[[Results], None]) -> None:
     """Draw what was computed here, in this session or the run library, or while some is missing what comes with the release."""
-    owner = run_owner()
-    if owner.run(ARGUE, KEY) is not None:
-        run_panel(ARGUE, "Running six jobs on every network", lambda run: draw(run.result()))
+    if watched(ARGUE, "Running six jobs on every network", lambda run: draw(run.result()), KEY):
         return
-    run_note(ARGUE)
+    owner = run_owner()
     known: Results | None = owner.results(ARGUE).get(KEY)
     if known is None:
-        known = known_results(existing_library() if keeps_runs() else None)
+        known = known_results(existing_library())
         owner.results(ARGUE)[KEY] = known
     missing = sum(len(one.rows) - one.done for one in known.values())
     draw(shipped_results() if missing else known)
@@ -102,8 +96,8 @@ def show(results: Mapping[str, StudyResult], theme: Theme) -> None:
 
 
 def _map(cells: Sequence[Cell], theme: Theme) -> None:
-    network = state_of(ArgumentState).network
-    ports, gbps = state_of(ArgumentState).ports_and_gbps
+    network = ArgumentState.now().network
+    ports, gbps = ArgumentState.now().ports_and_gbps
     shown = [one for one in cells if (one.ports, one.port_gbps) == (ports, gbps)]
     if not shown:
         return
@@ -115,7 +109,7 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
         sides_map(shown, jobs, theme),
         "who_is_right",
         f"Which side is faster at each job and delay. Changing circuits win: {ahead}.",
-        lambda: pd.DataFrame(cell_rows(shown)),
+        lambda: cell_rows(shown),
         "Every fabric in every cell of this network",
     )
 
@@ -137,10 +131,10 @@ def _claims(claims: Sequence[Tried]) -> None:
                 quiet(escape(f"{one.claim.measured.capitalize()}: {measured}.{printed}"))
             if one.by_job:
                 frame(
-                    pd.DataFrame(
+                    [
                         {"Job": JOBS[job], "true": true_of, "of": count}
                         for job, (true_of, count) in one.by_job.items()
-                    )
+                    ]
                 )
 
 
@@ -157,7 +151,7 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
         download_menu(
             "who-is-right",
             [
-                ("Every cell (CSV)", ".csv", lambda: csv_of(pd.DataFrame(cell_rows(cells)))),
+                ("Every cell (CSV)", ".csv", lambda: csv_of(cell_rows(cells))),
                 (
                     "Cells and verdicts (JSON)",
                     ".json",

@@ -13,7 +13,6 @@ from topox_core.text.numbers import short
 from topox_ui.answers.contest import priced_ratio, priced_words
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.state.loading import Loaded
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.what_ifs import (
     collectives,
     delay_and_speed,
@@ -21,7 +20,7 @@ from topox_ui.state.what_ifs import (
     reset_button,
     shown_values,
 )
-from topox_ui.state.widgets import control, pick, slide
+from topox_ui.state.widgets import control, pick, sidebar_part, slide
 
 FAT_TREES = {"cost": "same cost", "racks": "racks"}
 RATIOS = (1.5, 2.0, 2.5, 3.2, 4.0, 5.0)
@@ -31,9 +30,7 @@ OVERSUBSCRIPTIONS = (1.0, 2.0, 3.0, 4.0, 8.0)
 def controls(loaded: Loaded) -> None:
     """Draw the sidebar's what-ifs."""
     cluster, settings = shown_values(loaded)
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What if</p>')
+    with sidebar_part("What if"):
         delay_and_speed(
             cluster, settings, "rounded up to whole slots where planned circuits use slots"
         )
@@ -46,7 +43,7 @@ def controls(loaded: Loaded) -> None:
             words=FABRICS.__getitem__,
             selection_mode="multi",
             # None at all stands for all of them.
-            take=lambda fabrics: choose(ContestState, fabrics=fabrics or None),
+            take=lambda fabrics: ContestState.choose(fabrics=fabrics or None),
         )
         with st.expander("Fat-tree", key="fat_tree_menu", type="compact"):
             _fat_tree(cluster)
@@ -92,7 +89,7 @@ def _fat_tree(cluster: Cluster) -> None:
             ContestState,
             "servers_per_rack",
             [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cluster.servers],
-            value=state_of(ContestState).servers_per_rack or max(1, cluster.servers // 4),
+            value=ContestState.now().servers_per_rack or max(1, cluster.servers // 4),
             help="Below the oversubscribed links.",
         )
 
@@ -103,14 +100,14 @@ def _same_money(cluster: Cluster, full: float) -> None:
 
     def take(ratio: Any) -> None:
         # The priced one is no choice: it follows the cluster and the catalogue.
-        choose(ContestState, cost_ratio=None if ratio == priced else ratio)
+        ContestState.choose(cost_ratio=None if ratio == priced else ratio)
 
     slide(
         "Same money buys",
         ContestState,
         "cost_ratio",
         (*RATIOS, priced),
-        value=state_of(ContestState).cost_ratio or priced,
+        value=ContestState.now().cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,
         help=f"Of the {full:g} Gbit/s that a server's circuits have. {escape_untrusted(priced_words(cluster), 'markdown')} "

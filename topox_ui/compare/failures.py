@@ -15,8 +15,9 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.running import Runs
 from topox_ui.compare.state import CompareState
+from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, show_error
-from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet, when_opened
 from topox_ui.state.widgets import control, menu, pick
 
 KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
@@ -24,25 +25,32 @@ KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "
 
 def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
     """Offer an expander in which one element is taken out of the static and the scheduled fabric."""
-    box = st.expander(
-        "What if something breaks", key="failures", on_change="rerun", icon=":material/link_off:"
+    when_opened(
+        "What if something breaks",
+        "failures",
+        lambda: _without_one(case, contest, runs, theme),
+        icon="link_off",
     )
-    if not box.open:
+
+
+def _without_one(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
+    if not {"static", "scheduled"} & set(runs):
+        quiet("Choose fixed or planned circuits on the left: a failure is repaired there.")
         return
-    with box:
-        if not {"static", "scheduled"} & set(runs):
-            quiet("Choose fixed or planned circuits on the left: a failure is repaired there.")
-            return
-        job = _job(case, contest, runs)
-        try:
-            fixed = _fixed(case, job)
-            failure, at_share = _element(case, fixed)
-        except InputError as error:
-            show_error(error)
-            return
-        with st.spinner("Repairing and running again"):
-            outcomes = _outcomes(case, job, fixed, failure, at_share)
-        _drawn(failure, outcomes, theme)
+    job = JobRequest(case.graph, case.cluster, listing(case.settings), contest.options, runs)
+    try:
+        fixed = once(
+            "laid circuits",
+            f"{case.key}|{job.settings.seed}|{job.options.topology_variant}",
+            lambda: FixedCircuits.of(job),
+        )
+        failure, at_share = _element(case, fixed)
+    except InputError as error:
+        show_error(error)
+        return
+    with st.spinner("Repairing and running again"):
+        outcomes = _outcomes(case, job, fixed, failure, at_share)
+    _drawn(failure, outcomes, theme)
 
 
 def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
@@ -97,37 +105,13 @@ def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
     return failure, at / 100
 
 
-def _job(case: Case, contest: Contest, runs: Runs) -> JobRequest:
-    return JobRequest(case.graph, case.cluster, listing(case.settings), contest.options, runs)
-
-
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _laid(key: str, _job: JobRequest) -> FixedCircuits:  # noqa: ARG001
-    return FixedCircuits.of(_job)
-
-
-def _fixed(case: Case, job: JobRequest) -> FixedCircuits:
-    return _laid(f"{case.key}|{job.settings.seed}|{job.options.topology_variant}", job)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _after(
-    key: str,  # noqa: ARG001
-    _job: JobRequest,
-    _fixed: FixedCircuits,
-    _failure: Failure,
-    at_share: float,
-) -> tuple[FailureOutcome, ...]:
-    return after_failure(_job, _fixed, _failure, at_share)
-
-
 def _outcomes(
     case: Case, job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
 ) -> tuple[FailureOutcome, ...]:
     """Return how the fabrics go on, by the times before: a plan may have got better meanwhile."""
     before = {name: run.iteration_ms for name, run in job.runs.items()}
     key = f"{case.key}|{job.settings.seed}|{job.options}|{before}|{failure!r}|{at_share:.9g}"
-    return _after(key, job, fixed, failure, at_share)
+    return once("failure", key, lambda: after_failure(job, fixed, failure, at_share))
 
 
 def _drawn(failure: Failure, outcomes: tuple[FailureOutcome, ...], theme: Theme) -> None:

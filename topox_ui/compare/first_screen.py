@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics import comparison_words
@@ -72,7 +71,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         "iterations",
         "Iteration time by fabric: "
         + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
-        lambda: pd.DataFrame(time_rows(runs, contest.labels)),
+        lambda: time_rows(runs, contest.labels),
         "Where the time goes",
     )
     chart_title(

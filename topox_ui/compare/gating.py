@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
@@ -34,10 +33,9 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.state import ContestState
 from topox_ui.compare.state import GatingState
 from topox_ui.runs.owner import session_over
-from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
+from topox_ui.shell.charts import Content, chart, frame, kpis, show_input_errors
 from topox_ui.shell.page import quiet
 from topox_ui.state.prices import cluster_catalogue
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, pick, slide, switch
 
 SHOWN = (FAT_TREE, PACKET_PORTS, STATIC, REEVALUATED, REGIONAL)
@@ -86,7 +84,19 @@ def changing_gating(case: Case, theme: Theme) -> None:
         lambda: _each(runs),
         "Every iteration",
     )
-    _table(runs)
+    frame(
+        {
+            "Network": [NETWORKS[name] for name in runs],
+            "Mean": [time(one.mean_ms) for one in runs.values()],
+            "Shortest": [time(min(one.iterations_ms)) for one in runs.values()],
+            "Longest": [time(max(one.iterations_ms)) for one in runs.values()],
+            "Packet part": [_money(one.packet_usd) for one in runs.values()],
+            "Optical part": [_money(one.optical_usd) for one in runs.values()],
+            "Work a dollar": [
+                f"{short(one.work_a_dollar_over(runs[FAT_TREE]))}×" for one in runs.values()
+            ],
+        }
+    )
     quiet(
         "Fixed and re-evaluated circuits begin with TopologyFinder’s layout for the bytes of the job as it is given. "
         "Experts compute as long whatever the gating. After MixNet (arXiv 2501.03905), built from its abstract."
@@ -94,64 +104,67 @@ def changing_gating(case: Case, theme: Theme) -> None:
 
 
 def _controls(case: Case) -> None:
-    now, ports = state_of(GatingState), case.cluster.ports_per_server
+    now, ports = GatingState.now(), case.cluster.ports_per_server
     first, second, third, fourth = st.columns(4)
-    with first:
-        menu("Popularity", GatingState, "gating", DRAWN)
-    with second:
-        help_ = SKEW_HELP[now.gating]
-        slide("Skew", GatingState, "gating_skew", SKEWS, words=lambda v: f"{v:g}", help=help_)
-    with third:
-        number("Seed of the gating", GatingState, "gating_seed", 0, 9)
-    with fourth:
-        number("Iterations", GatingState, "gating_iterations", 1, 50)
+    menu("Popularity", GatingState, "gating", DRAWN, at=first)
+    slide(
+        "Skew",
+        GatingState,
+        "gating_skew",
+        SKEWS,
+        words=lambda v: f"{v:g}",
+        at=second,
+        help=SKEW_HELP[now.gating],
+    )
+    number("Seed of the gating", GatingState, "gating_seed", 0, 9, at=third)
+    number("Iterations", GatingState, "gating_iterations", 1, 50, at=fourth)
     first, second, third, fourth = st.columns(4)
-    with first:
-        slide(
-            "Packet ports",
-            GatingState,
-            "packet_ports",
-            range(ports + 1),
-            value=_packet_ports(case),
-            help=f"Of the {plural(ports, 'port')} of a server; the others are on the regional optical switch.",
-        )
-    with second:
-        pick(
-            "Regional circuits are asked for",
-            GatingState,
-            "regional_circuits",
-            ASKED,
-            help="At the gate: when an exchange is ready. Ahead: when the one before has ended. Once: for all exchanges.",
-        )
-    with third:
-        slide(
-            "Re-evaluated every",
-            GatingState,
-            "reevaluate_ms",
-            INTERVALS_MS,
-            words=time,
-            help="How often re-evaluated circuits are chosen anew, from what is not sent yet.",
-        )
-    with fourth:
-        pick(
-            "A change darkens",
-            GatingState,
-            "pause",
-            PAUSES,
-            help="Of re-evaluated circuits, for the reconfiguration delay.",
-        )
+    slide(
+        "Packet ports",
+        GatingState,
+        "packet_ports",
+        range(ports + 1),
+        value=_packet_ports(case),
+        at=first,
+        help=f"Of the {plural(ports, 'port')} of a server; the others are on the regional optical switch.",
+    )
+    pick(
+        "Regional circuits are asked for",
+        GatingState,
+        "regional_circuits",
+        ASKED,
+        at=second,
+        help="At the gate: when an exchange is ready. Ahead: when the one before has ended. Once: for all exchanges.",
+    )
+    slide(
+        "Re-evaluated every",
+        GatingState,
+        "reevaluate_ms",
+        INTERVALS_MS,
+        words=time,
+        at=third,
+        help="How often re-evaluated circuits are chosen anew, from what is not sent yet.",
+    )
+    pick(
+        "A change darkens",
+        GatingState,
+        "pause",
+        PAUSES,
+        at=fourth,
+        help="Of re-evaluated circuits, for the reconfiguration delay.",
+    )
 
 
 def _packet_ports(case: Case) -> int:
     """Return the chosen packet ports; half the ports, rounded up, if none are chosen."""
-    ports, chosen = case.cluster.ports_per_server, state_of(GatingState).packet_ports
+    ports, chosen = case.cluster.ports_per_server, GatingState.now().packet_ports
     return ports - ports // 2 if chosen is None else min(chosen, ports)
 
 
 def _request(case: Case) -> FabricRequest:
-    now = state_of(GatingState)
+    now = GatingState.now()
     options = FabricOptions(
-        topology_variant=state_of(ContestState).variant,
+        topology_variant=ContestState.now().variant,
         regional_packet_ports=_packet_ports(case),
         regional_circuits=now.regional_circuits,
         gating=now.gating,
@@ -212,27 +225,11 @@ def _finding(request: FabricRequest, runs: Runs) -> None:
     )
 
 
-def _table(runs: Runs) -> None:
-    frame(
-        {
-            "Network": [NETWORKS[name] for name in runs],
-            "Mean": [time(one.mean_ms) for one in runs.values()],
-            "Shortest": [time(min(one.iterations_ms)) for one in runs.values()],
-            "Longest": [time(max(one.iterations_ms)) for one in runs.values()],
-            "Packet part": [_money(one.packet_usd) for one in runs.values()],
-            "Optical part": [_money(one.optical_usd) for one in runs.values()],
-            "Work a dollar": [
-                f"{short(one.work_a_dollar_over(runs[FAT_TREE]))}×" for one in runs.values()
-            ],
-        }
-    )
-
-
 def _money(usd: float) -> str:
     return money(usd) if usd else "–"
 
 
-def _each(runs: Runs) -> pd.DataFrame:
+def _each(runs: Runs) -> Content:
     count = max(len(one.iterations_ms) for one in runs.values())
     columns = {f"{NETWORKS[name]} (ms)": one.iterations_ms for name, one in runs.items()}
-    return pd.DataFrame({"iteration": range(1, count + 1), **columns})
+    return {"iteration": range(1, count + 1), **columns}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -22,7 +20,6 @@ from topox_core.figures.palette import (
     traffic,
     traffic_category,
 )
-from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER
@@ -30,10 +27,10 @@ from topox_core.text.numbers import short
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.running import Runs
 from topox_ui.compare.state import CompareState
-from topox_ui.shell.charts import chart, legend_line, table_under
+from topox_ui.runs.shared import once
+from topox_ui.shell.charts import chart, legend_line, table_under, task_table
 from topox_ui.shell.page import PLAIN, chart_title, escape
 from topox_ui.state.address import keep_address
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu
 
 ALL = "all"
@@ -78,7 +75,14 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
 
 def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
     until = shown_until([run.iteration_ms for run in runs.values()])
-    images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
+    images = {
+        name: once(
+            "strip",
+            f"{_token(run)}|{until}",
+            lambda run=run: strip_image(run.execution, until),
+        )
+        for name, run in runs.items()
+    }
     legend_line(_keys(next(iter(runs.values())).execution), theme)
     chart(
         strips(
@@ -97,8 +101,10 @@ def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
         lambda: {
             "fabric": [contest.labels[name] for name in runs],
             "ends at (ms)": [run.iteration_ms for run in runs.values()],
-            "first transfer starts (ms)": [_first_transfer(run.execution) for run in runs.values()],
-            "last transfer ends (ms)": [_last_transfer(run.execution) for run in runs.values()],
+            "first transfer starts (ms)": [
+                _transfers_ms(run.execution)[0] for run in runs.values()
+            ],
+            "last transfer ends (ms)": [_transfers_ms(run.execution)[1] for run in runs.values()],
         },
         "When they end",
     )
@@ -113,14 +119,12 @@ def _keys(execution: Execution) -> list[tuple[str, str]]:
     return [(CATEGORY_COLOURS[category], word) for category, word in sorted(keys.items())]
 
 
-def _first_transfer(execution: Execution) -> float | None:
+def _transfers_ms(execution: Execution) -> tuple[float | None, float | None]:
+    """Return when the first transfer starts and the last one ends."""
     moves = execution.graph.kind == TRANSFER
-    return float(execution.start_ms[moves].min()) if moves.any() else None
-
-
-def _last_transfer(execution: Execution) -> float | None:
-    moves = execution.graph.kind == TRANSFER
-    return float(execution.end_ms[moves].max()) if moves.any() else None
+    if not moves.any():
+        return None, None
+    return float(execution.start_ms[moves].min()), float(execution.end_ms[moves].max())
 
 
 def _token(run: FabricRun) -> str:
@@ -128,11 +132,6 @@ def _token(run: FabricRun) -> str:
     cluster = execution.cluster
     what = f"{run.fabric}|{execution.graph.digest}|{cluster.digest}|{cluster.name!r}"
     return f"{what}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
-
-
-@st.cache_resource(max_entries=48, show_spinner=False)
-def _image(key: str, _execution: Execution, until_ms: float) -> Any:  # noqa: ARG001
-    return strip_image(_execution, until_ms)
 
 
 @dataclass(frozen=True)
@@ -145,16 +144,15 @@ class Parts:
     path: CriticalPath
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _parts(key: str, _run: FabricRun) -> Parts:  # noqa: ARG001
+def _parts(run: FabricRun) -> Parts:
     """Return lanes, bars and critical path; without circuits a transfer is a bar in its sender's one out lane."""
-    execution = drawn = _run.execution
+    execution = drawn = run.execution
     lanes = lanes_of(execution)
     if not len(execution.circuits):
         drawn = replace(execution, circuits=_as_one_port(execution))
         lanes = SendLanes(lanes.servers, lanes.devices, ((0, 0),)).showing(0, 0)
         lanes = lanes.showing(0, lanes.most_servers - 1)
-    return Parts(drawn, lanes, bars_of(drawn, lanes), _run.path)
+    return Parts(drawn, lanes, bars_of(drawn, lanes), run.path)
 
 
 def _as_one_port(execution: Execution) -> Circuits:
@@ -182,7 +180,7 @@ def _as_one_port(execution: Execution) -> Circuits:
 @st.fragment
 def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     execution = run.execution
-    parts = _parts(_token(run), run)
+    parts = once("lanes", _token(run), lambda: _parts(run))
     lanes, bars = parts.lanes, parts.bars
     if lanes.most_servers < lanes.servers:
         most = lanes.most_servers
@@ -197,25 +195,25 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
             label_visibility="collapsed",
         )
         lanes = lanes.showing(first, first + most - 1)
-    whole, now = execution.makespan_ms, state_of(CompareState)
+    whole, now = execution.makespan_ms, CompareState.now()
     low, high = first_window(bars, lanes, whole, execution.cluster.slot_ms)
     if now.lanes_to_ms is not None:
         low, high = min(now.lanes_from_ms or 0.0, whole), min(now.lanes_to_ms, whole)
     window = (float(low), float(high))
-    with st.container(key="w"):
-        control(
-            "slider",
-            "Time window",
-            CompareState,
-            "lanes_from_ms",
-            value=window,
-            min_value=0.0,
-            max_value=float(whole),
-            step=float(whole) / 400 or None,
-            take=lambda w: choose(CompareState, lanes_from_ms=w[0], lanes_to_ms=w[1]),
-            format="%.3g ms",
-            label_visibility="collapsed",
-        )
+    control(
+        "slider",
+        "Time window",
+        CompareState,
+        "lanes_from_ms",
+        value=window,
+        min_value=0.0,
+        max_value=float(whole),
+        step=float(whole) / 400 or None,
+        take=lambda w: CompareState.choose(lanes_from_ms=w[0], lanes_to_ms=w[1]),
+        format="%.3g ms",
+        at=st.container(key="w"),
+        label_visibility="collapsed",
+    )
     keep_address()
     if window[1] - window[0] < whole * 1e-4:
         window = (0.0, whole)
@@ -229,7 +227,9 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     )
     if note := window_words(window, len(shown)):
         st.caption(note)
-    table_under("lanes_gantt", lambda: _tasks(run, window), "Tasks in this window")
+    table_under(
+        "lanes_gantt", lambda: task_table(execution, run.path, window), "Tasks in this window"
+    )
 
 
 def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], theme: Theme) -> go.Figure:
@@ -239,8 +239,3 @@ def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], theme: Theme
             for facts in trace.customdata if trace.customdata is not None else ():
                 facts[2] = str(facts[2]).removesuffix(" on switch 0")
     return figure
-
-
-def _tasks(run: FabricRun, window: tuple[float, float]) -> Any:
-    rows = pd.DataFrame(task_rows(run.execution, run.path), columns=list(TASK_COLUMNS))
-    return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

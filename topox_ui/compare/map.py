@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import pandas as pd
-import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
@@ -25,24 +24,22 @@ from topox_core.fabrics.sweep import Sweep
 from topox_core.figures.crossover import cut
 from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import Theme
-from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import map_calls, sweep_of
 from topox_ui.compare.state import CompareState
-from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
+from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import chart, legend_line, show_error, table_under
-from topox_ui.shell.page import PLAIN, button, chart_title, escape, quiet
+from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.loading import choose_what_if, loaded, scenario
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, pick
 
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
-# Nobody asks for a map, so it takes no place from a proof: all sessions' maps share one set of
-# workers, which give way to everything else.
+# Nobody asks for a map, so it takes no place from a proof: all sessions' maps are computed by the
+# shared workers, which give way to everything else.
 AUTOMATIC = True
 MAP = RunKind(
     "map",
@@ -50,12 +47,6 @@ MAP = RunKind(
     cancel_help="Stops at once; the points that are there are kept.",
     cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )
-
-
-@st.cache_resource(show_spinner=False)
-def map_workers() -> LocalExecutor:
-    """Return the worker processes of all maps, no more than solver places; they end when there is nothing to do."""
-    return LocalExecutor(min(CORES, server_limits().solver_places))
 
 
 def _start(sweep: Sweep) -> None:
@@ -66,7 +57,7 @@ def _start(sweep: Sweep) -> None:
         return f"Points are missing. {result.lost[0]}." if result.lost else ""
 
     owner.results(MAP).pop(sweep.digest, None)
-    calls, workers = map_calls(), map_workers()
+    calls, workers = map_calls(), shared_workers()
     owner.start(MAP, sweep.digest, lambda _slots: map_run(sweep, calls, workers), keep)
 
 
@@ -111,10 +102,9 @@ def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme:
     ended = sweep.digest in owner.results(MAP)  # cancelled, or calls were lost: on request only
     if AUTOMATIC and not (complete or ended) and owner.run(MAP, sweep.digest) is None:
         _start(sweep)
-    if owner.run(MAP, sweep.digest) is not None:
-        run_panel(MAP, "Computing the map", lambda _run: _live(case, contest, sweep, theme))
+    live = partial(_live, case, contest, sweep, theme)
+    if watched(MAP, "Computing the map", live, sweep.digest):
         return
-    run_note(MAP)
     if not complete:
         button(
             "Go on with the map",
@@ -131,7 +121,7 @@ def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme:
             cut_through(case, sweep, picture, theme)
 
 
-def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
+def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme, _run: object) -> None:
     picture = known_picture(sweep, contest)
     if picture.points:
         _drawn(case, sweep, picture, theme, live=True)
@@ -140,21 +130,17 @@ def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
 def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bool) -> None:
     here = _here(case, sweep)
     legend_line(map_legend(picture, theme), theme)
-    figure = winner_map(picture, here, theme)
-    options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
-    st.plotly_chart(
-        figure,
-        theme=None,
-        config=PLAIN,
-        key="map_live" if live else "map",
-        **options,
-        alt=f"Winner by delay and {ACROSS[sweep.axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
+    chart(
+        winner_map(picture, here, theme),
+        "map_live" if live else "map",
+        f"Winner by delay and {ACROSS[sweep.axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
+        on_click=None if live else lambda facts: _go_to(float(facts[0]), float(facts[1])),
     )
     if words := setting_words(picture, here):
         quiet(escape(words))
     if not live:
         _choice(picture, here)
-        table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
+        table_under("map", lambda: map_rows(picture), "Every point")
 
 
 def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:
@@ -170,7 +156,7 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
         cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),
         "cut",
         f"Iteration against reconfiguration delay at {at}.",
-        lambda: pd.DataFrame(map_rows(picture, value)),
+        lambda: map_rows(picture, value),
         "This cut",
     )
 
@@ -201,20 +187,11 @@ def _choice(picture: MapPicture, here: tuple[float, float]) -> None:
     )
 
 
-def _picked() -> None:
-    """Set the sliders to the point that was clicked."""
-    chosen: Any = st.session_state.get("map") or {}
-    points = chosen.get("selection", {}).get("points", [])
-    facts = points[0].get("customdata") if points else None
-    if facts:
-        _go_to(float(facts[0]), float(facts[1]))
-
-
 def _go_to(value: float, delay_ms: float) -> None:
     """Set the sliders to a point of the map."""
     opened = loaded()
     changes: dict[str, Any] = {"port_gbps": value}
-    if state_of(CompareState).across == "degree" and opened is not None:
+    if CompareState.now().across == "degree" and opened is not None:
         changes = {"ports_per_server": int(value)}
         now = scenario().cluster(opened.cluster)
         if now.ports_per_server == now.switches:

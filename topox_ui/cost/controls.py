@@ -7,9 +7,9 @@ import streamlit as st
 from topox_core.economics.comparison import sizes_up_to
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
-from topox_ui.state.prices import FILE, Prices, file_catalogue
-from topox_ui.state.store import put, state_of
-from topox_ui.state.widgets import menu, number, pick, slide, switch
+from topox_ui.state.prices import FILE, OWN_PRICES, Prices
+from topox_ui.state.store import put
+from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, switch
 
 LARGEST = 32_768
 PER_SERVER = (1, 2, 4, 8, 16, 32, 64, 72)
@@ -27,10 +27,8 @@ COUNTING_WORDS = {"paper": "published", "whole-switches": "whole"}
 
 def controls() -> None:
     """Draw the sidebar."""
-    now = state_of(CostState)
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">Build</p>')
+    now = CostState.now()
+    with sidebar_part("Build"):
         each, gpus = now.gpus_per_server, now.built_gpus
         slide(
             "GPUs",
@@ -57,7 +55,7 @@ def controls() -> None:
             "needed.",
         )
         sets = {name: SHORT_SETS.get(name, one.name) for name, one in PRICE_SETS.items()}
-        own = file_catalogue()
+        own = OWN_PRICES.get()
         if own is not None:
             whole = len(own.name) <= LETTERS
             sets[FILE] = own.name if whole else f"{own.name[: LETTERS - 1].rstrip()}…"
@@ -67,7 +65,7 @@ def controls() -> None:
             _counted(now)
         with st.expander("A year", key="cost_year", type="compact"):
             _year()
-        if now.choices() or state_of(Prices).choices():
+        if now.choices() or Prices.now().choices():
             st.button(
                 "Reset",
                 key="cost_reset",
@@ -114,7 +112,7 @@ def _counted(now: CostState) -> None:
         "Transceivers at packet switches",
         CostState,
         "switch_optics",
-        value=state_of(Prices).base().switch_transceivers if optics is None else optics,
+        value=Prices.now().base().switch_transceivers if optics is None else optics,
         help="The authors count them for H200 and leave them out for GB200.",
     )
     if now.counting == "whole-switches":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.economics.clusters import CLUSTER_NETWORKS
@@ -32,7 +31,6 @@ from topox_ui.shell.preparing import wait_for_kernels
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 MAX_TASKS = 2_500  # a larger graph waits for a button
@@ -47,7 +45,7 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
     sizes = sizes_up_to(max(LARGEST, question.gpus), each, (question.gpus,))
     lines = curves(question, sizes)
     limit = most_gpus(question, radix()[0])
-    measure = state_of(CostState).measure
+    measure = CostState.now().measure
     left, right = st.columns(2, gap="medium")
     with left:
         chart_title(
@@ -63,7 +61,7 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 f"{NETWORKS[name]} {words((one.cost_usd if measure == 'cost' else one.power_w) / one.gpus)}"
                 for name, one in priced.items()
             ),
-            lambda: pd.DataFrame(
+            lambda: [
                 {
                     "GPUs": int(one.gpus),
                     "network": NETWORKS[name],
@@ -72,11 +70,11 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 }
                 for name, several in lines.items()
                 for one in several
-            ),
+            ],
             "In numbers",
         )
     with right:
-        running = state_of(CostState).running
+        running = CostState.now().running
         years = {name: year_of(one, running) for name, one in priced.items()}
         chart_title(
             "A year",
@@ -91,7 +89,7 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 f"{NETWORKS[name]} {money(year.total_usd)}, {energy(year.energy_kwh)}"
                 for name, year in years.items()
             ),
-            lambda: pd.DataFrame(
+            lambda: [
                 {
                     "network": NETWORKS[name],
                     "purchase ($ a year)": year.purchase_usd,
@@ -100,7 +98,7 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                     "all ($ a year)": year.total_usd,
                 }
                 for name, year in years.items()
-            ),
+            ],
             "In numbers",
         )
 
@@ -118,7 +116,7 @@ def materials(priced: dict[str, Bill]) -> None:
                 f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
             )
         frame(
-            pd.DataFrame(bill_rows(one)),
+            bill_rows(one),
             column_config={
                 "Count": st.column_config.NumberColumn(format="localized"),
                 "Each": st.column_config.NumberColumn(format="dollar"),
@@ -139,7 +137,7 @@ def materials(priced: dict[str, Bill]) -> None:
             for part in parts
         ]
         frame(
-            pd.DataFrame(rows),
+            rows,
             column_config={
                 HEADS[name]: st.column_config.NumberColumn(format="localized") for name in priced
             },
@@ -215,7 +213,7 @@ def for_a_dollar(theme: Theme) -> None:
         case = case_of(opened, scenario())
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
-        prices, running = cluster_catalogue(), state_of(CostState).running
+        prices, running = cluster_catalogue(), CostState.now().running
         priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
         bought = {name: one for name, one in priced.items() if one is not None}
     for line in failed:

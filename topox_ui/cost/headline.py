@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.economics.comparison import (
@@ -28,10 +27,9 @@ from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
 from topox_ui.answers.verdicts import known_verdict
 from topox_ui.cost.state import MINE, CostState, question, radix
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.shell.charts import Content, chart
+from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
 from topox_ui.state.prices import Prices, cluster_catalogue
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
 # The networks whose circuits stay for a whole job.
@@ -59,7 +57,7 @@ def costs_now() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
 
 def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Caveat, ...]) -> None:
     """Write what photonic rails cost and save, and where that stops being true."""
-    against = state_of(CostState).against
+    against = CostState.now().against
     mine, other = priced[MINE], priced[against]
     cost, watts = saving(mine.cost_usd, other.cost_usd), saving(mine.power_w, other.power_w)
     words = (
@@ -83,7 +81,7 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
     each = question.counting.gpus_per_server
     headline(
         f"Cost and power · {count(question.gpus)} GPUs, {each} a server, {question.catalogue.port_gbps:g}G · "
-        f"{escape(question.catalogue.name)}{', edited' if state_of(Prices).parts else ''}",
+        f"{escape(question.catalogue.name)}{', edited' if Prices.now().parts else ''}",
         words.replace("\u00a0", "&nbsp;") + ".",
     )
 
@@ -115,16 +113,14 @@ def worth_of_a_port(case: Case) -> None:
         for one in prices.parts
         if one.price_from == "assumed" and one is not port
     ]
+    delay_ms = case.cluster.reconfiguration_ms
+    at = f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
     words = (
-        f"{_at(case.cluster.reconfiguration_ms)}, by the purchase price of the network alone, switching is the "
+        f"{at}, by the purchase price of the network alone, switching is the "
         f"cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
         f"at ${port.price_usd:,.6g} ({port.price_from})"
     )
     quiet(words + (f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."))
-
-
-def _at(delay_ms: float) -> str:
-    return f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
 
 
 def main_figures(
@@ -165,10 +161,10 @@ def main_figures(
             )
 
 
-def savings_table(priced: dict[str, Bill]) -> pd.DataFrame:
+def savings_table(priced: dict[str, Bill]) -> Content:
     """Return each network's cost and power, a GPU's share, and what photonic rails save against it."""
     mine = priced[MINE]
-    return pd.DataFrame(
+    return [
         {
             "network": NETWORKS[name],
             "cost ($)": one.cost_usd,
@@ -180,13 +176,13 @@ def savings_table(priced: dict[str, Bill]) -> pd.DataFrame:
             "they save power": percent(saving(mine.power_w, one.power_w)) if name != MINE else "",
         }
         for name, one in priced.items()
-    )
+    ]
 
 
-def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
+def power_table(priced: dict[str, Bill]) -> Content:
     """Return each network's watts by part."""
     parts = [part for part in LINE_NAMES if any(one.count(part) for one in priced.values())]
-    return pd.DataFrame(
+    return [
         {
             "network": NETWORKS[name],
             "power (W)": one.power_w,
@@ -199,20 +195,19 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
             },
         }
         for name, one in priced.items()
-    )
+    ]
 
 
 def hangs_on(question: Question, theme: Theme) -> None:
     """Draw the tornado: what the saving hangs on."""
-    now = state_of(CostState)
+    now = CostState.now()
     against, measure = now.against, now.measure
     base = question.saving(MINE, against, measure)
-    title, choice = st.columns([3, 1], vertical_alignment="bottom")
-    with title:
-        chart_title(
-            "What the saving hangs on",
-            f"tornado chart of the saving against {SAID[against]} when one thing changes; now {_signed(base)}",
-        )
+    [choice] = title_row(
+        (3, 1),
+        "What the saving hangs on",
+        f"tornado chart of the saving against {SAID[against]} when one thing changes; now {_signed(base)}",
+    )
     pick(
         "Saving of",
         CostState,
@@ -231,7 +226,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
             + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
             for one in swings
         ),
-        lambda: pd.DataFrame(
+        lambda: [
             {
                 "what moves": one.name,
                 "to": end[0],
@@ -241,7 +236,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
             for one in swings
             for end in (one.low, one.high)
             if end
-        ),
+        ],
         "In numbers",
     )
 

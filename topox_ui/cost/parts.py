@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.economics.parts import PARTS, Catalogue, Part
 from topox_core.economics.parts_file import dump_parts, load_parts
-from topox_core.errors import InputError
 from topox_ui.cost.state import CostState
-from topox_ui.shell.charts import editor, table_under
+from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
-from topox_ui.shell.page import chart_title
-from topox_ui.state.notices import notify
+from topox_ui.shell.page import chart_title, file_box
 from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
-from topox_ui.state.store import choose, put, state_of
+from topox_ui.state.store import put
 
 FIELDS = {"Price": "price_usd", "Watt": "power_w"}
 MAX_MB = 5
@@ -52,50 +49,53 @@ def parts_table() -> None:
     )
     with st.container(horizontal=True, key="parts_row"):
         with st.popover("Parts file", icon=":material/folder_open:"):
-            _files(now)
-        if state_of(Prices).parts:
+            offer(stem(now.name), [("Parts (JSON)", ".parts.json", lambda: dump_parts(now))])
+            file_box(
+                "Load (.parts.json)",
+                "cost_file_in",
+                _take,
+                type=["json", "gz"],
+                max_upload_size=MAX_MB,
+            )
+        if Prices.now().parts:
             st.button(
                 "Undo edits",
                 key="undo_parts",
                 icon=":material/undo:",
-                on_click=choose,
-                args=(Prices,),
+                on_click=Prices.choose,
                 kwargs={"parts": None},
                 help="Back to the price set or the file as it was loaded.",
             )
         own = " Prices of a file of your own stay on this machine: send the file."
-        link_menu(more=own if state_of(Prices).prices == FILE else "")
+        link_menu(more=own if Prices.now().prices == FILE else "")
     table_under("parts_sources", lambda: sources_of(now), "Where each figure comes from")
 
 
 def counted(now: Catalogue) -> list[Part]:
     """Return the parts that count: network cards and fibre only where the reader has them counted."""
-    counting = state_of(CostState).count_rules
+    counting = CostState.now().count_rules
     left_out = {
         name for name, on in (("nic", counting.nics), ("fibre_m", counting.fibre)) if not on
     }
     return [part for part in now.parts if part.id not in left_out]
 
 
-def table_of(parts: Sequence[Part]) -> pd.DataFrame:
+def table_of(parts: Sequence[Part]) -> Content:
     """Return parts as the table shows them."""
-    return pd.DataFrame(
-        {"Part": part.name, "Price": part.price_usd, "Watt": part.power_w, "From": _from(part)}
+    return [
+        {
+            "Part": part.name,
+            "Price": part.price_usd,
+            "Watt": part.power_w,
+            "From": " / ".join(dict.fromkeys((part.price_from, part.power_from))),
+        }
         for part in parts
-    )
+    ]
 
 
-def _from(part: Any) -> str:
-    return (
-        part.price_from
-        if part.price_from == part.power_from
-        else f"{part.price_from} / {part.power_from}"
-    )
-
-
-def sources_of(now: Catalogue) -> pd.DataFrame:
+def sources_of(now: Catalogue) -> Content:
     """Return who says what of each part."""
-    return pd.DataFrame(
+    return [
         {
             "part": part.name,
             "unit": PARTS[part.id],
@@ -108,7 +108,7 @@ def sources_of(now: Catalogue) -> pd.DataFrame:
             "source": part.source,
         }
         for part in now.parts
-    )
+    ]
 
 
 def _edited(key: str) -> None:
@@ -126,24 +126,6 @@ def _edited(key: str) -> None:
     )
 
 
-def _files(now: Catalogue) -> None:
-    offer(stem(now.name), [("Parts (JSON)", ".parts.json", lambda: dump_parts(now))])
-    st.file_uploader(
-        "Load (.parts.json)",
-        type=["json", "gz"],
-        key="cost_file_in",
-        max_upload_size=MAX_MB,
-        on_change=_loaded,
-    )
-
-
-def _loaded() -> None:
-    file = st.session_state.get("cost_file_in")
-    if file is None:
-        return
-    try:
-        OWN_PRICES.set(load_parts(file.getvalue(), file.name))
-    except InputError as error:
-        notify("error", str(error))
-        return
+def _take(data: bytes, file: str) -> None:
+    OWN_PRICES.set(load_parts(data, file))
     put(Prices(prices=FILE))

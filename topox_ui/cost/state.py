@@ -12,7 +12,6 @@ from topox_core.figures.rails_delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.prices import catalogue
-from topox_ui.state.store import state_of
 
 TECHNOLOGIES = {one.key: one for one in LISTED}
 MINE = "photonic_rails"
@@ -74,11 +73,11 @@ class CostState(PageState):
 
 def question() -> Question:
     """Return what the page answers."""
-    now = state_of(CostState)
+    now = CostState.now()
     return Question(now.built_gpus, catalogue(), now.count_rules)
 
 
 def radix() -> tuple[int, str]:
     """Return the ports and the name of the optical switch that a rail is to be built of."""
-    technology = TECHNOLOGIES[state_of(CostState).switch]
+    technology = TECHNOLOGIES[CostState.now().switch]
     return technology.radix, f"{technology.vendor} ({switch_word(technology.name)})"

@@ -6,7 +6,6 @@ import time
 from functools import partial
 from typing import cast
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
@@ -22,9 +21,8 @@ from topox_ui.gallery.measured import TITLE as MEASURED_TITLE
 from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.charts import Content, chart, frame, kpis
 from topox_ui.shell.page import button, chart_title, escape, quiet, write_html
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 
@@ -41,7 +39,7 @@ def chosen_card() -> Card | str:
 
 def switches(card: Card) -> Settings:
     """Draw the switches of a card in the sidebar and return their positions."""
-    positions = dict(state_of(GalleryState).switches)
+    positions = dict(GalleryState.now().switches)
     with (
         st.sidebar,
         st.expander(
@@ -220,7 +218,7 @@ def reasons(rows: tuple[Row, ...]) -> None:
     )
 
 
-def table(rows: tuple[Row, ...]) -> pd.DataFrame:
+def table(rows: tuple[Row, ...]) -> Content:
     """Return rows as a table: all digits, the verdict in sign and words or the kind, the reason."""
     unit = f" ({rows[0].unit})" if rows and rows[0].unit else ""
     content: dict[str, list[object]] = {
@@ -233,9 +231,7 @@ def table(rows: tuple[Row, ...]) -> pd.DataFrame:
     }
     if any(row.bound is not None for row in rows):
         content[f"bound{unit}"] = [row.bound for row in rows]
-    return pd.DataFrame(
-        {**content, "why": [f"{row.reason} {row.kind_reason}".rstrip() for row in rows]}
-    )
+    return {**content, "why": [f"{row.reason} {row.kind_reason}".rstrip() for row in rows]}
 
 
 def _alt(card: Card, series: str, rows: tuple[Row, ...]) -> str:

@@ -36,7 +36,7 @@ def last_runs() -> dict[str, KeptAnswer]:
     """Return the last complete answer of each card by name, by this version and with every switch in its first position."""
     known = dict(shipped_answers())
     with suppress(InputError):  # the page Runs says what is wrong with the library
-        library = existing_library() if keeps_runs() else None
+        library = existing_library()
         known |= {} if library is None else kept(library, CARDS.values())
     return known
 
@@ -48,19 +48,18 @@ def took(name: str, answer: Answer, wall_s: float) -> None:
         return
     last_runs()[name] = KeptAnswer(answer, time.time() - wall_s, wall_s)
     if keeps_runs():
-        try:
+        with suppress(InputError):
             keep(open_library(), card, answer, wall_s)
-        except InputError:
-            return
 
 
 def start(names: Names) -> None:
     """Run cards beside the page, one after the other in a process of their own."""
-    run_owner().start(EVERY, names, lambda _slots: _run(names), lambda _nothing: "")
-
-
-def _run(names: Names) -> FunctionRun[tuple[()], CardStep]:
-    return FunctionRun(partial(_work, names), partial(measured, names), "cards")
+    run_owner().start(
+        EVERY,
+        names,
+        lambda _slots: FunctionRun(partial(_work, names), partial(measured, names), "cards"),
+        lambda _nothing: "",
+    )
 
 
 def _work(names: Names, stop: Stop, on_step: Callable[[CardStep], None]) -> tuple[()]:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import pandas as pd
-import streamlit as st
-
-from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import MeasuredSet, predicted_against_measured
 from topox_core.papers.rows import VERDICTS, judged
@@ -21,9 +17,8 @@ from topox_core.training.measurements import (
 )
 from topox_core.training.production import FITTED, benchmark_rows, production_rows
 from topox_core.training.validation import Agreement, Compared, agreement, by_model, predicted
-from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
-from topox_ui.state.notices import notify
+from topox_ui.shell.charts import Content, chart, frame
+from topox_ui.shell.page import chart_title, escape, file_box, headline, quiet, write_html
 from topox_ui.state.session import Lasting
 
 TITLE = "Measured iterations"
@@ -67,7 +62,7 @@ def measured_card(theme: Theme) -> None:
         "measured_scatter",
         f"{len(rows)} measured iterations and their predictions; furthest off is "
         f"{worst.measured.job.plan.words}: {_percent(abs(worst.error))}.",
-        lambda: _rows(sets),
+        lambda: [_row(one.name, row) for one in sets for row in one.rows],
         "Every row",
     )
     write_html(
@@ -79,16 +74,17 @@ def measured_card(theme: Theme) -> None:
     frame(_agreements(sets))
     if any(row.note for row in rows):
         chart_title("Rows that are far off", "by more than 10 %, or contradicted by another row")
-        frame(_far_off(sets))
+        off = [_row(one.name, row) for one in sets for row in one.rows if row.note]
+        frame([{name: row[name] for name in row if name != "verdict"} for row in off])
     _uncalibrated()
     _production()
-    _box()
-
-
-def _far_off(sets: list[MeasuredSet]) -> pd.DataFrame:
-    """Return the rows that something is to be said of."""
-    lines = [_row(one.name, row) for one in sets for row in one.rows if row.note]
-    return pd.DataFrame(lines).drop(columns="verdict")
+    file_box(
+        "More measured rows: a .csv file with vTrain’s columns",
+        "up_measured",
+        _take,
+        _OWN.pop,
+        max_upload_size=10,
+    )
 
 
 def _uncalibrated() -> None:
@@ -99,7 +95,7 @@ def _uncalibrated() -> None:
     )
     rows = _beyond()[0]
     frame(
-        pd.DataFrame(
+        [
             {
                 "job": one.measured.job.title,
                 "passes": one.measured.job.schedule.words,
@@ -108,7 +104,7 @@ def _uncalibrated() -> None:
                 "error": f"{one.error:+.1%}",
             }
             for one in rows
-        )
+        ]
     )
     quiet(
         "Llama 3.1 405B: 430 and 400 TFLOP/s a GPU (Llama 3 Herd, table 4), six operations a parameter and token. "
@@ -124,7 +120,7 @@ def _production() -> None:
     )
     _, benchmark, production = _beyond()
     frame(
-        pd.DataFrame(
+        [
             {
                 "job": one.measured.job.title,
                 "published (s)": round(one.measured.measured_ms / 1e3, 2),
@@ -135,7 +131,7 @@ def _production() -> None:
                 "factor": "fitted" if one.measured.row <= FITTED else "held out",
             }
             for fast, one in zip(benchmark, production, strict=True)
-        )
+        ]
     )
     quiet(
         f"{escape(production[0].measured.job.machine.title)}: {trust(production[0].measured.job.machine)}"
@@ -148,35 +144,18 @@ def _beyond() -> tuple[list[Compared], ...]:
     return tuple(map(predicted, (uncalibrated_rows(), benchmark_rows(), production_rows())))
 
 
-def _box() -> None:
-    st.file_uploader(
-        "More measured rows: a .csv file with vTrain’s columns",
-        key="up_measured",
-        on_change=_take,
-        max_upload_size=10,
-    )
+def _take(data: bytes, file: str) -> None:
+    """Read a file of measured rows."""
+    _OWN.set(MeasuredSet(file, "test", predicted(read_measured(data, file), file)))
 
 
-def _take() -> None:
-    """Read a file of measured rows; a mistake in it changes nothing that was there before."""
-    file = st.session_state["up_measured"]
-    if file is None:
-        _OWN.pop()
-        return
-    try:
-        rows = predicted(read_measured(file.getvalue(), file.name), file.name)
-        _OWN.set(MeasuredSet(file.name, "test", rows))
-    except InputError as error:
-        notify("error", str(error))
-
-
-def _agreements(sets: list[MeasuredSet]) -> pd.DataFrame:
+def _agreements(sets: list[MeasuredSet]) -> Content:
     """Return how well each set agrees, over all rows and inside each model size."""
     lines: list[dict[str, object]] = []
     for one in sets:
         for model, found in [("all", agreement(one.rows)), *by_model(one.rows).items()]:
             lines.append(_line(one.name, model if model == "all" else f"{model} B", found))
-    return pd.DataFrame(lines)
+    return lines
 
 
 def _line(name: str, model: str, found: Agreement) -> dict[str, object]:
@@ -193,10 +172,6 @@ def _line(name: str, model: str, found: Agreement) -> dict[str, object]:
         if found.rank_correlation is None or found.rows < MEANINGFUL
         else f"{found.rank_correlation:.3f}",
     }
-
-
-def _rows(sets: list[MeasuredSet]) -> pd.DataFrame:
-    return pd.DataFrame([_row(one.name, row) for one in sets for row in one.rows])
 
 
 def _row(name: str, row: Compared) -> dict[str, object]:

@@ -10,7 +10,6 @@ from pydantic import AfterValidator
 from topox_core.papers.card import Card, Value
 from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_ui.state.page_state import PageState, one_of, word_of
-from topox_ui.state.store import choose, state_of
 
 # The card of measured iterations, which has no switches and needs no run.
 MEASURED = "measured"
@@ -73,6 +72,6 @@ class GalleryState(PageState):
 def turn(card: Card, key: str, value: Value) -> None:
     """Take the position of one switch of a card."""
     default = {choice.key: choice.default for choice in card.choices}
-    positions = {**dict(state_of(GalleryState).switches), key: value}
+    positions = {**dict(GalleryState.now().switches), key: value}
     changed = {key: value for key, value in positions.items() if value != default[key]}
-    choose(GalleryState, switches=tuple(sorted(changed.items())))
+    GalleryState.choose(switches=tuple(sorted(changed.items())))

@@ -17,10 +17,8 @@ from topox_core.text.numbers import plural, seconds
 from topox_ui.gallery import last_runs
 from topox_ui.gallery.last_runs import EVERY
 from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
-from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
 from topox_ui.shell.page import button, escape, headline, quiet, write_html
-from topox_ui.state.store import choose
 from topox_ui.state.widgets import pick
 
 JUDGED = ("match", "trend", "differs")
@@ -37,18 +35,14 @@ SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}
 
 def wall(theme: Theme) -> None:
     """Draw the headline, the totals as one bar, the choice of papers and the cards."""
-    owner = run_owner()
     _sidebar()
-    if owner.run(EVERY) is not None:
-        run_panel(EVERY, "Running cards", lambda _run: _drawn(theme))
-        return
-    run_note(EVERY)
-    _drawn(theme)
+    if not watched(EVERY, "Running cards", lambda _run: _drawn(theme)):
+        _drawn(theme)
 
 
 def opened(card: str) -> None:
     """Open a card."""
-    choose(GalleryState, card=card)
+    GalleryState.choose(card=card)
 
 
 def _drawn(theme: Theme) -> None:
@@ -170,7 +164,9 @@ def _sidebar() -> None:
             quiet(
                 f"None yet: answers were computed for this release on {datetime.fromtimestamp(made):%d %b %Y}."
             )
-        whole = sum(_expected(card, known) for card in CARDS.values())
+        whole = sum(
+            known[name].wall_s if name in known else card.takes_s for name, card in CARDS.items()
+        )
         button(
             "Run all again" if len(here) == len(CARDS) else "Run all",
             "run_every_card",
@@ -179,7 +175,3 @@ def _sidebar() -> None:
             tuple(CARDS),
             help=f"About {seconds(whole)}, in a process of its own, the quickest cards first. The same version gives the same rows.",
         )
-
-
-def _expected(card: Card, known: Mapping[str, KeptAnswer]) -> float:
-    return known[card.name].wall_s if card.name in known else card.takes_s

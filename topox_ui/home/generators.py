@@ -86,14 +86,8 @@ def _form() -> _Form:
     if form is None:
         form = _Form(next(iter(WORKLOADS)))
     if opened is not None and form.loaded != opened:
-        workload = WORKLOADS[opened.name]
-        known = {one.key: one for one in workload.parameters}
-        values = {
-            key: known[key].value(text, opened.name)
-            for key, text in opened.parameters
-            if key in known
-        }
-        as_shown = dict(_values(workload, form)) == values
+        values = opened.typed_parameters
+        as_shown = dict(_values(WORKLOADS[opened.name], form)) == values
         form = replace(form, workload=opened.name, loaded=opened)
         if not as_shown:
             begin = {**form.begin, opened.name: values}

@@ -23,6 +23,7 @@ from topox_core.training.machine import trust
 from topox_core.training.pieces import pieces
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
+from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.links import page_link
@@ -51,7 +52,11 @@ def job_section(theme: Theme) -> None:
         with show_input_errors():
             case = case_of(opened, scenario())
             verdict_line(case)
-            path = _critical_path(case.key, case)
+            path = once(
+                "critical path",
+                case.key,
+                lambda: least_chain(case.graph, case.cluster, listing(case.settings)),
+            )
             summary(opened, case, path)
             _pieces(theme)
             fact_charts(opened, path, theme)
@@ -86,20 +91,11 @@ def _pieces(theme: Theme) -> None:
     job_links()
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _facts(key: str, _loaded: Loaded) -> GraphSummary:  # noqa: ARG001 (the key is what the cache goes by)
-    return facts(_loaded.graph, _loaded.cluster)
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _critical_path(key: str, _case: Case) -> Path:  # noqa: ARG001 (the key is what the cache goes by)
-    return least_chain(_case.graph, _case.cluster, listing(_case.settings))
-
-
 def facts_of(loaded: Loaded) -> GraphSummary:
     """Return the facts of what is loaded, computed once."""
-    names = (loaded.graph.name, loaded.cluster.name)
-    return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}|{names!r}", loaded)
+    graph, cluster = loaded.graph, loaded.cluster
+    key = f"{graph.digest}|{cluster.digest}|{(graph.name, cluster.name)!r}"
+    return once("facts", key, lambda: facts(graph, cluster))
 
 
 def summary(loaded: Loaded, case: Case, path: Path) -> None:

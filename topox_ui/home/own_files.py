@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from topox_core.text.foreign import escape_untrusted
 from topox_ui.answers.linked import is_opened, open_linked
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
-from topox_ui.shell.page import escape, quiet
+from topox_ui.shell.page import escape, file_box, quiet
 from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous
+from topox_ui.state.notices import show_line
 from topox_ui.state.uploads import (
     Box,
     change_assumed,
@@ -38,7 +41,7 @@ def own_files() -> None:
     """Draw the two boxes; a file that cannot be used costs nothing but a line."""
     for column, (box, label) in zip(st.columns(2, gap="medium"), BOXES.items(), strict=True):
         with column:
-            st.file_uploader(label, key=f"up_{box}", on_change=_uploaded, args=(box,))
+            file_box(label, f"up_{box}", partial(take_file, box))
             _line(box)
     now = loaded()
     if now is not None and now.assumed:
@@ -58,18 +61,9 @@ def own_files() -> None:
     )
 
 
-def _uploaded(box: Box) -> None:
-    file = st.session_state[f"up_{box}"]
-    if file is not None:
-        take_file(box, file.getvalue(), file.name)
-
-
 def _line(box: Box) -> None:
     """Write what became of the last file in a box."""
-    line = line_of(box)
-    if line is not None:
-        text = escape_untrusted(line.text, "markdown")
-        {"error": st.error, "warning": st.warning, "success": st.success}[line.kind](text)
+    show_line(line_of(box))
     bigger = suggested() if box == "graph" else None
     if bigger is not None:
         now = loaded()
@@ -102,13 +96,13 @@ def _assumed(now: Loaded) -> None:
                 key=f"assumed_{field}_{now.cluster.digest[:12]}",
                 format="%d" if isinstance(value, int) else "%g",
             )
-        st.form_submit_button("Use these values", on_click=_change, args=(now.cluster.digest[:12],))
-
-
-def _change(digest: str) -> None:
-    change_assumed(
-        **{field: st.session_state[f"assumed_{field}_{digest}"] for field, *_ in ASSUMED}
-    )
+        digest = now.cluster.digest[:12]
+        st.form_submit_button(
+            "Use these values",
+            on_click=lambda: change_assumed(
+                **{field: st.session_state[f"assumed_{field}_{digest}"] for field, *_ in ASSUMED}
+            ),
+        )
 
 
 def _back() -> None:

@@ -13,9 +13,9 @@ from topox_core.text.numbers import delay_label
 from topox_core.text.sentences import capitalised
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.jobs.loading import take_upload
-from topox_ui.jobs.state import OFFERED, SOURCES, JobsState, choices, reset_what_ifs
-from topox_ui.shell.page import escape, quiet
-from topox_ui.state.widgets import control, menu, number, slide, switch
+from topox_ui.jobs.state import OFFERED, SOURCES, JobsState, reset_what_ifs
+from topox_ui.shell.page import escape, file_box, quiet
+from topox_ui.state.widgets import control, menu, number, sidebar_part, slide, switch
 
 JOBS = (16, 32, 64, 128, 256, 512, 1024)
 CONTEXTS = tuple(1024 * 2**k for k in range(8))
@@ -30,9 +30,7 @@ FAMILIES = {
 
 def pick_source() -> None:
     """Draw where the jobs come from."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">Jobs</p>')
+    with sidebar_part("Jobs"):
         source = menu("Jobs from", JobsState, "source", SOURCES, label_visibility="collapsed")
         if source == "sample":
             # A sample's title up to its colon: all that the sidebar has room for.
@@ -52,10 +50,10 @@ def pick_source() -> None:
             )
             slide("Copies of each", JobsState, "copies", (1, 2, 3, 4, 6, 8))
         else:
-            st.file_uploader(
+            file_box(
                 "Jobs: a .jobs.json file, may be gzipped",
-                key="up_jobs",
-                on_change=take_upload,
+                "up_jobs",
+                take_upload,
                 max_upload_size=50,
             )
 
@@ -83,10 +81,8 @@ def _generator() -> None:
 
 def what_ifs(jobs: Jobs) -> None:
     """Draw what may be changed about the network of the jobs, and who shares it."""
-    now, network = choices(), jobs.network
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What if</p>')
+    now, network = JobsState.now(), jobs.network
+    with sidebar_part("What if"):
         slide(
             "Ports per pod",
             JobsState,
@@ -143,7 +139,7 @@ def what_ifs(jobs: Jobs) -> None:
 
 def reset(place: str = "here") -> None:
     """Offer to go back to the network as it came, where something about it was changed."""
-    if choices().has_what_ifs:
+    if JobsState.now().has_what_ifs:
         st.button(
             "Reset what-ifs",
             key=f"jobs_reset_{place}",

@@ -9,10 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from topox_core.check.report import CheckReport
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.jobs import group_name, lasting, stage_name, timeline
 from topox_core.figures.jobs_study import climb
@@ -42,7 +40,7 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
 from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, checker_line, frame, kpis, show_error
+from topox_ui.shell.charts import Content, chart, checker_card, facts, kpis, show_error
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
@@ -254,7 +252,7 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     )
 
 
-def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> pd.DataFrame:
+def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> Content:
     """Return every stage of every round as a table."""
     table = []
     for name, round_ in rows:
@@ -276,7 +274,7 @@ def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> pd.DataFrame
             }
             for number, phase in numbered(cycle)
         ]
-    return pd.DataFrame(table)
+    return table
 
 
 def certificate(rounds: Rounds) -> None:
@@ -286,6 +284,7 @@ def certificate(rounds: Rounds) -> None:
         words, colour = _seal(round_)
         length, bound = apart((1000 * round_.round_s, 1000 * round_.bound_s))
         sizes = [sum(k == group for k in round_.group) for group in range(round_.groups)]
+        spent = seconds(round_.wall_s) if round_.wall_s >= 1 else lasting(round_.wall_s)
         rows = [
             ("Round", f"<b>{length}</b>"),
             ("Lower bound", f"<b>{bound}</b>"),
@@ -294,7 +293,7 @@ def certificate(rounds: Rounds) -> None:
                 "Jobs in a group",
                 ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes)),
             ),
-            ("Stopped by", f"{ROUND_STOPPED_BY[round_.stopped_by]}, {_spent(round_.wall_s)}"),
+            ("Stopped by", f"{ROUND_STOPPED_BY[round_.stopped_by]}, {spent}"),
         ]
         if (
             rounds.chosen is not None
@@ -302,43 +301,20 @@ def certificate(rounds: Rounds) -> None:
             and round_.status != "optimal"
         ):
             rows.append(("Proved shortest for", escape(rounds.chosen.bound.holds_for)))
-        listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
-        binds = (
-            f'<dt class="wide">What sets the bound</dt><dd class="wide">{escape(round_.bound.by)}</dd>'
-            if round_.bound.by
-            else ""
-        )
         st.html(
             f'<p class="seal {colour}">{words}</p><p class="quiet" style="margin:-.3rem 0 .35rem">'
-            f'{escape(ALGORITHMS[round_.algorithm].title)}</p><dl class="facts">{listed}{binds}</dl>'
+            f"{escape(ALGORITHMS[round_.algorithm].title)}</p>"
+            + facts(rows, [("What sets the bound", escape(round_.bound.by))])
         )
         if round_.message:
             st.html(f'<p class="note">{escape(round_.message)}</p>')
         report = verdict(case, round_)
-        st.html(checker_line(report.violated))
-        with st.expander("Rule by rule", key="jobs_rules", type="compact", expanded=not report.ok):
-            st.html(_checks(report))
-        if not report.ok:
-            box = st.expander("Violations", key="jobs_violations", type="compact", expanded=True)
-            for line in report.lines(8):
-                box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
-        details = st.expander(
-            "What was checked", key="jobs_checked", on_change="rerun", type="compact"
-        )
-        if details.open:
-            with details:
-                frame(
-                    {
-                        "rule": [c.name for c in report.constraints],
-                        "equation": [c.label for c in report.constraints],
-                        "checked": [c.checked for c in report.constraints],
-                        "violated": [c.violated for c in report.constraints],
-                    }
-                )
-
-
-def _spent(wall_s: float) -> str:
-    return seconds(wall_s) if wall_s >= 1 else lasting(wall_s)
+        verdicts = []
+        for label in dict.fromkeys(c.label for c in report.constraints):
+            of = [c for c in report.constraints if c.label == label]
+            words = f"{html.escape(label)} <span>({len(of)})</span>"
+            verdicts.append((all(c.ok for c in of), words))
+        checker_card(report, verdicts, st.html, "rule", "jobs_")
 
 
 def _seal(round_: Round) -> tuple[str, str]:
@@ -351,16 +327,6 @@ def _seal(round_: Round) -> tuple[str, str]:
     if round_.status == "infeasible":
         return "✗ No round exists", "bad"
     return "◌ Nothing found yet", ""
-
-
-def _checks(report: CheckReport) -> str:
-    """Return the verdicts, a line an equation."""
-    items = []
-    for label in dict.fromkeys(c.label for c in report.constraints):
-        of = [c for c in report.constraints if c.label == label]
-        mark = '<b class="good">✓</b>' if all(c.ok for c in of) else '<b class="bad">✗</b>'
-        items.append(f"<li>{mark} {html.escape(label)} <span>({len(of)})</span></li>")
-    return f'<ul class="checks">{"".join(items)}</ul>'
 
 
 def searching(rounds: Rounds, theme: Theme) -> None:
@@ -419,7 +385,7 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
     )
 
 
-def rates(rounds: Rounds) -> pd.DataFrame:
+def rates(rounds: Rounds) -> Content:
     """Return every job with its group and its iterations an hour, before and after."""
     best, jobs = rounds.best, rounds.best.jobs.jobs
     after = 3600 * iterations_per_s(best)
@@ -440,4 +406,4 @@ def rates(rounds: Rounds) -> pd.DataFrame:
         before = columns["no time division"]
         gain = np.divide(after, before, out=np.ones_like(after), where=before > 0) - 1
         columns["change"] = [f"{100 * g:+.3g} %" for g in gain]
-    return pd.DataFrame(columns)
+    return columns

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.from_graph import jobs_from_graphs
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
@@ -16,8 +13,7 @@ from topox_core.text.numbers import in_1024s
 from topox_core.workloads.samples import load_sample
 from topox_ui.jobs.solving import with_network
 from topox_ui.jobs.state import OF_SOURCE, OWN_JOBS, JobsState
-from topox_ui.state.notices import notify
-from topox_ui.state.store import choose
+from topox_ui.runs.shared import once
 
 # What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able
 # to reach all of its group.
@@ -31,32 +27,15 @@ FOR_GRAPHS = PodNetwork(
 )
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _sample(name: str) -> Jobs:
-    return load_job_sample(name)
-
-
-@st.cache_resource(max_entries=48, show_spinner=False)
-def _deployed(jobs: int, context: int, seed: int) -> Jobs:
-    return deploy(SetUp(jobs=jobs, context=context, seed=seed))
-
-
 @st.cache_resource(max_entries=16, show_spinner="Deriving jobs from task graphs")
 def _from_graphs(names: tuple[str, ...], copies: int) -> Jobs:
     return jobs_from_graphs([(load_sample(name)[0], copies) for name in names], FOR_GRAPHS)
 
 
-def take_upload() -> None:
-    """Read the file that the reader brought; what is wrong with it is one line, and what was there stays."""
-    file: Any = st.session_state.get("up_jobs")
-    if file is None:
-        return
-    try:
-        OWN_JOBS.set(load_jobs(file.getvalue(), file.name))
-    except InputError as error:
-        notify("error", str(error))
-        return
-    choose(JobsState, source="upload", **dict.fromkeys(OF_SOURCE))
+def take_upload(data: bytes, file: str) -> None:
+    """Read the file that the reader brought."""
+    OWN_JOBS.set(load_jobs(data, file))
+    JobsState.choose(source="upload", **dict.fromkeys(OF_SOURCE))
 
 
 def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
@@ -68,9 +47,11 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
         If a link names no sample of ours, or a set-up cannot be deployed.
     """
     if now.source == "sample":
-        return _sample(now.sample), JOB_SAMPLES[now.sample].title
+        jobs = once("job sample", now.sample, lambda: load_job_sample(now.sample))
+        return jobs, JOB_SAMPLES[now.sample].title
     if now.source == "generator":
-        jobs = _deployed(now.jobs, now.context, now.seed)
+        set_up = SetUp(jobs=now.jobs, context=now.context, seed=now.seed)
+        jobs = once("deployed jobs", repr(set_up), lambda: deploy(set_up))
         return (
             jobs,
             f"the paper’s set-up, {now.jobs} jobs, {in_1024s(now.context)} context, seed {now.seed}",

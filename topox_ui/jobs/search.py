@@ -9,7 +9,6 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.figures.jobs import lasting
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress
@@ -22,7 +21,7 @@ from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.runs.slots import SolverPlaces
 
 ROUND = RunKind("round", cancel_help="Stops within a second or two; the best round so far is kept.")
@@ -122,17 +121,21 @@ def search_again(case: Case, algorithm: str) -> None:
 def search_bound(key: str, round_: Round) -> None:
     """Work out the bound of a round over every ring."""
     bounding = partial(_bounded, round_, bound_places(), run_owner())
-    run_owner().start(BOUND, key, lambda _slots: FunctionRun(bounding, _place, "bound"))
+    run_owner().start(
+        BOUND,
+        key,
+        lambda _slots: FunctionRun(
+            bounding,
+            lambda words, elapsed_s: RunProgress(elapsed_s, words=words[-1] if words else ""),
+            "bound",
+        ),
+    )
 
 
 @st.cache_resource(show_spinner=False)
 def bound_places() -> SolverPlaces:
     """Return the places of bounds on this server, beside those of solves: nobody asked for them, and no proof waits for one."""
     return SolverPlaces(server_limits().solver_places)
-
-
-def _place(words: tuple[str, ...], elapsed_s: float) -> RunProgress:
-    return RunProgress(elapsed_s, words=words[-1] if words else "")
 
 
 def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: float) -> RunProgress:
@@ -207,11 +210,9 @@ def _bounded(
                 on_step(told := words)
             time.sleep(LINE_POLL_S)
         on_step("")
-        return call_in_worker(bounded, round_, stop=stop)
-    except WorkerDied as death:
-        if stop():
-            return None
-        raise InputError(f"the bound over every ring is missing: {death}") from None
+        return call_or_refuse(
+            "the bound over every ring is missing", "", bounded, round_, stop=stop
+        )
     finally:
         places.give_back(ticket)
 

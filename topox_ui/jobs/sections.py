@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.jobs import lasting, pod_gantt, pod_view, stage_name
 from topox_core.figures.palette import Theme
-from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.execution import Execution
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import link_view
-from topox_core.tdm.model.round import Cycle, Round
+from topox_core.tdm.model.round import Cycle
 from topox_core.text.numbers import plural
 from topox_ui.jobs.solving import Rounds, token
-from topox_ui.jobs.state import SECTIONS, JobsState, choices
+from topox_ui.jobs.state import SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.jobs.views import how_found, job_table, links, pod_groups, view_of
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, quiet
+from topox_ui.runs.shared import once
+from topox_ui.shell.charts import Content, chart, task_table
+from topox_ui.shell.page import quiet, title_row, when_opened
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick
 
 WHOLE = -1
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _execution(key: str, _round: Round, pod_group: int) -> Execution:  # noqa: ARG001
-    return execution_of(_round, pod_group)
-
-
 def pods(rounds: Rounds, theme: Theme) -> None:
     """Offer one pod of the pod group in view on the common clock; drawn only when it is opened."""
-    box = st.expander("One pod on the clock, port by port", key="jobs_pods", on_change="rerun")
-    if box.open:
-        with box:
-            _pod(rounds, theme)
+    when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
 
 
 @st.fragment
 def _pod(rounds: Rounds, theme: Theme) -> None:
     """Draw the Gantt chart of one pod; its controls redraw nothing else."""
     best = rounds.best
-    now = choices()
+    now = JobsState.now()
     shown = view_of(best, now)
     members = best.jobs.of_group(shown.pod_group)
     cycle = best.cycle_of(shown.pod_group)
-    execution = _execution(token(rounds.case, best), best, shown.pod_group)
-    title, left, right = st.columns([2, 0.6, 2], vertical_alignment="bottom")
-    with title:
-        chart_title(
-            f"One pod of pod group {shown.pod_group}",
-            "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
-        )
+    execution = once(
+        "pod group",
+        f"{token(rounds.case, best)}|{shown.pod_group}",
+        lambda: execution_of(best, shown.pod_group),
+    )
+    left, right = title_row(
+        (2, 0.6, 2),
+        f"One pod of pod group {shown.pod_group}",
+        "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
+    )
     everyone = {p: f"pod {p}" for p in range(best.jobs.network.pods_per_group)}
     busiest = int(link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax())
     pod = menu(
@@ -97,8 +91,8 @@ def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[flo
     return 1000 * stages[stage].start_s, 1000 * stages[stage].end_s
 
 
-def _tasks(execution: Execution, pod: int) -> pd.DataFrame:
-    rows = pd.DataFrame(task_rows(execution), columns=list(TASK_COLUMNS))
+def _tasks(execution: Execution, pod: int) -> Content:
+    rows = task_table(execution)
     return rows[
         (rows["server"] == pod) | (rows["source"] == pod) | (rows["destination"] == pod)
     ].drop(columns=["device", "switch", "critical"])

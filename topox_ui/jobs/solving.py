@@ -15,29 +15,23 @@ from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.solve import solve
 from topox_ui.jobs.search import Case, round_and_bound
+from topox_ui.runs.shared import once
 
 AT_ONCE = ("non-tdm", "hill-climbing")
-
-
-@st.cache_resource(max_entries=96, show_spinner=False)
-def _at_once(key: str, _case: Case, algorithm: str) -> Round:  # noqa: ARG001 (the key is what the cache goes by)
-    return solve(_case.jobs, _case.settings(algorithm))
 
 
 def at_once(case: Case, algorithm: str) -> Round:
     """Return the round of an algorithm that a slider can wait for; raises InputError where it cannot be."""
     with nullcontext() if len(case.jobs) < 100 else st.spinner("Climbing"):
-        return _named(case, _at_once(case.key(algorithm), case, algorithm))
+        found = once(
+            "round", case.key(algorithm), lambda: solve(case.jobs, case.settings(algorithm))
+        )
+        return _named(case, found)
 
 
 def _named(case: Case, round_: Round) -> Round:
     """Return a round that may have been found for the same jobs under another name with this case's name."""
     return round_ if round_.jobs is case.jobs else replace(round_, jobs=case.jobs)
-
-
-@st.cache_resource(max_entries=48, show_spinner=False)
-def _verdict(key: str, _round: Round) -> CheckReport:  # noqa: ARG001
-    return check_round(_round)
 
 
 def token(case: Case, round_: Round) -> str:
@@ -47,7 +41,7 @@ def token(case: Case, round_: Round) -> str:
 
 def verdict(case: Case, round_: Round) -> CheckReport:
     """Return what the independent checker says of a round."""
-    return _verdict(token(case, round_), round_)
+    return once("checked round", token(case, round_), lambda: check_round(round_))
 
 
 @dataclass(frozen=True)

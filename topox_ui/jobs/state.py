@@ -14,7 +14,7 @@ from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.page_state import Index, PageState, one_of, some_of
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import put, state_of
+from topox_ui.state.store import put
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 SOURCES = {
@@ -96,11 +96,6 @@ class JobsState(PageState):
         return JobsState.model_fields if self.source == "upload" else ()
 
 
-def choices() -> JobsState:
-    """Return this session's choices."""
-    return state_of(JobsState)
-
-
 def reset_what_ifs() -> None:
     """Go back to the network of the file or of the draft."""
-    put(choices().changed(**dict.fromkeys(NETWORK)))
+    put(JobsState.now().changed(**dict.fromkeys(NETWORK)))

@@ -22,7 +22,7 @@ from topox_core.text.numbers import in_1024s, percent, plural
 from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import csv_of, offer
 from topox_ui.shell.page import button, chart_title, quiet
@@ -155,11 +155,14 @@ def study(now: JobsState, theme: Theme) -> None:
             f"the paper’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
             "dots: seeds",
         )
-    if owner.run(STUDY, wanted.study.digest) is not None:
-        run_panel(STUDY, "Computing the study", lambda _run: _live(wanted, now, across, theme))
-        return
     known = owner.results(STUDY)
-    run_note(STUDY)
+    if watched(
+        STUDY,
+        "Computing the study",
+        lambda _run: _drawn(points(wanted, known), now, across, theme, live=True),
+        wanted.study.digest,
+    ):
+        return
     sets = len(wanted.keys) // len(WAYS)
     missing = sum(key not in known for key in wanted.keys.values())
     if missing:
@@ -181,10 +184,6 @@ def study(now: JobsState, theme: Theme) -> None:
                 f"in a set and takes seconds; the full one, in the menu above, up to {max(JOBS)}, and takes minutes."
             )
     _drawn(points(wanted, known), now, across, theme, live=False)
-
-
-def _live(wanted: StudyPlan, now: JobsState, across: str, theme: Theme) -> None:
-    _drawn(points(wanted, run_owner().results(STUDY)), now, across, theme, live=True)
 
 
 def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live: bool) -> None:

@@ -23,8 +23,8 @@ from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds
-from topox_ui.jobs.state import JobsState, choices
-from topox_ui.shell.charts import chart, frame
+from topox_ui.jobs.state import JobsState
+from topox_ui.shell.charts import Content, chart, frame
 from topox_ui.shell.downloads import (
     Figures,
     csv_of,
@@ -174,7 +174,7 @@ def _words(view: LinkView, where: str) -> str:
     )
 
 
-def _pairs(view: LinkView) -> pd.DataFrame:
+def _pairs(view: LinkView) -> Content:
     rows = [
         {
             "from": i,
@@ -193,15 +193,13 @@ def _pairs(view: LinkView) -> pd.DataFrame:
     ).sort_values("seconds", ascending=False)
 
 
-def _rings(round_: Round, rings: list[int], way: int) -> pd.DataFrame:
+def _rings(round_: Round, rings: list[int], way: int) -> Content:
     order = [round_.rings[n] if way == PUSH else round_.rings[n][::-1] for n in rings]
-    return pd.DataFrame(
-        {
-            "job": [round_.jobs.jobs[n].id for n in rings],
-            "pods in order": [" → ".join(str(pod) for pod in (*ring, ring[0])) for ring in order],
-            "volume (Gbit)": [round_.jobs.jobs[n].volume_gbit for n in rings],
-        }
-    )
+    return {
+        "job": [round_.jobs.jobs[n].id for n in rings],
+        "pods in order": [" → ".join(str(pod) for pod in (*ring, ring[0])) for ring in order],
+        "volume (Gbit)": [round_.jobs.jobs[n].volume_gbit for n in rings],
+    }
 
 
 def waits(rounds: Rounds, now: JobsState) -> None:
@@ -238,14 +236,12 @@ def pod_groups(rounds: Rounds, theme: Theme) -> None:
         pod_group_bars(best, together, theme),
         "pod_groups",
         f"Slowest: {slowest}.",
-        lambda: pd.DataFrame(
-            {
-                "pod group": range(len(seconds)),
-                "jobs": jobs,
-                "together (s)": together,
-                **{f"{group_name(k)} (s)": seconds[:, k] for k in range(best.groups)},
-            }
-        ),
+        lambda: {
+            "pod group": range(len(seconds)),
+            "jobs": jobs,
+            "together (s)": together,
+            **{f"{group_name(k)} (s)": seconds[:, k] for k in range(best.groups)},
+        },
         "Every pod group",
     )
 
@@ -269,7 +265,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
             climb(best.trace, levels, theme, by_step=False),
             "climb",
             f"From the first round found to {lasting(best.round_s)}.",
-            lambda: pd.DataFrame(
+            lambda: [
                 {
                     "after (s)": m.elapsed_s,
                     "round (s)": m.round_s,
@@ -277,7 +273,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
                     "by": m.source,
                 }
                 for m in best.trace
-            ),
+            ],
             "Every step",
         )
         return
@@ -291,7 +287,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         climb(paper.trace, levels, theme),
         "climb",
         f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
-        lambda: pd.DataFrame([{"move": m.step, "round (s)": m.round_s} for m in paper.trace]),
+        lambda: [{"move": m.step, "round (s)": m.round_s} for m in paper.trace],
         "Every move",
     )
 
@@ -340,11 +336,11 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
                 f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
             )
             offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
-        link_menu(KEPT_HERE if choices().source == "upload" else "")
+        link_menu(KEPT_HERE if JobsState.now().source == "upload" else "")
     picture_menu(stem(title, "jobs"), drawings)
 
 
-def all_links(round_: Round) -> pd.DataFrame:
+def all_links(round_: Round) -> Content:
     """Return the links of every push as rows; a pull has them the other way round."""
     rows = []
     for g, of_group in enumerate(round_.links):
@@ -362,4 +358,4 @@ def all_links(round_: Round) -> pd.DataFrame:
                 }
                 for i, j in zip(*of_group[k].nonzero(), strict=True)
             ]
-    return pd.DataFrame(rows)
+    return rows

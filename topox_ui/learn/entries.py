@@ -10,7 +10,6 @@ from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_ui.learn.state import GlossaryState
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.shell.terms import with_terms
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control
 
 STEM = 5  # letters by which forms of one word are known
@@ -18,7 +17,7 @@ STEM = 5  # letters by which forms of one word are known
 
 def entries() -> None:
     """Draw the filter and the entries."""
-    state = state_of(GlossaryState)
+    state = GlossaryState.now()
     every = sorted(glossary(), key=lambda one: one.term.casefold())
     headline(
         "Glossary",
@@ -35,7 +34,12 @@ def entries() -> None:
             width=320,
         )
         if state.find or state.term:
-            st.button("All words", key="all_words", on_click=_all)
+            st.button(
+                "All words",
+                key="all_words",
+                on_click=GlossaryState.choose,
+                kwargs={"find": None, "term": None},
+            )
     if state.term:
         st.html(
             f'<dl class="glossary asked">{_entry(entry_of(state.term), {one.id for one in every})}</dl>'
@@ -46,10 +50,6 @@ def entries() -> None:
         st.html(f'<dl class="glossary">{"".join(_entry(one, here) for one in shown)}</dl>')
     elif not state.term:
         quiet(f"No entry has “{escape(find)}”. Try a shorter word, or only its beginning.")
-
-
-def _all() -> None:
-    choose(GlossaryState, find=None, term=None)
 
 
 def _has(entry: Entry, find: str) -> bool:

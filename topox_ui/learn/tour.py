@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -16,7 +16,6 @@ from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_windows import by_length, strip, strip_legend
 from topox_core.figures.template import DOTS, line, upright
-from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.labs.tour import (
     IN_TURNS,
     SCREENS,
@@ -38,18 +37,12 @@ from topox_core.model.measures import state_at
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import time
 from topox_ui.learn.state import LearnState
-from topox_ui.shell.charts import chart, legend_line
+from topox_ui.shell.charts import chart, legend_line, task_table
 from topox_ui.shell.links import sample_link
 from topox_ui.shell.page import button, chart_title, headline, page_link, quiet, write_html
 from topox_ui.shell.pages import PAGES
 from topox_ui.shell.preparing import prepared, wait_for_kernels
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import slide
-
-
-def draw(name: str, value: float, theme: Theme) -> None:
-    """Draw the figure of a screen with its slider at a value."""
-    _FIGURES[name](value, theme)
 
 
 def _alt(name: str, value: float) -> str:
@@ -75,16 +68,24 @@ def _circuits(at_ms: float, theme: Theme) -> None:
             "The same circuits as a square: sender down, receiver across.",
             lambda: {
                 "server": [f"S{s}" for s in servers],
-                "sends to": [_name(partner(execution, s, at_ms)) for s in servers],
+                "sends to": [
+                    "–" if (to := partner(execution, s, at_ms)) is None else f"S{to}"
+                    for s in servers
+                ],
             },
         )
 
 
-def _name(server: int | None) -> str:
-    return "–" if server is None else f"S{server}"
-
-
-def _gantt(result: Result, until_ms: float, bound: bool, key: str, alt: str, theme: Theme) -> None:
+def _gantt(
+    name: str,
+    run: Callable[[float], Result],
+    until_ms: float,
+    bound: bool,
+    value: float,
+    theme: Theme,
+) -> None:
+    """Draw the schedule that a slider leads to, with its lower bound if that is asked for."""
+    result = run(value)
     execution = result.execution
     assert execution is not None
     lanes = lanes_of(execution)
@@ -96,9 +97,9 @@ def _gantt(result: Result, until_ms: float, bound: bool, key: str, alt: str, the
         figure.add_shape(upright(result.bound_ms, line(theme.ink, 2, DOTS)))
     chart(
         figure,
-        key,
-        alt,
-        lambda: pd.DataFrame(task_rows(execution, path), columns=list(TASK_COLUMNS)),
+        f"tour_{name}",
+        _alt(name, value),
+        lambda: task_table(execution, path),
     )
 
 
@@ -116,14 +117,6 @@ def _in_plain_words(figure: go.Figure, theme: Theme) -> None:
 
 COMPUTES, SENDS = "computes", "sends, to the server with this number"
 _GANTT_WORDS = {"forward": COMPUTES, "pipeline send": SENDS, "transfer": SENDS}
-
-
-def _slots(slot_ms: float, theme: Theme) -> None:
-    _gantt(slots_run(slot_ms), 16.5, False, "tour_slots", _alt("slots", slot_ms), theme)
-
-
-def _ports(ports: float, theme: Theme) -> None:
-    _gantt(ports_run(int(ports)), 15.5, True, "tour_ports", _alt("ports", ports), theme)
 
 
 def _delay(delay_ms: float, theme: Theme) -> None:
@@ -191,9 +184,9 @@ def _sharing(value: float, theme: Theme) -> None:
 
 _FIGURES: dict[str, Callable[[float, Theme], None]] = {
     "circuits": _circuits,
-    "slots": _slots,
+    "slots": partial(_gantt, "slots", slots_run, 16.5, False),
     "delay": _delay,
-    "ports": _ports,
+    "ports": partial(_gantt, "ports", lambda ports: ports_run(int(ports)), 15.5, True),
     "windows": _windows,
     "sharing": _sharing,
 }
@@ -205,7 +198,7 @@ WORDS = {TOGETHER: "Together", IN_TURNS: "In turns"}
 
 def tour(theme: Theme) -> None:
     """Draw the screen that the address names."""
-    state = state_of(LearnState)
+    state = LearnState.now()
     one = screen(SCREENS[state.step - 1])
     headline(f"Learn · screen {state.step} of {len(SCREENS)}", f"<b>{one.title}</b>")
     words, picture = st.columns([1, 1.75], gap="large")
@@ -220,7 +213,7 @@ def tour(theme: Theme) -> None:
     with picture:
         if prepared():
             chart_title(one.figure, one.figure_note)
-            draw(one.id, value, theme)
+            _FIGURES[one.id](value, theme)
     _steps(state)
     _contents(state)
     with picture:  # last: it ends the page
@@ -228,7 +221,7 @@ def tour(theme: Theme) -> None:
 
 
 def _slider(one: Screen) -> float:
-    chosen = getattr(state_of(LearnState), one.id)
+    chosen = getattr(LearnState.now(), one.id)
     wanted = one.start if chosen is None else chosen
     value = min(one.values, key=lambda step: abs(step - wanted))
     return float(
@@ -255,7 +248,13 @@ def _steps(state: LearnState) -> None:
             _ways_on()
         st.space("stretch")
         label = "With all sentences" if state.short else "60-second version"
-        st.button(label, key="tour_short", type="tertiary", on_click=_shorten, args=(state,))
+        st.button(
+            label,
+            key="tour_short",
+            type="tertiary",
+            on_click=LearnState.choose,
+            kwargs={"short": not state.short},
+        )
 
 
 def _contents(state: LearnState) -> None:
@@ -271,11 +270,7 @@ def _contents(state: LearnState) -> None:
 
 
 def _go(step: int) -> None:
-    choose(LearnState, step=step)
-
-
-def _shorten(state: LearnState) -> None:
-    choose(LearnState, short=not state.short)
+    LearnState.choose(step=step)
 
 
 def _ways_on() -> None:

@@ -25,16 +25,15 @@ from topox_ui.library.executions import result_record
 from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.downloads import link_menu
+from topox_ui.shell.downloads import link_menu, offer
+from topox_ui.shell.links import leave_for
 from topox_ui.shell.page import button
-from topox_ui.shell.pages import page_of
-from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.page_state import word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.store import choose, put
+from topox_ui.state.store import put
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (
@@ -107,24 +106,15 @@ PAGE_OF_KIND = {
 }
 # What was deleted last in this session, whole, until something else is deleted.
 _DELETED = Passing[Deleted]("deleted_runs")
-# The run that a button asked to open: only the script may leave its page, a callback may not.
-_OPENING = Passing[int]("opening_run")
 
 
-def leave_where_asked(library: RunLibrary) -> None:
-    """Open the run that a button asked for, on the page that shows it."""
-    run = _OPENING.pop()
-    if run is None:
-        return
-    try:
-        one = library.get(run)
-        title = PAGE_OF_KIND[one.record.kind]
-        query = _query_of(library, one)
-    except (InputError, KeyError) as error:
-        notify("error", str(error))
-        return
-    follow_address()
-    st.switch_page(page_of(title).path, query_params=query)
+@notify_errors()
+def _open(run: int) -> None:
+    """Open a run on the page that shows it."""
+    library = open_library()
+    one = library.get(run)
+    query = _query_of(library, one)
+    leave_for(PAGE_OF_KIND[one.record.kind], carries=False, **query)
 
 
 def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
@@ -174,7 +164,7 @@ def actions(now: Listed) -> None:
                 words,
                 f"open_{letter}",
                 "open_in_new",
-                _OPENING.set,
+                _open,
                 one.id,
                 disabled=not shown,
                 help=help_text if shown else "No page shows it; its numbers are here.",
@@ -216,34 +206,26 @@ def _naming(chosen: Sequence[StoredRun]) -> None:
             )
 
 
+@notify_errors()
 def _rename(run: int, key: str) -> None:
-    try:
-        open_library().rename(run, str(st.session_state[key]).strip())
-    except InputError as error:
-        notify("error", str(error))
+    open_library().rename(run, str(st.session_state[key]).strip())
 
 
+@notify_errors()
 def _delete(runs: list[int]) -> None:
-    try:
-        deleted = open_library().delete(runs)
-    except InputError as error:
-        notify("error", str(error))
-        return
+    deleted = open_library().delete(runs)
     _DELETED.set(deleted)
-    choose(RunsState, chosen=None)
+    RunsState.choose(chosen=None)
     notify("info", f"Deleted: {plural(len(deleted), 'run')}.")
 
 
+@notify_errors()
 def _undo() -> None:
-    deleted = _DELETED.pop()
+    deleted = _DELETED.get()
     if deleted is None:
         return
-    try:
-        back = open_library().restore(deleted)
-    except InputError as error:
-        _DELETED.set(deleted)
-        notify("error", str(error))
-        return
+    back = open_library().restore(deleted)
+    _DELETED.pop()
     notify("info", f"Back again: {plural(back, 'run')}.")
 
 
@@ -252,32 +234,18 @@ def _taking_away() -> None:
     with st.popover("Export", icon=":material/download:"):
         st.caption("What the list shows with its filters, all pages of it.")
         which = asked()
-        for label, end, mime, build in (
-            ("Table (CSV)", ".csv", "text/csv", lambda: runs_csv(open_library(), which)),
-            (
-                "Table (Parquet)",
-                ".parquet",
-                "application/octet-stream",
-                lambda: runs_parquet(open_library(), which),
-            ),
-            (
-                "Library (SQLite), with results and inputs",
-                ".sqlite",
-                "application/octet-stream",
-                lambda: _library_bytes(open_library(), which),
-            ),
-        ):
-            st.download_button(
-                label,
-                data=build,
-                file_name=f"runs{end}",
-                mime=mime,
-                on_click="ignore",
-                key=f"get_{end[1:]}",
-                width="stretch",
-                type="tertiary",
-                icon=":material/download:",
-            )
+        offer(
+            "runs",
+            [
+                ("Table (CSV)", ".csv", lambda: runs_csv(open_library(), which)),
+                ("Table (Parquet)", ".parquet", lambda: runs_parquet(open_library(), which)),
+                (
+                    "Library (SQLite), with results and inputs",
+                    ".sqlite",
+                    lambda: _library_bytes(open_library(), which),
+                ),
+            ],
+        )
 
 
 def _library_bytes(library: RunLibrary, which: RunFilter) -> bytes:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from topox_core.check.checker import check
 from topox_core.check.schedule_file import read_record
 from topox_core.errors import InputError
 from topox_core.figures.lanes import Lanes, bars_of, lanes_of, overview_image
@@ -26,6 +25,7 @@ from topox_core.schedule.result_from_file import from_record, settings_of_record
 from topox_core.studies.point import fabric_run_of
 from topox_core.studies.subject import resolve, subject_of
 from topox_core.text.numbers import time
+from topox_ui.answers.linked import refuse_faults
 from topox_ui.answers.run_library import kept_input
 
 DRAWN_KINDS = ("fabric", "schedule")
@@ -95,10 +95,8 @@ def execution_of(library: RunLibrary, one: StoredRun) -> tuple[Execution, str]:
     """
     if one.record.kind not in DRAWN_KINDS:
         raise InputError("has no tasks to draw: only its numbers are kept", file=f"run {one.id}")
-    content = library.result(one.id) if one.has_result else None
-    if content is not None:
-        return _from_file(library, one, content), ""
-    return _again(library, one)
+    record = result_record(library, one)
+    return _again(library, one) if record is None else (_from_file(library, one, record), "")
 
 
 def result_record(library: RunLibrary, one: StoredRun) -> dict[str, Any] | None:
@@ -107,20 +105,16 @@ def result_record(library: RunLibrary, one: StoredRun) -> dict[str, Any] | None:
     return None if content is None else dict(read_record(content, f"run {one.id}"))
 
 
-def _from_file(library: RunLibrary, one: StoredRun, content: bytes) -> Execution:
+def _from_file(library: RunLibrary, one: StoredRun, record: dict[str, Any]) -> Execution:
     """Return the execution of a result file once the checker has found it sound: a library may come from anywhere."""
-    file = f"run {one.id}"
-    record = read_record(content, file)
-    kept = kept_input(library)
+    file, kept = f"run {one.id}", kept_input(library)
     resolved = resolve(subject_of(one.record.settings.get("subject"), kept=kept), kept=kept)
     if resolved.graph is None or resolved.cluster is None:
         raise InputError("has no tasks to draw: only its numbers are kept", file=file)
     held = (record.get("settings") or {}).get("cluster") or {}
     known = {name: value for name, value in held.items() if name in vars(resolved.cluster)}
     cluster = resolved.cluster.changed(**known)
-    report = check(resolved.graph, cluster, record, file=file)
-    if not report.ok:
-        raise InputError(f"breaks the model: {report.lines(1)[0]}", file=file)
+    refuse_faults(record, resolved.graph, cluster, file)
     try:
         result = from_record(record, resolved.graph, cluster, settings_of_record(record))
     except InputError as error:

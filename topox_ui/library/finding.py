@@ -47,7 +47,10 @@ def finding(compared: RunComparison) -> str:
         has = f"only {', '.join(known)} has" if known else "none of them has"
         return f"{plural(len(runs), 'run')} side by side; {has} an iteration time."
     ms = [float(value) for value in times if value is not None]
-    names = [f"{LETTERS[k]}{_named(one)}" for k, one in enumerate(runs)]
+    names = [
+        LETTERS[k] + (f" ({escape(one.record.name)})" if one.record.name else "")
+        for k, one in enumerate(runs)
+    ]
     subjects = {(one.record.subject, one.record.graph) for one in runs}
     words = apart(ms)
     if len(runs) > 2:
@@ -65,19 +68,12 @@ def finding(compared: RunComparison) -> str:
         return f"Two different jobs: {titles[0]} takes <b>{words[0]}</b>, {titles[1]} <b>{words[1]}</b>."
     lead = _difference(compared, fast, slow)
     if ms[slow] <= ms[fast] * (1 + EQUAL):
-        return f"{lead or 'Both runs take'} <b>{_same(words)}</b>: there is no difference in time.{_price(runs, fast, slow)}"
+        same = " and ".join(dict.fromkeys(words))
+        return f"{lead or 'Both runs take'} <b>{same}</b>: there is no difference in time.{_price(runs, fast, slow)}"
     less = percent((ms[slow] - ms[fast]) / ms[slow])
     what = lead or f"{names[fast]} takes"
     than = "instead of" if lead else f"{names[slow]}"
     return f"{what} <b>{words[fast]}</b> {than} <b>{words[slow]}</b>, {less} less.{_price(runs, fast, slow)}"
-
-
-def _same(words: Sequence[str]) -> str:
-    return words[0] if words[0] == words[1] else f"{words[0]} and {words[1]}"
-
-
-def _named(one: StoredRun) -> str:
-    return f" ({escape(one.record.name)})" if one.record.name else ""
 
 
 def _difference(compared: RunComparison, fast: int, slow: int) -> str:
@@ -124,11 +120,13 @@ def differing(compared: RunComparison) -> list[tuple[str, list[ComparedValue]]]:
 
 def setting_rows(compared: RunComparison) -> list[dict[str, str]]:
     """Return every setting, a row each."""
-    return [{"Setting": name_words(one.name), **_values(one)} for one in compared.settings]
-
-
-def _values(one: ComparedValue) -> dict[str, str]:
-    return {LETTERS[k]: value_words(one.name, value) for k, value in enumerate(one.values)}
+    return [
+        {
+            "Setting": name_words(one.name),
+            **{LETTERS[k]: value_words(one.name, value) for k, value in enumerate(one.values)},
+        }
+        for one in compared.settings
+    ]
 
 
 def equal_words(equal: Mapping[str, Any], most: int = 8) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.library.comparison import RunComparison
+from topox_core.library.location import default_path
 from topox_core.library.run_library import RunLibrary
 from topox_core.studies.keys import measure_words
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
-from topox_ui.answers.run_library import HOW_ON, OFF, library_path
+from topox_ui.answers.run_library import HOW_ON, OFF
 from topox_ui.library.actions import undo_button
 from topox_ui.library.finding import finding
 from topox_ui.library.listing import Listed, keep_switch
@@ -79,7 +80,7 @@ def switched_off() -> None:
 
 def where_it_lies(library: RunLibrary | None = None) -> None:
     """Say which file the library is, and what may not be done to it now."""
-    path = library_path()
+    path = default_path()
     words = f"The library is one file on the machine that serves this page: {escape(str(path))}"
     if library is None or not path.exists():
         quiet(f"{words}. It is made when the first run is kept.")

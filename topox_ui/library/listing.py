@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -24,8 +23,7 @@ from topox_ui.library.state import KINDS, MAX_COMPARED, RunsState
 from topox_ui.shell.charts import editor
 from topox_ui.shell.page import button
 from topox_ui.state.address import keep_address
-from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import control, menu, switch
+from topox_ui.state.widgets import control, menu, sidebar_part, switch
 
 PAGE = 50  # runs of one page of the list
 LETTERS = "ABCDEFGHIJ"
@@ -68,7 +66,7 @@ class Listed:
 
 def asked() -> RunFilter:
     """Return which runs the page lists."""
-    now = state_of(RunsState)
+    now = RunsState.now()
     return RunFilter(
         subject=now.subject,
         status=now.status,
@@ -82,7 +80,7 @@ def asked() -> RunFilter:
 
 def _every_run() -> RunFilter:
     """Return what the page can list: answers of cards are left out unless they are asked for."""
-    return RunFilter(kind=CARD) if state_of(RunsState).kind == CARD else RUNS_ONLY
+    return RunFilter(kind=CARD) if RunsState.now().kind == CARD else RUNS_ONLY
 
 
 def listed(library: RunLibrary) -> Listed:
@@ -93,11 +91,11 @@ def listed(library: RunLibrary) -> Listed:
     InputError
         If the library cannot be read.
     """
-    now, which = state_of(RunsState), asked()
+    now, which = RunsState.now(), asked()
     runs = tuple(library.runs(which, now.place, PAGE))
     chosen = tuple(one for run in now.chosen if (one := _found(library, run)) is not None)
     if len(chosen) < len(now.chosen):
-        choose(RunsState, chosen=tuple(one.id for one in chosen) or None)
+        RunsState.choose(chosen=tuple(one.id for one in chosen) or None)
         keep_address()
     return Listed(runs, chosen, library.count(_every_run()), library.count(which))
 
@@ -121,18 +119,16 @@ def _found(library: RunLibrary, run: int) -> StoredRun | None:
 
 def controls(library: RunLibrary) -> None:
     """Draw the sidebar: which runs are listed, and whether every solve is kept."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">Show only</p>')
+    with sidebar_part("Show only"):
         subjects = {one.name: one.name or "no name" for one in library.subjects(_every_run())[:200]}
         menu("Subject", RunsState, "subject", {"": "all subjects"} | subjects)
         statuses = {word: STATUS_WORDS.get(word, word) for word in library.values("status")}
         menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
         menu("Kind", RunsState, "kind", KINDS)
         studies = {one.id: one.name or f"study {one.id}" for one in library.studies()[:100]}
-        if studies or state_of(RunsState).study is not None:
+        if studies or RunsState.now().study is not None:
             options: dict[Any, str] = {None: "any study, or none"}
-            now = state_of(RunsState).study
+            now = RunsState.now().study
             if now is not None:
                 options[now] = f"study {now}"
             menu("Study", RunsState, "study", options | studies)
@@ -163,7 +159,7 @@ def table(now: Listed) -> None:
     others = any(one.record.version != code_version() for one in now.runs)
     rows = [_row(one, now.letter(one.id), others) for one in now.runs]
     editor(
-        pd.DataFrame(rows),
+        rows,
         height="content" if len(rows) <= 8 else 330,
         key=_editor_key(now),
         disabled=[name for name in rows[0] if name != "Choose"] if rows else True,
@@ -189,7 +185,7 @@ def _editor_key(now: Listed) -> str:
 def _ticked(key: str, ids: Sequence[int]) -> None:
     """Take what was ticked or unticked."""
     edited = (st.session_state[key] or {}).get("edited_rows", {})
-    chosen = list(state_of(RunsState).chosen)
+    chosen = list(RunsState.now().chosen)
     for row, cells in edited.items():
         run = ids[int(row)]
         if cells.get("Choose") and run not in chosen:
@@ -197,12 +193,12 @@ def _ticked(key: str, ids: Sequence[int]) -> None:
         elif cells.get("Choose") is False and run in chosen:
             chosen.remove(run)
     # The oldest choice gives way where there would be too many.
-    choose(RunsState, chosen=tuple(chosen[-MAX_COMPARED:]) or None)
+    RunsState.choose(chosen=tuple(chosen[-MAX_COMPARED:]) or None)
 
 
 def _pages(now: Listed) -> None:
     """Draw the ways to older and to the newest runs, where there are any."""
-    older, newer = len(now.runs) == PAGE, bool(state_of(RunsState).before)
+    older, newer = len(now.runs) == PAGE, bool(RunsState.now().before)
     if not older and not newer:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -215,7 +211,7 @@ def _pages(now: Listed) -> None:
 
 
 def _from(place: str) -> None:
-    choose(RunsState, before=place or None)
+    RunsState.choose(before=place or None)
 
 
 def _choice(now: Listed) -> None:
@@ -229,7 +225,7 @@ def _choice(now: Listed) -> None:
         options=known,
         words=known.__getitem__,
         max_selections=MAX_COMPARED,
-        take=lambda runs: choose(RunsState, chosen=tuple(runs) or None),
+        take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
         placeholder="Tick runs above, or choose them here",
     )
 
@@ -247,6 +243,7 @@ def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, objec
     iteration, gap = record.measures.get("iteration_ms"), record.measures.get("gap")
     delay = settings.get("cluster.reconfiguration_ms", settings.get("rails.reconfiguration_ms"))
     speed, ports = settings.get("cluster.port_gbps"), settings.get("cluster.ports_per_server")
+    version = "this one" if record.version == code_version() else "another one"
     return {
         "Choose": bool(letter),
         " ": letter,
@@ -262,12 +259,8 @@ def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, objec
         "Outcome": STATUS_WORDS.get(record.status, record.status),
         "Stopped by": stopped_words(record),
         "When": when(record.started),
-        **({"Version": _version_words(record)} if several_versions else {}),
+        **({"Version": version} if several_versions else {}),
     }
-
-
-def _version_words(record: RunRecord) -> str:
-    return "this one" if record.version == code_version() else "another one"
 
 
 def stopped_words(record: RunRecord) -> str:

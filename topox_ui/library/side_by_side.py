@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -99,10 +98,11 @@ def _windows(drawn: Drawn, theme: Theme) -> None:
             f"{letter}: {plural(len(ms), 'window')}, the middle one {time(float(np.median(ms))).replace('-', '−')}"
             for letter, ms in there
         ),
-        lambda: pd.DataFrame(
-            [(letter, length) for letter, ms in there for length in sorted(ms.tolist())],
-            columns=["Run", "Length (ms)"],
-        ),
+        lambda: [
+            {"Run": letter, "Length (ms)": length}
+            for letter, ms in there
+            for length in sorted(ms.tolist())
+        ],
         "Every window",
     )
 

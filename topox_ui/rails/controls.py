@@ -22,7 +22,6 @@ from topox_ui.rails.state import (
     SCHEDULES,
     UPLOAD,
     RailsState,
-    choices,
     preset_of,
     reset,
 )
@@ -30,9 +29,8 @@ from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import loaded, loaded_job
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import choose
 from topox_ui.state.uploads import OWN_WINDOWS
-from topox_ui.state.widgets import menu, number, pick, slide, tick
+from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick
 
 _UPLOAD_ERROR = Lasting[str]("rails_upload_error")
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
@@ -75,11 +73,9 @@ def source_words(source: str) -> str:
 
 def controls() -> None:
     """Draw the sidebar."""
-    now = choices()
+    now = RailsState.now()
     job = (JOB,) if now.source == JOB or loaded_job() is not None else ()
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What runs</p>')
+    with sidebar_part("What runs"):
         menu(
             "What runs",
             RailsState,
@@ -109,7 +105,7 @@ def controls() -> None:
             "delay_ms",
             DELAYS_MS,
             words=delay_label,
-            take=lambda ms: choose(RailsState, delay_ms=ms, switch=None),
+            take=lambda ms: RailsState.choose(delay_ms=ms, switch=None),
             help="Dark time of a circuit that changes; also the threshold of the windows.",
         )
         # Two words beside each other in a narrow sidebar.
@@ -152,7 +148,7 @@ def controls() -> None:
 def _base() -> Job | None:
     """Return what the degrees begin with; nothing where the loaded job cannot be put on rails."""
     try:
-        return preset_of(choices().source)
+        return preset_of(RailsState.now().source)
     except InputError:
         return None
 
@@ -162,7 +158,7 @@ def _switch() -> None:
 
     def take(name: str) -> None:
         delay = {"delay_ms": known[name].reconfiguration_ms} if name in known else {}
-        choose(RailsState, switch=name, **delay)
+        RailsState.choose(switch=name, **delay)
 
     menu(
         "Switch (ports)",
@@ -172,7 +168,7 @@ def _switch() -> None:
         take=take,
         help="Sets the delay, and refuses a rail with more ports than one such switch has.",
     )
-    if choices().switch != ANY:
+    if RailsState.now().switch != ANY:
         tick(
             "Split wide rails",
             RailsState,
@@ -184,14 +180,14 @@ def _switch() -> None:
 
 def _degrees(base: Job) -> None:
     """Draw the degrees; GPUs follow them until they are set, and then have to be their product."""
-    now = choices()
+    now = RailsState.now()
     columns = st.columns(2)
     schedule = now.schedule or base.schedule.order
     shown = [key for key in DEGREES if key != "virtual_stages" or schedule == "interleaved"]
     for k, name in enumerate(shown):
         value = getattr(now, name)
         if value is None:
-            value = choices().product if name == "gpus" else shown_degree(base, name)
+            value = RailsState.now().product if name == "gpus" else shown_degree(base, name)
         number(
             WORDS[name],
             RailsState,
@@ -210,7 +206,7 @@ def _degrees(base: Job) -> None:
         "schedule",
         SCHEDULES,
         value=schedule,
-        take=lambda name: choose(RailsState, schedule=name, virtual_stages=None),
+        take=lambda name: RailsState.choose(schedule=name, virtual_stages=None),
     )
     slide(
         "NIC of a GPU",
@@ -234,7 +230,7 @@ _HELP = {
 def shown_degree(base: Job, name: str) -> int:
     """Return a degree of a preset as the sidebar begins with it."""
     value = int(settings_of(base)[name])
-    if name == "virtual_stages" and choices().schedule == "interleaved":
+    if name == "virtual_stages" and RailsState.now().schedule == "interleaved":
         return max(2, value)
     return value
 
@@ -260,14 +256,14 @@ def _uploaded() -> None:
         return
     try:
         OWN_WINDOWS.set(load_windows(file.getvalue(), file.name))
-        choose(RailsState, lane=None, from_ms=None, to_ms=None, iteration_ms=None)
+        RailsState.choose(lane=None, from_ms=None, to_ms=None, iteration_ms=None)
     except InputError as error:
         _UPLOAD_ERROR.set(str(error))
 
 
 def _iteration() -> None:
     """Ask how long the iteration lasts where the file does not say so: a table has no place for it."""
-    windows = uploaded_windows()
+    windows = OWN_WINDOWS.get()
     assert windows is not None
     if windows.iteration_ms > last_end_ms(windows) + 1e-9:
         return
@@ -287,8 +283,3 @@ def _iteration() -> None:
 def last_end_ms(windows: WindowList) -> float:
     """Return where the last window of a list ends."""
     return max(one.begin_ms + max(0.0, one.length_ms) for one in windows.windows)
-
-
-def uploaded_windows() -> WindowList | None:
-    """Return the list that the reader brought."""
-    return OWN_WINDOWS.get()

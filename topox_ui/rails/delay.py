@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import Curve, overhead_curves, switch_word
 from topox_core.rails.delay import Question, slowest_switch
-from topox_core.rails.measured import SWEEPS, MeasuredSweep
+from topox_core.rails.measured import SWEEPS
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import percent, plural, time
@@ -28,11 +27,11 @@ from topox_ui.rails.runs import (
     start,
     times_of,
 )
-from topox_ui.rails.state import RailsState, choices
+from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import button, chart_title, quiet
+from topox_ui.shell.charts import Content, chart
+from topox_ui.shell.page import button, quiet, title_row
 from topox_ui.state.widgets import tick
 
 DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
@@ -42,17 +41,16 @@ Curves = dict[str, Curve]
 
 def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
     """Draw the study, or what is there of it, with the button that completes it; return what is there."""
-    title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
-    with title:
-        chart_title(
-            "What a slower switch costs",
-            "overhead over the same iteration with an instant switch"
-            + (
-                "; thick lines: simulated, as in the headline; thin: measured"
-                if authors_job(subject)
-                else ""
-            ),
-        )
+    [layer] = title_row(
+        (2.2, 1),
+        "What a slower switch costs",
+        "overhead over the same iteration with an instant switch"
+        + (
+            "; thick lines: simulated, as in the headline; thin: measured"
+            if authors_job(subject)
+            else ""
+        ),
+    )
     if authors_job(subject):
         tick(
             "Authors' measurements",
@@ -102,13 +100,13 @@ def small(subject: Simulated) -> bool:
 
 
 def _questions(subject: Simulated) -> list[Question]:
-    link, now = choices().link_up_ms, choices().delay_ms
+    link, now = RailsState.now().link_up_ms, RailsState.now().delay_ms
     return [subject.at(delay + link) for delay in sorted({*DELAYS_MS, now})]
 
 
 def curves_of(subject: Subject, lane: Lane) -> Curves:
     """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
-    link, now = choices().link_up_ms, choices().delay_ms
+    link, now = RailsState.now().link_up_ms, RailsState.now().delay_ms
     delays = sorted({*DELAYS_MS, now})
     if isinstance(subject, Listed):
         source = subject.source(lane)
@@ -131,21 +129,21 @@ def curves_of(subject: Subject, lane: Lane) -> Curves:
 
 def measured_curves() -> list[Curve]:
     """Return the authors' sweeps on 16 GPUs, against their own run without a controller."""
-    return [_measured(one) for one in SWEEPS if one.gpus == 16]
-
-
-def _measured(one: MeasuredSweep) -> Curve:
-    return Curve(
-        "provisioned" if one.provisioned else "on_demand",
-        1000 * one.baseline_s,
-        tuple(d for d, _ in one.rows),
-        tuple(1000 * s for _, s in one.rows),
-        "measured",
-    )
+    return [
+        Curve(
+            "provisioned" if one.provisioned else "on_demand",
+            1000 * one.baseline_s,
+            tuple(d for d, _ in one.rows),
+            tuple(1000 * s for _, s in one.rows),
+            "measured",
+        )
+        for one in SWEEPS
+        if one.gpus == 16
+    ]
 
 
 def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Curves:
-    now, curves = choices(), curves_of(subject, lane)
+    now, curves = RailsState.now(), curves_of(subject, lane)
     shown = [*curves.values(), *(measured_curves() if now.authors and authors_job(subject) else ())]
     figure = overhead_curves(
         [one for one in shown if one.delay_ms],
@@ -170,22 +168,20 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
     return curves
 
 
-def _table(curves: Curves) -> pd.DataFrame:
+def _table(curves: Curves) -> Content:
     one, two = curves["on_demand"], curves["provisioned"]
-    return pd.DataFrame(
-        {
-            "delay (ms)": one.delay_ms,
-            "on demand (ms)": one.iteration_ms,
-            "provisioned (ms)": two.iteration_ms,
-            "on demand, more (%)": [100 * v for v in one.overhead],
-            "provisioned, more (%)": [100 * v for v in two.overhead],
-        }
-    )
+    return {
+        "delay (ms)": one.delay_ms,
+        "on demand (ms)": one.iteration_ms,
+        "provisioned (ms)": two.iteration_ms,
+        "on demand, more (%)": [100 * v for v in one.overhead],
+        "provisioned, more (%)": [100 * v for v in two.overhead],
+    }
 
 
 def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
     """Return the answer to the inverse question."""
-    now = choices()
+    now = RailsState.now()
     limit = f"{now.limit:g}&nbsp;%"
     lines: list[str] = []
     whole = isinstance(subject, Listed) or set(DELAYS_MS) <= set(curves["provisioned"].delay_ms)
@@ -249,7 +245,7 @@ def _slowest(
 
     A small job is asked itself; of a large one the curve's points are joined by straight lines.
     """
-    limit, link = choices().limit, choices().link_up_ms
+    limit, link = RailsState.now().limit, RailsState.now().link_up_ms
     if isinstance(subject, Listed) or small(subject):
         key = (
             control,

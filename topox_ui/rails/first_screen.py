@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme, parallelism_word
@@ -19,7 +18,7 @@ from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import Curves, delay_chart
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
-from topox_ui.rails.state import MEASURED, UPLOAD, RailsState, choices
+from topox_ui.rails.state import MEASURED, UPLOAD, RailsState
 from topox_ui.rails.subject import (
     Lane,
     Listed,
@@ -33,9 +32,17 @@ from topox_ui.rails.subject import (
     switches_needed,
 )
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, kpis, legend_line
+from topox_ui.shell.charts import Content, chart, kpis, legend_line
 from topox_ui.shell.links import page_link, to_samples
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet, stretch_in_view
+from topox_ui.shell.page import (
+    button,
+    chart_title,
+    escape,
+    headline,
+    quiet,
+    stretch_in_view,
+    title_row,
+)
 from topox_ui.state.widgets import menu
 
 MAX_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
@@ -51,13 +58,13 @@ pp,dp,1961.5
 
 def dark_ms() -> float:
     """Return how long a changed circuit is dark: the switch, then the NIC's link."""
-    now = choices()
+    now = RailsState.now()
     return now.delay_ms + now.link_up_ms
 
 
 def nothing_yet() -> None:
     """Say what to do where there is nothing to look at."""
-    if choices().source == UPLOAD:
+    if RailsState.now().source == UPLOAD:
         headline(
             KICKER,
             "Bring <b>a list of windows</b> on the left, and this page says how slow a switch they can hide.",
@@ -121,7 +128,7 @@ def pattern_of(subject: Subject) -> tuple[Pattern, RailRun | None]:
 
 def lane_of(pattern: Pattern) -> Lane:
     """Return the lane that was chosen, or the first."""
-    at = choices().lane
+    at = RailsState.now().lane
     return pattern.lanes[at if at < len(pattern.lanes) else 0]
 
 
@@ -151,7 +158,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
             "How long are the windows?", f"share of windows up to each length, {_where(pattern)}"
         )
         if dark and pattern.windows:
-            waits = (provisioned if choices().control == "provisioned" else on_demand) - base
+            waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
             quiet(
                 f"A window that is too short need not cost much: all waiting for the switch together adds "
                 f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
@@ -222,7 +229,7 @@ def _headline(
 
 def _slower(base: float, on_demand: float, provisioned: float) -> str:
     """Return how much slower the switch makes the job, ahead of time or on demand, against the accepted limit."""
-    now = choices()
+    now = RailsState.now()
     link = f" with a link start-up of {time(now.link_up_ms)}" if now.link_up_ms else ""
     ahead = now.control == "provisioned"
     chosen, other = (provisioned, on_demand) if ahead else (on_demand, provisioned)
@@ -291,12 +298,12 @@ def _strip(
     subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, theme: Theme
 ) -> None:
     traffic, windows = pattern.of(lane)
-    title, pick = st.columns([2.6, 1], vertical_alignment="bottom")
-    with title:
-        note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
-        if pattern.drawn_evenly:
-            note = "windows to scale; the list has no times, so the traffic between them is drawn evenly"
-        chart_title("What one GPU sends on its rail, and the windows between", note)
+    note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
+    if pattern.drawn_evenly:
+        note = (
+            "windows to scale; the list has no times, so the traffic between them is drawn evenly"
+        )
+    [pick] = title_row((2.6, 1), "What one GPU sends on its rail, and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(
@@ -351,10 +358,10 @@ def _strip_in_view(
     )
 
 
-def windows_table(windows: Sequence[Window]) -> pd.DataFrame:
+def windows_table(windows: Sequence[Window]) -> Content:
     """Return windows as a table, with all digits."""
     dark = dark_ms()
-    return pd.DataFrame(
+    return [
         {
             "rank": one.rank,
             "rail": one.rail,
@@ -367,4 +374,4 @@ def windows_table(windows: Sequence[Window]) -> pd.DataFrame:
             "long enough": "✓" if hides(one, dark) else "✗",
         }
         for one in windows
-    )
+    ]

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -23,19 +22,10 @@ from topox_core.rails.window_lengths import mib
 from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
 from topox_ui.rails.runs import known
-from topox_ui.rails.state import UPLOAD, RailsState, choices
+from topox_ui.rails.state import UPLOAD, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame, show_error
-from topox_ui.shell.downloads import (
-    Figures,
-    File,
-    download_menu,
-    figures_file,
-    link_menu,
-    offer_task_graph,
-    picture_menu,
-    stem,
-)
+from topox_ui.shell.downloads import Figures, File, offer_task_graph, stem, take_away
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import use_job
 from topox_ui.state.widgets import number
@@ -75,7 +65,7 @@ def bytes_section(job: Job) -> None:
         "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
     )
     frame(
-        pd.DataFrame(rows),
+        rows,
         column_config={
             name: st.column_config.NumberColumn(format="localized")
             for name in ("counted (bytes)", "tensors (bytes)", "on the wire (bytes)")
@@ -100,7 +90,7 @@ def advice_section(job: Job | None) -> None:
             "billions",
             0.0,
             1e6,
-            value=choices().billions or parameters,
+            value=RailsState.now().billions or parameters,
             at=billions,
             step=1.0,
             format="%.4g",
@@ -111,7 +101,7 @@ def advice_section(job: Job | None) -> None:
             "advice_gpus",
             0,
             10_000_000,
-            value=choices().advice_gpus or (job.plan.gpus if job else 1024),
+            value=RailsState.now().advice_gpus or (job.plan.gpus if job else 1024),
             at=gpus,
             step=8,
         )
@@ -150,7 +140,7 @@ def advice_section(job: Job | None) -> None:
             quiet(f"Here, rank 0 in an iteration: {words or 'nothing on the rail'}.")
 
 
-def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
+def files_of_rail(subject: Subject, pattern: Pattern, figures: Figures) -> None:
     """Offer files, the link, and the iteration as the scenario of the other pages."""
     job = subject.training
     run = known(subject.switched()) if isinstance(subject, Simulated) else None
@@ -176,19 +166,23 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
             ),
             ("Job (JSON)", ".job.json", lambda: dump_job(job)),
         ]
-    name = f"rails-{stem(subject.title)[:50]}"
-    with st.container(horizontal=True, key="take_away"):
-        download_menu(name, [*files, figures_file(name, figures)])
-        link_menu(KEPT_HERE if choices().source == UPLOAD else "")
-        if job is not None:
-            use_job("use_job", job)
-            offer_task_graph(
-                "use_rail",
-                partial(_on_a_rail, job),
-                "Load one rail of this job: the other pages then show this iteration.",
-                " on one rail",
-            )
-    picture_menu(name, figures)
+    take_away(
+        f"rails-{stem(subject.title)[:50]}",
+        files,
+        figures,
+        KEPT_HERE if RailsState.now().source == UPLOAD else "",
+        keep=None if job is None else partial(_use, job),
+    )
+
+
+def _use(job: Job) -> None:
+    use_job("use_job", job)
+    offer_task_graph(
+        "use_rail",
+        partial(_on_a_rail, job),
+        "Load one rail of this job: the other pages then show this iteration.",
+        " on one rail",
+    )
 
 
 def _run_json(run: RailRun) -> bytes:
@@ -218,4 +212,4 @@ def _run_json(run: RailRun) -> bytes:
 
 def _on_a_rail(job: Job) -> tuple[TaskGraph, Cluster]:
     tasks, cluster = as_task_graph(job)
-    return tasks, replace(cluster, reconfiguration_ms=choices().delay_ms)
+    return tasks, replace(cluster, reconfiguration_ms=RailsState.now().delay_ms)

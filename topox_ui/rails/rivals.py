@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -19,7 +19,7 @@ from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
 from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import RAILS, answered, known, refusal, run_of, simulated, start, times_of
-from topox_ui.rails.state import RailsState, choices
+from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart
@@ -36,20 +36,14 @@ EXPERT_PRESET = "deepseek-16b"
 PUBLISHED_10_MS = {8: 0.030, 16: 0.061, 32: 0.134, 64: 0.225}
 
 
-@dataclass(frozen=True)
-class _Way:
-    name: str
-    changes: dict[str, object]
-    stalls: bool = False
-
-
-WAYS = (
-    _Way("Electrical switch", {"optical": False}),
-    _Way("Rings, instant switch", {"reconfiguration_ms": 0.0, "link_up_ms": 0.0}),
-    _Way("Rings, provisioned", {"provisioned": True}, True),
-    _Way("Rings, on demand", {"provisioned": False}, True),
-    _Way("Ports dealt out (C3)", {"static_split": True, "nic_ports": STATIC_PORTS}),
-)
+# What each changes of the rail.
+WAYS: dict[str, dict[str, object]] = {
+    "Electrical switch": {"optical": False},
+    "Rings, instant switch": {"reconfiguration_ms": 0.0, "link_up_ms": 0.0},
+    "Rings, provisioned": {"provisioned": True},
+    "Rings, on demand": {"provisioned": False},
+    "Ports dealt out (C3)": {"static_split": True, "nic_ports": STATIC_PORTS},
+}
 
 
 def rivals_section(subject: Simulated, theme: Theme) -> None:
@@ -66,7 +60,7 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
         )
         if subject.training is not None:
-            latency = choices().latency_us or 10.0
+            latency = RailsState.now().latency_us or 10.0
             for one in constraints(subject.training, 2, latency):
                 sign = (
                     f'<b style="color:{theme.bad}">✗</b>'
@@ -88,9 +82,7 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
 
 
 def _bars(subject: Simulated, theme: Theme) -> None:
-    questions, failed = {}, {}
-    for way in WAYS:
-        questions[way.name] = subject.switched(**way.changes)
+    questions, failed = {name: subject.switched(**changes) for name, changes in WAYS.items()}, {}
     ready = True
     for name, question in questions.items():
         try:
@@ -107,18 +99,22 @@ def _bars(subject: Simulated, theme: Theme) -> None:
             )
         return
     rows: list[tuple[str, float | None, float]] = []
-    for way in WAYS:
-        if way.name in failed:
-            rows.append((way.name, None, 0.0))
+    for name, question in questions.items():
+        if name in failed:
+            rows.append((name, None, 0.0))
             continue
-        run = run_of(questions[way.name])
-        rows.append((way.name, run.iteration_ms, run.stall_ms if way.stalls else 0.0))
+        run = run_of(question)
+        stalls = "provisioned" in WAYS[name]
+        rows.append((name, run.iteration_ms, run.stall_ms if stalls else 0.0))
     chart(
         wirings(rows, theme),
         "rivals",
         "Iteration by wiring: "
         + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),
-        lambda: pd.DataFrame(rows, columns=["wiring", "iteration (ms)", "of which stall (ms)"]),
+        lambda: [
+            {"wiring": name, "iteration (ms)": ms, "of which stall (ms)": stall_ms}
+            for name, ms, stall_ms in rows
+        ],
     )
     for name, why in failed.items():
         quiet(f"{name}: {escape(why)}")
@@ -128,10 +124,8 @@ def experts_of(base: Job) -> dict[int, Job]:
     """Return a job with every degree of expert parallelism that its experts and replicas allow."""
     jobs = {}
     for degree in EXPERT_DEGREES:
-        try:
+        with suppress(InputError):
             jobs[degree] = base.changed(plan__expert=degree)
-        except InputError:
-            continue
     return jobs
 
 
@@ -147,7 +141,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
     )
     questions = {
-        (delay, degree): _question(job, rail, delay)
+        (delay, degree): Question(BOTH, job, rail or Rail(nic_gbps=job.machine.nic_gbps), delay)
         for delay in EXPERT_DELAYS_MS
         for degree, job in jobs.items()
     }
@@ -189,7 +183,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     published = {10.0: PUBLISHED_10_MS}
     degrees = list(jobs)
     chart(
-        expert_region(degrees, rows, published, choices().limit / 100, theme),
+        expert_region(degrees, rows, published, RailsState.now().limit / 100, theme),
         "experts",
         "Overhead by degree of expert parallelism: "
         + "; ".join(
@@ -199,19 +193,13 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
             )
             for d, row in rows.items()
         ),
-        lambda: pd.DataFrame(
-            {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}}
-        ),
+        lambda: {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}},
     )
     quiet(
         "An all-to-all has no ring to run on: its pieces are forwarded from neighbour to neighbour, and "
         "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring and nothing "
         "is switched; the forwarding stays. The published job has more work between exchanges: compare the shape."
     )
-
-
-def _question(job: Job, rail: Rail | None, dark: float) -> Question:
-    return Question(BOTH, job, rail or Rail(nic_gbps=job.machine.nic_gbps), dark)
 
 
 def _overhead(question: Question, electrical: Question) -> float | None:

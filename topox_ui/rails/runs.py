@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from operator import attrgetter
 from typing import Any
 
 import streamlit as st
@@ -14,6 +15,7 @@ from topox_core.rails.delay import BOTH, Answer, Job, Question, answer, iteratio
 from topox_core.rails.iteration import RailRun
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.shared import once
 
 # Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one
 # run is.
@@ -77,7 +79,8 @@ def start(questions: Sequence[Question]) -> None:
 
     if left:
         # One process: it keeps the prepared iteration from one question to the next.
-        owner.start(RAILS, left, lambda slots: CellsRun(left, _key, answer, answers, slots), keep)
+        key = attrgetter("key")
+        owner.start(RAILS, left, lambda slots: CellsRun(left, key, answer, answers, slots), keep)
 
 
 def begun(questions: Sequence[Question]) -> bool:
@@ -94,24 +97,15 @@ def _left(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(dict.fromkeys(key for key in keys if key not in answers and key not in refusals))
 
 
-def _key(question: Question) -> Question:
-    return question.key
-
-
 def simulated(questions: Iterable[Question]) -> bool:
     """Return whether one of the questions is being answered beside the page."""
     running: Any = run_owner().key(RAILS) or ()
     return not {one.key for one in questions}.isdisjoint(running)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _nodes(_job: Job, key: Any) -> int:  # noqa: ARG001 (the key is what the cache goes by)
-    return len(iteration_of(_job)[0])
-
-
 def nodes_of(job: Job) -> int:
     """Return how many nodes a job's iteration has; raises InputError where there is none."""
-    return _nodes(job, str(hash(job)))
+    return once("rail nodes", str(hash(job)), lambda: len(iteration_of(job)[0]))
 
 
 def at_once(questions: Sequence[Question]) -> bool:

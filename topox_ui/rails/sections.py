@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from collections import Counter
+
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -20,10 +21,10 @@ from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
 from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
-from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, choices
+from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.runs.panel import run_panel
-from topox_ui.shell.charts import chart, frame, show_error
+from topox_ui.shell.charts import Content, chart, frame, show_error
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.widgets import pick
@@ -52,7 +53,7 @@ def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
                     f"{traffic_words(g)}: {g.count}, mean {short(g.mean_idle_ms)} ms"
                     for g in groups
                 ),
-                lambda: pd.DataFrame(
+                lambda: [
                     {
                         "traffic": traffic_words(g),
                         "parallelism": parallelism_word(g.parallelism),
@@ -63,7 +64,7 @@ def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
                         "bytes": g.mean_bytes,
                     }
                     for g in groups
-                ),
+                ],
             )
     if job is not None and right is not None:
         with right:
@@ -112,7 +113,7 @@ def control_section(subject: Simulated, theme: Theme) -> None:
         button("Simulate the control plane", "rails_control_run", "play_arrow", start, [question])
         return
     run = run_of(question)
-    kinds = pd.Series([one.word for one in run.messages], dtype=str).value_counts().to_dict()
+    kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
     facts = (
         f"{plural(run.reconfigurations, 'reconfiguration')} of a group in an iteration, {count(run.messages_sent)} "
         f"messages; dark {time(run.rail.dark_ms)} a change"
@@ -138,14 +139,23 @@ def control_section(subject: Simulated, theme: Theme) -> None:
             f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
             "asked for while the iteration before still ran",
         )
-        frame(_messages(run))
+        frame(
+            {
+                "at (ms)": [one.at_ms for one in messages],
+                "from": [one.sender for one in messages],
+                "to": [one.receiver for one in messages],
+                "message": [one.word for one in messages],
+                "group": [one.group for one in messages],
+                "about": [one.note for one in messages],
+            }
+        )
     with right:
         chart_title("In which words", "by the shims and the controller")
         frame(
             {
                 "word": list(MEANINGS),
                 "meaning": list(MEANINGS.values()),
-                "shown": [int(kinds.get(w, 0)) for w in MEANINGS],
+                "shown": [kinds[word] for word in MEANINGS],
             }
         )
         quiet(
@@ -165,26 +175,9 @@ MEANINGS = {
 }
 
 
-def _messages(run: RailRun) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "at (ms)": one.at_ms,
-                "from": one.sender,
-                "to": one.receiver,
-                "message": one.word,
-                "group": one.group,
-                "about": one.note,
-            }
-            for one in run.messages[:MAX_MESSAGES]
-        ],
-        columns=["at (ms)", "from", "to", "message", "group", "about"],
-    )
-
-
-def _circuits(run: RailRun) -> pd.DataFrame:
+def _circuits(run: RailRun) -> Content:
     groups = run.iteration.groups
-    return pd.DataFrame(
+    return [
         {
             "group": groups[one.group].name,
             "traffic": parallelism_word(groups[one.group].parallelism),
@@ -195,7 +188,7 @@ def _circuits(run: RailRun) -> pd.DataFrame:
             "changed": one.changed,
         }
         for one in run.circuits
-    )
+    ]
 
 
 def sections_of(subject: Subject) -> list[str]:
@@ -237,7 +230,7 @@ def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
 
 def figures_of(pattern: Pattern, curves: Curves) -> Figures:
     """Return the first screen's figures for download, built when asked for: outside the session, whose choices are read here."""
-    lane, now, dark = lane_of(pattern), choices(), dark_ms()
+    lane, now, dark = lane_of(pattern), RailsState.now(), dark_ms()
     traffic, windows = pattern.of(lane)
     figures: Figures = {
         "Pattern": lambda theme: strip(

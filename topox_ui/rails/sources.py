@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.rails.delay import BOTH, UNDISTURBED, Question, answer
@@ -15,7 +14,7 @@ from topox_core.training.job import Job
 from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
-from topox_ui.rails.state import choices, preset_of
+from topox_ui.rails.state import RailsState, preset_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
 from topox_ui.shell.charts import table_under
 from topox_ui.shell.page import escape, quiet
@@ -39,7 +38,7 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
     if authors_job(subject):
         _beside(subject, lane)
         return
-    known = preset_of(choices().source)
+    known = preset_of(RailsState.now().source)
     if known is not None:
         changed = "" if subject.training == known else " Its degrees were changed here."
         quiet(f"Job: {escape(known.source)}.{changed}")
@@ -58,7 +57,11 @@ def chosen_of_the_match(subject: Subject) -> None:
         f"measured {time(job.schedule.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
         f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published."
     )
-    table_under("orders", lambda: _orders(job), "What the other orders give")
+    table_under(
+        "orders",
+        lambda: _orders(repr(job), job),
+        "What the other orders give",
+    )
 
 
 def _beside(subject: Simulated, lane: Lane) -> None:
@@ -97,7 +100,8 @@ def _beside(subject: Simulated, lane: Lane) -> None:
 
 
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")
-def _orders_of(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG001
+def _orders(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG001
+    """Return what every order of FSDP's traffic gives: windows above 1 ms, with and without the host, overhead at 100 ms."""
     rail, rows = Rail(nic_gbps=_job.machine.nic_gbps), []
     for regather in (False, True):
         for reduce in REDUCTIONS:
@@ -117,15 +121,10 @@ def _orders_of(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG0
                 {
                     "gathers again": "yes" if regather else "no",
                     "scatters": ORDERS[reduce] + (" (here)" if job == _job else ""),
-                    "above 1 ms (%)": 100 * share_above(base.windows, 1.0),
-                    "host 0 ms (%)": 100 * share_above(prompt.windows, 1.0),
-                    "on demand (%)": on_demand,
-                    "provisioned (%)": provisioned,
+                    "above 1 ms (%)": round(100 * share_above(base.windows, 1.0), 2),
+                    "host 0 ms (%)": round(100 * share_above(prompt.windows, 1.0), 2),
+                    "on demand (%)": round(on_demand, 2),
+                    "provisioned (%)": round(provisioned, 2),
                 }
             )
     return rows
-
-
-def _orders(job: Job) -> pd.DataFrame:
-    """Return what every order of FSDP's traffic gives: windows above 1 ms, with and without the host, overhead at 100 ms."""
-    return pd.DataFrame(_orders_of(repr(job), job)).round(2)

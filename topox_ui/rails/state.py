@@ -15,7 +15,7 @@ from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.training.job import Job
 from topox_ui.state.loading import loaded_job
 from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.store import put, state_of
+from topox_ui.state.store import put
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 ANY = "any"
@@ -169,11 +169,6 @@ def preset_of(source: str) -> Job | None:
     return job
 
 
-def choices() -> RailsState:
-    """Return this session's choices."""
-    return state_of(RailsState)
-
-
 def reset() -> None:
     """Forget every choice but the source."""
-    put(RailsState(source=choices().source))
+    put(RailsState(source=RailsState.now().source))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-import streamlit as st
-
 from topox_core.errors import wrong_setting
 from topox_core.rails.delay import (
     BOTH,
@@ -32,9 +30,11 @@ from topox_core.training.job import Job
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
-from topox_ui.rails.controls import last_end_ms, uploaded_windows
-from topox_ui.rails.state import JOB, MEASURED, SCENARIO, choices, preset_of
+from topox_ui.rails.controls import last_end_ms
+from topox_ui.rails.state import JOB, MEASURED, SCENARIO, RailsState, preset_of
+from topox_ui.runs.shared import once
 from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.uploads import OWN_WINDOWS
 
 Lane = tuple[int, int]
 
@@ -126,7 +126,7 @@ def subject() -> Subject | None:
     InputError
         If the choices do not go together.
     """
-    now = choices()
+    now = RailsState.now()
     if preset_of(now.source) is not None:
         job = now.job()
         now.check_switch(job)
@@ -138,7 +138,7 @@ def subject() -> Subject | None:
         return Listed(
             measured_list(), "Measured by the authors", "Llama 3 8B on 16 GPUs", WINDOWS_PROVENANCE
         )
-    brought = uploaded_windows()
+    brought = OWN_WINDOWS.get()
     return None if brought is None else _of_file(brought)
 
 
@@ -146,7 +146,7 @@ def _of_file(brought: WindowList) -> Listed:
     """Return the reader's list, with the length of the iteration that the file or the reader gives."""
     words, given, end = (
         f"{plural(len(brought.windows), 'window')} of a file",
-        choices().iteration_ms,
+        RailsState.now().iteration_ms,
         last_end_ms(brought),
     )
     if given is None:
@@ -163,7 +163,7 @@ def _of_file(brought: WindowList) -> Listed:
 
 
 def _control() -> dict[str, Any]:
-    now = choices()
+    now = RailsState.now()
     return {
         "reconfiguration_ms": now.delay_ms,
         "link_up_ms": now.link_up_ms,
@@ -173,12 +173,12 @@ def _control() -> dict[str, Any]:
 
 def switches_needed(servers: int) -> int:
     """Return how many of the chosen switches the rail takes; 0 if none was chosen."""
-    one = next((t for t in TECHNOLOGIES if t.key == choices().switch), None)
+    one = next((t for t in TECHNOLOGIES if t.key == RailsState.now().switch), None)
     return 0 if one is None else fits(one, servers, split=True)
 
 
 def _of_scenario() -> Simulated | None:
-    opened, now = loaded(), choices()
+    opened, now = loaded(), RailsState.now()
     if opened is None:
         return None
     fabric = now.fabric
@@ -221,16 +221,15 @@ def even(listed: WindowList) -> WindowList:
     return replace(listed, windows=tuple(placed))
 
 
-@st.cache_resource(max_entries=24, show_spinner=False)
-def _pattern(key: str, _run: RailRun) -> Pattern:  # noqa: ARG001
-    return Pattern(
-        _run.windows, strip(_run.iteration, _run.start_ms, _run.end_ms), _run.iteration_ms
-    )
-
-
 def pattern_of_run(job: Simulated, run: RailRun) -> Pattern:
     """Return the pattern of an undisturbed run."""
-    return _pattern(str(hash(job.undisturbed().key)), run)
+    return once(
+        "rail windows",
+        str(hash(job.undisturbed().key)),
+        lambda: Pattern(
+            run.windows, strip(run.iteration, run.start_ms, run.end_ms), run.iteration_ms
+        ),
+    )
 
 
 def pattern_of_list(listed: Listed) -> Pattern:

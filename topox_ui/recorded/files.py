@@ -17,12 +17,10 @@ from topox_ui.recorded.reading import (
     take_files,
 )
 from topox_ui.recorded.state import RecordedState
-from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
 from topox_ui.state.session import Passing
-from topox_ui.state.store import choose
 
 KICKER = "A recorded run"
 # More ranks than these are told in words alone.
@@ -64,7 +62,7 @@ def nothing_yet() -> None:
         "<li>With one rank alone, waiting for other ranks cannot be told from the network's time.</li></ul>"
     )
     _box(opened())
-    reading()
+    watched(READING, "Reading")
     button(
         "Open a made-up run",
         "recorded_example",
@@ -88,23 +86,14 @@ def files_of_run(now: Opened) -> None:
         button("Read another run", "recorded_forget", "restart_alt", _forget)
 
 
-def reading() -> bool:
-    """Draw the run that reads files beside the page, if there is one; return whether there is."""
-    run_note(READING)
-    if run_owner().run(READING) is None:
-        return False
-    run_panel(READING, "Reading")
-    return True
-
-
 def _example() -> None:
     open_example()
-    choose(RecordedState, example=True)
+    RecordedState.choose(example=True)
 
 
 def _forget() -> None:
     forget()
-    choose(RecordedState, example=False)
+    RecordedState.choose(example=False)
 
 
 def _box(now: Opened) -> None:
@@ -131,7 +120,7 @@ def _uploaded() -> None:
     _TAKEN.set({one.file_id for one in files})
     if new:
         take_files([(one.name, one.getvalue()) for one in new])
-        choose(RecordedState, example=False, step=None)
+        RecordedState.choose(example=False, step=None)
 
 
 def _cells(now: Opened) -> None:

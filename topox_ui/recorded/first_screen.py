@@ -17,13 +17,16 @@ from topox_ui.recorded.found import RecordedStep
 from topox_ui.recorded.reading import Opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, kpis
-from topox_ui.shell.page import chart_title, escape, headline, quiet
-from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import menu, number, slide, switch
+from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
+from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (
     "One rank stands for all. What it waited for others is counted as network time in the recorded figures, and is absent "
     "from the task graph."
+)
+ONE_RANK = (
+    "Only one rank was read: what it waited for others counts as transfer. Bring the other ranks, or let this one "
+    "stand for all."
 )
 WHEN = "Right where all ranks do the same, as with data or sharded data parallelism. Not for pipelines, whose stages differ."
 
@@ -35,9 +38,7 @@ def speed_words(gbps: float) -> str:
 
 def controls(now: Opened) -> None:
     """Draw the sidebar."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What if</p>')
+    with sidebar_part("What if"):
         slide(
             "Network speed",
             RecordedState,
@@ -82,15 +83,8 @@ def first_screen(found: RecordedStep, now: Opened) -> None:
         words += f" At {speed_words(speed)} it would take <b>{time(found.at_ms(speed))}</b>."
     headline(f"{KICKER} · {name} · {plural(found.run.world, 'rank')}", words)
     if len(now.recordings) == 1 and found.run.world > 1:
-        quiet(escape(f"{STANDS_FOR_ALL} {WHEN}" if found.settings.symmetry else _one_rank()))
+        quiet(escape(f"{STANDS_FOR_ALL if found.settings.symmetry else ONE_RANK} {WHEN}"))
     _kpis(found, speed)
-
-
-def _one_rank() -> str:
-    return (
-        "Only one rank was read: what it waited for others counts as transfer. Bring the other ranks, or let this one "
-        f"stand for all. {WHEN}"
-    )
 
 
 def _kpis(found: RecordedStep, speed: float) -> None:
@@ -122,12 +116,11 @@ def _kpis(found: RecordedStep, speed: float) -> None:
 
 def steps_section(found: RecordedStep, theme: Theme) -> None:
     """Draw the recording's steps, and the choice of one."""
-    title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
-    with title:
-        chart_title(
-            "Steps of the recording",
-            "outlined: the one in view, click another; pale: the network at most",
-        )
+    [choice] = title_row(
+        (2.6, 1),
+        "Steps of the recording",
+        "outlined: the one in view, click another; pale: the network at most",
+    )
     if len(found.steps) > 1:
         menu(
             "Step",
@@ -159,7 +152,7 @@ def steps_section(found: RecordedStep, theme: Theme) -> None:
 def _clicked(facts: Sequence[str]) -> None:
     """Show the step whose bar was clicked; a file without steps has only one."""
     if facts[0].isdecimal():
-        choose(RecordedState, step=int(facts[0]))
+        RecordedState.choose(step=int(facts[0]))
 
 
 def speed_section(found: RecordedStep, theme: Theme) -> None:
@@ -170,7 +163,7 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
     if found.imported is None:
         _without_sizes(found)
         return
-    speed = state_of(RecordedState).nic_gbps
+    speed = RecordedState.now().nic_gbps
     now, points = (speed, found.at_ms(speed)), found.curve()
     chart(
         speed_curve(points, now, found.recorded_ms, found.free_ms, theme),

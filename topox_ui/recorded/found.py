@@ -20,7 +20,6 @@ from topox_core.traces.tasks import Placement, fitting_cluster, keep_inside_serv
 from topox_core.traces.windows import RecordedWindows, windows_of_step
 from topox_ui.recorded.reading import LABELS, Opened
 from topox_ui.recorded.state import RecordedState
-from topox_ui.state.store import state_of
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def found_of(opened: Opened) -> RecordedStep:
     InputError
         If the files are not of one recording, or hold no step in common.
     """
-    now = state_of(RecordedState)
+    now = RecordedState.now()
     settings = ImportSettings(
         step="median" if now.step is None else now.step,
         gpus_per_server=now.gpus_per_server,

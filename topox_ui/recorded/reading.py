@@ -12,7 +12,6 @@ from topox_core.errors import InputError
 from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.traces.kineto import read_kineto
@@ -20,7 +19,7 @@ from topox_core.traces.recorded_run import run_of, step_of
 from topox_core.traces.recording import Recording
 from topox_core.traces.source import CHAKRA, KINETO, ImportSettings, Source, format_of
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.state.session import Lasting
 
 # Files that are larger together, and packed ones, which may be, are read beside the page: it should not stand
@@ -203,14 +202,10 @@ def read_within_limits(name: str, content: bytes) -> Recording:
 def _beside(
     known: dict[int, str], files: tuple[File, ...], stop: Stop, on_step: Callable[[Step], None]
 ) -> Opened | None:
-    """Read in a process of its own, that Cancel and the end of the session end."""
-    try:
-        read = partial(read_files, read=read_within_limits)
-        return call_in_worker(read, known, files, stop=stop, on_step=on_step)
-    except WorkerDied as death:
-        if stop():
-            return None
-        raise InputError(f"were not read: {death}", file="recorded run") from None
+    read = partial(read_files, read=read_within_limits)
+    return call_or_refuse(
+        "were not read", "recorded run", read, known, files, stop=stop, on_step=on_step
+    )
 
 
 def _measure(steps: tuple[Step, ...], elapsed_s: float) -> RunProgress:

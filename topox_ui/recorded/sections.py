@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.figures.palette import KIND_COLOURS, Theme, faded, parallelism_word
 from topox_core.figures.rails_windows import cdf
 from topox_core.figures.recorded import call_colour, call_words, lanes
@@ -25,28 +23,22 @@ from topox_ui.recorded.found import RecordedStep, report_of
 from topox_ui.recorded.reading import LABELS
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.charts import chart, legend_line, table_under
+from topox_ui.shell.charts import Content, chart, legend_line, table_under
 from topox_ui.shell.downloads import File, download_menu, stem
-from topox_ui.shell.links import go_to
-from topox_ui.shell.page import button, chart_title, escape, quiet, stretch_in_view, write_html
+from topox_ui.shell.links import leave_for
+from topox_ui.shell.page import (
+    button,
+    chart_title,
+    escape,
+    quiet,
+    stretch_in_view,
+    title_row,
+    write_html,
+)
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.notices import notify
-from topox_ui.state.session import Passing
-from topox_ui.state.store import state_of
+from topox_ui.state.notices import notify_errors
 from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu
-
-# The page that a button asked for: only the script may leave its page, a callback may not.
-_GOING = Passing[str]("recorded_going")
-
-
-def leave_where_asked() -> None:
-    """Go to the page that a button asked for."""
-    title = _GOING.pop()
-    if title == "Rails":
-        go_to(title, **{"rails.source": "upload"})
-    elif title:
-        go_to(title)
 
 
 def ways_on(found: RecordedStep) -> None:
@@ -92,16 +84,13 @@ def _name(found: RecordedStep) -> str:
     return stem(f"step-{found.number}" if found.number >= 0 else "recorded-run")
 
 
+@notify_errors()
 def _adopt(found: RecordedStep, title: str) -> None:
     assert found.imported is not None
     graph = found.imported.graph
-    try:
-        server_limits().check_tasks(len(graph.tasks), graph.name)
-        adopt(Loaded(graph, found.cluster(), graph.name))
-    except InputError as error:
-        notify("error", str(error))
-        return
-    _GOING.set(title)
+    server_limits().check_tasks(len(graph.tasks), graph.name)
+    adopt(Loaded(graph, found.cluster(), graph.name))
+    leave_for(title)
 
 
 def _windows(found: RecordedStep) -> bytes:
@@ -110,7 +99,7 @@ def _windows(found: RecordedStep) -> bytes:
 
 def _to_rails(found: RecordedStep) -> None:
     OWN_WINDOWS.set(load_windows(_windows(found), f"{_name(found)}.windows.json"))
-    _GOING.set("Rails")
+    leave_for("Rails", **{"rails.source": "upload"})
 
 
 def _files(found: RecordedStep) -> list[File]:
@@ -161,9 +150,9 @@ def groups_section(found: RecordedStep) -> None:
         name = str(one["group"] or one["description"])
         words, pick = st.columns([1.5, 1], vertical_alignment="center")
         with words:
-            calls = plural(int(str(one["calls"])), "call")
+            calls, sent = plural(int(str(one["calls"])), "call"), float(str(one["size_bytes"]))
             st.html(
-                f'<p class="card">Ranks {escape(str(one["ranks"]))}<span>{calls}, {size(_bytes(one))}, '
+                f'<p class="card">Ranks {escape(str(one["ranks"]))}<span>{calls}, {size(sent)}, '
                 f"{escape(_described(one['description']))}</span></p>"
             )
         own = str(one["parallelism"] or "")
@@ -181,11 +170,20 @@ def groups_section(found: RecordedStep) -> None:
             args=(name, key),
             label_visibility="collapsed",
         )
-    table_under("groups", lambda: _groups_table(found, labels), "Every group")
-
-
-def _bytes(group: Mapping[str, object]) -> float:
-    return float(str(group["size_bytes"]))
+    table_under(
+        "groups",
+        lambda: [
+            {
+                "ranks": one["ranks"],
+                "name": one["description"],
+                "calls": one["calls"],
+                "bytes": one["size_bytes"],
+                "label": labels.get(str(one["group"])) or one["parallelism"] or "",
+            }
+            for one in found.groups
+        ],
+        "Every group",
+    )
 
 
 def _labelled(name: str, key: str) -> None:
@@ -194,30 +192,16 @@ def _labelled(name: str, key: str) -> None:
     LABELS.set(rest | ({name: label} if label else {}))
 
 
-def _groups_table(found: RecordedStep, labels: Mapping[str, str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "ranks": one["ranks"],
-            "name": one["description"],
-            "calls": one["calls"],
-            "bytes": one["size_bytes"],
-            "label": labels.get(str(one["group"])) or one["parallelism"] or "",
-        }
-        for one in found.groups
-    )
-
-
 def timeline(found: RecordedStep, theme: Theme) -> None:
     """Draw the lanes of up to eight ranks; of more ranks a menu picks which, of many bars a slider which stretch."""
     ranks = list(found.graph.present)
     folds = [ranks[k : k + MAX_RANKS] for k in range(0, len(ranks), MAX_RANKS)]
-    title, choice = st.columns([2.6, 1], vertical_alignment="bottom")
-    with title:
-        chart_title(
-            "Timeline of the step",
-            "work of the GPU above, calls below; pale: a rank waits in its call for the last one",
-        )
-    first = state_of(RecordedState).first_rank
+    [choice] = title_row(
+        (2.6, 1),
+        "Timeline of the step",
+        "work of the GPU above, calls below; pale: a rank waits in its call for the last one",
+    )
+    first = RecordedState.now().first_rank
     shown = next((fold for fold in folds if first in fold), folds[0])
     if len(folds) > 1:
         menu(
@@ -272,9 +256,9 @@ def _lanes_in_view(found: RecordedStep, ranks: list[int], theme: Theme) -> None:
     )
 
 
-def _bars_table(found: RecordedStep, ranks: list[int]) -> pd.DataFrame:
+def _bars_table(found: RecordedStep, ranks: list[int]) -> Content:
     labels = found.settings.parallelism
-    rows: list[dict[str, object]] = [
+    rows: list[dict[str, Any]] = [
         {
             "rank": node.ranks[0],
             "what": node.kind,
@@ -296,7 +280,7 @@ def _bars_table(found: RecordedStep, ranks: list[int]) -> pd.DataFrame:
         }
         for one in call_bars(found.graph, ranks)
     ]
-    return pd.DataFrame(rows).sort_values(["rank", "begins (ms)"])
+    return sorted(rows, key=lambda row: (row["rank"], row["begins (ms)"]))
 
 
 def windows_section(found: RecordedStep, theme: Theme) -> None:
@@ -306,13 +290,13 @@ def windows_section(found: RecordedStep, theme: Theme) -> None:
     if not windows:
         quiet("There is no window: one kind of traffic has the network to itself.")
         return
-    delay = state_of(RecordedState).delay_ms
+    delay = RecordedState.now().delay_ms
     enough = share_hiding(windows, delay)
     chart(
         cdf(windows, delay, theme),
         "recorded_windows",
         f"{plural(len(windows), 'window')}; {percent(enough)} are long enough for a delay of {time(delay)}.",
-        lambda: pd.DataFrame(
+        lambda: [
             {
                 "rank": one.rank,
                 "before": parallelism_word(one.before),
@@ -322,7 +306,7 @@ def windows_section(found: RecordedStep, theme: Theme) -> None:
                 "bytes after it": one.size_bytes,
             }
             for one in windows
-        ),
+        ],
         "Every window",
     )
     quiet(

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
+from typing import Annotated, Any
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import MAX_TASKS
+from topox_core.schema.fields import (
+    WITHOUT_SPACES,
+    Field,
+    expected,
+    fields_of,
+    problems,
+    setting,
+)
 
 
 def _cores() -> int:
@@ -21,12 +30,6 @@ def _cores() -> int:
 
 # Cores that this process may use.
 CORES = _cores()
-
-
-def _from(
-    variable: str, least: float = 0, most: float = math.inf, words: tuple[str, ...] = ()
-) -> dict[str, object]:
-    return {"variable": variable, "least": least, "most": most, "words": words}
 
 
 @dataclass(frozen=True)
@@ -65,28 +68,34 @@ class ServerLimits:
         (``TOPOX_RUN_LIBRARY``, ``yes`` or ``no``); by default where only this machine reaches it.
     """
 
-    address: str = field(default="127.0.0.1", metadata=_from("TOPOX_ADDRESS"))
-    port: int = field(default=8501, metadata=_from("TOPOX_PORT", 1, 65_535))
-    hosts: str = field(default="", metadata=_from("TOPOX_HOSTS"))
-    solver_places: int = field(default=CORES, metadata=_from("TOPOX_SOLVER_PLACES", 1, 1_024))
-    longest_s: float = field(default=3600.0, metadata=_from("TOPOX_LONGEST_S", 5, 86_400))
-    most_tasks: int = field(default=MAX_TASKS, metadata=_from("TOPOX_MOST_TASKS", 1, MAX_TASKS))
-    session_mb: int = field(default=500, metadata=_from("TOPOX_SESSION_MB", 10, 1_000_000))
-    schedule_workers: int = field(default=CORES, metadata=_from("TOPOX_SCHEDULE_WORKERS", 0, 1_024))
-    shared_mb: int = field(default=400, metadata=_from("TOPOX_SHARED_MB", 10, 1_000_000))
-    rejoin_s: float = field(default=60.0, metadata=_from("TOPOX_REJOIN_S", 0, 3_600))
-    run_library: str = field(default="", metadata=_from("TOPOX_RUN_LIBRARY", words=("yes", "no")))
+    address: Annotated[
+        str,
+        setting(
+            description="an address or the name of a host", max_length=255, without=WITHOUT_SPACES
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[int, setting(ge=1, le=65_535)] = 8501
+    hosts: Annotated[
+        str, setting(description="names of hosts", max_length=255, without=WITHOUT_SPACES)
+    ] = ""
+    solver_places: Annotated[int, setting(ge=1, le=1_024)] = CORES
+    longest_s: Annotated[float, setting(ge=5, le=86_400)] = 3600.0
+    most_tasks: Annotated[int, setting(ge=1, le=MAX_TASKS)] = MAX_TASKS
+    session_mb: Annotated[int, setting(ge=10, le=1_000_000)] = 500
+    schedule_workers: Annotated[int, setting(ge=0, le=1_024)] = CORES
+    shared_mb: Annotated[int, setting(ge=10, le=1_000_000)] = 400
+    rejoin_s: Annotated[float, setting(ge=0, le=3_600)] = 60.0
+    run_library: Annotated[str, setting(description="yes or no", choices=("", "yes", "no"))] = ""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ServerLimits:
         """Return the limits that an environment sets; raises InputError where one is nothing of its range."""
-        values: dict[str, str | int | float] = {}
-        for one in fields(cls):
-            text = environment.get(one.metadata["variable"], "").strip()
-            if text:
-                assert one.default is not MISSING
-                values[one.name] = _value(type(one.default), text, **one.metadata)
-        return cls(**values)  # type: ignore[arg-type]
+        values = {}
+        for name, one in fields_of(cls).items():
+            variable = f"TOPOX_{name.upper()}"
+            if text := environment.get(variable, "").strip():
+                values[name] = _value(one, text, variable)
+        return cls(**values)
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
@@ -138,36 +147,16 @@ def only_this_machine(address: str) -> bool:
         return address == "localhost"
 
 
-def _value(
-    kind: type[str | int | float],
-    text: str,
-    *,
-    variable: str,
-    least: float,
-    most: float,
-    words: tuple[str, ...],
-) -> str | int | float:
+def _value(one: Field, text: str, variable: str) -> Any:
     """Return what a variable's text says; raises InputError."""
-    if words:
-        if text in words:
-            return text
-        raise _wrong(variable, " or ".join(words), text)
-    if kind is str:
-        if len(text) <= 255 and text.isprintable() and " " not in text:
-            return text
-        raise _wrong(variable, "an address or the name of a host", text)
-    what = "a whole number" if kind is int else "a number"
-    try:
-        value = kind(text)
-    except ValueError:
-        value = math.nan
-    if not (isinstance(value, int | float) and least <= value <= most):
-        raise _wrong(variable, f"{what} from {least:,} to {most:,}", text)
+    value: Any = text
+    if one.kind in (int, float):
+        with suppress(ValueError):
+            value = one.kind(text)
+    if any(True for _ in problems(one.hint, value)):
+        what = one.description or expected(one.hint)
+        raise InputError(f"must be {what} (got {text[:40]!r})", file="environment", field=variable)
     return value
-
-
-def _wrong(variable: str, what: str, text: str) -> InputError:
-    return InputError(f"must be {what} (got {text[:40]!r})", file="environment", field=variable)
 
 
 @cache

@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
+from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import POLL_S, Run
 from topox_core.runs.stopping import Stop, never
 from topox_core.studies.study_run import StudyRun
@@ -31,6 +32,7 @@ PATIENCE_S = 0.1  # how long Cancel waits for the end
 # each other from the interpreter.
 BY_THEMSELVES_S = 0.25
 
+T = TypeVar("T")
 ResultT = TypeVar("ResultT")
 
 
@@ -84,7 +86,7 @@ class _Entry:
     run: Run[Any]
     ticket: Ticket | None
     begin: Callable[[int], Run[Any]]
-    keep: Callable[[Any], str | None] | None
+    keep: Callable[[Any], str | None]
     cancelled: bool = False
     too_long: bool = False
 
@@ -131,8 +133,7 @@ class RunOwner:
         self._results: dict[RunKind, Kept[Any]] = {}
         self._refusals: dict[RunKind, Kept[InputError]] = {}
         self._cancelled: dict[RunKind, Kept[bool]] = {}
-        self._refused: set[RunKind] = set()
-        self._notes: defaultdict[RunKind, str] = defaultdict(str)
+        self._notes: defaultdict[RunKind, str | InputError] = defaultdict(str)
         self._failures: dict[RunKind, Exception] = {}
         self._ended: set[RunKind] = set()
         self._attendant: threading.Thread | None = None
@@ -173,11 +174,11 @@ class RunOwner:
 
     def note(self, kind: RunKind) -> str:
         """Return what must be known about the last run of a kind: why it failed, what was kept."""
-        return self._notes[kind]
+        return str(self._notes[kind])
 
     def refused(self, kind: RunKind) -> bool:
         """Return whether the note says that the last run was refused as bad input."""
-        return kind in self._refused
+        return isinstance(self._notes[kind], InputError)
 
     def ended(self, kind: RunKind) -> bool:
         """Return True once after a run has ended; raise what ended it, if that was not bad input."""
@@ -198,6 +199,7 @@ class RunOwner:
         begin: Callable[[int], Run[Any]],
         keep: Callable[[Any], str | None] | None = None,
         at_most_s: float | None = None,
+        note: Callable[[Any], str] = lambda _result: "",
     ) -> None:
         """Start a run, or put it in line where no solver place is free; one of the same kind is ended first.
 
@@ -211,14 +213,21 @@ class RunOwner:
             Keeps the result and may return a note; by default it goes to :meth:`results`.
         at_most_s
             After which time the run ends in any case, if there is such a time.
+        note
+            Says what must be known of a result that goes to :meth:`results`.
         """
+
+        def kept(result: Any) -> str:
+            self.results(kind)[key] = result
+            return note(result)
+
+        keep = keep or kept
         with self._lock:
             self._let_go(kind)
             if self._closed.is_set():
                 return
             self._latest[kind] = latest = object()
             self._notes[kind] = ""
-            self._refused.discard(kind)
             self._ended.discard(kind)
             self.refusals(kind).pop(key, None)
             self._cancelled.setdefault(kind, Kept(kind.most_kept)).pop(key, None)
@@ -374,9 +383,7 @@ class RunOwner:
         self._attend()
         try:
             result = entry.run.result()
-            if result is not None and entry.keep is None:
-                self.results(kind)[entry.key] = result
-            elif result is not None and entry.keep is not None:
+            if result is not None:
                 self._notes[kind] = entry.keep(result) or ""
         except InputError as error:
             self._refuse(kind, entry.key, error)
@@ -390,9 +397,7 @@ class RunOwner:
             )
 
     def _refuse(self, kind: RunKind, key: Hashable, error: InputError) -> None:
-        self._notes[kind] = str(error)
-        self._refused.add(kind)
-        self.refusals(kind)[key] = error
+        self._notes[kind] = self.refusals(kind)[key] = error
 
     def _let_go(self, kind: RunKind) -> None:
         """End a run without keeping what it has."""
@@ -442,6 +447,24 @@ def connection() -> Connection[RunOwner]:
 def run_owner() -> RunOwner:
     """Return the owner of this tab's runs; they end with the tab."""
     return connection().tab.owner
+
+
+def call_or_refuse(
+    problem: str, file: str, function: Callable[..., T], *given: Any, stop: Stop, **options: Any
+) -> T | None:
+    """Call a function in a process of its own, that Cancel and the end of the session end; None if they did.
+
+    Raises
+    ------
+    InputError
+        With the problem and its reason, if that process died.
+    """
+    try:
+        return call_in_worker(function, *given, stop=stop, **options)
+    except WorkerDied as death:
+        if stop():
+            return None
+        raise InputError(f"{problem}: {death}", file=file) from None
 
 
 def session_over() -> Stop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import streamlit as st
@@ -49,6 +49,21 @@ def run_panel(
         _in_line(kind, title, place)
     else:
         _running(kind, title, draw, place)
+
+
+def watched(
+    kind: RunKind,
+    title: str,
+    draw: Callable[[Any], None] | None = None,
+    key: Hashable = None,
+) -> bool:
+    """Draw the panel of a run (of this very key, if one is given) while it goes on, else its note; return whether it does."""
+    running = run_owner().run(kind, key) is not None
+    if running:
+        run_panel(kind, title, draw)
+    else:
+        run_note(kind)
+    return running
 
 
 @st.fragment(run_every=LINE_POLL_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.runs.stopping import Stop
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.memory import ResultMemory
-from topox_ui.runs.owner import Kept
+from topox_ui.runs.owner import Kept, session_over
 
 T = TypeVar("T")
 
@@ -91,6 +91,17 @@ def wait_for(future: Future[T], over: Stop) -> T:
 
 
 @st.cache_resource(show_spinner=False)
-def shared_memory() -> ResultMemory:
+def _memory() -> ResultMemory:
     """Return the memory that all shared answers of this server may take."""
     return ResultMemory(server_limits().shared_mb * 1e6)
+
+
+@st.cache_resource(show_spinner=False)
+def shared(kind: str) -> Shared[Any]:  # noqa: ARG001 (the kind is what the cache goes by)
+    """Return the answers of one kind of this server."""
+    return Shared(_memory())
+
+
+def once(kind: str, key: str, make: Callable[[], T]) -> T:
+    """Return an answer that is worked out once for all sessions, by this one's script if none has it."""
+    return shared(kind).get(key, make, session_over())

@@ -222,9 +222,7 @@ class InLine:
         """Leave the line."""
         self._left = True
 
-    def close(self) -> None:
-        """Leave the line."""
-        self._left = True
+    close = cancel
 
     def result(self) -> None:
         """Return None: nothing was computed."""

@@ -10,12 +10,11 @@ from topox_core.schedule.replay import first_ms
 from topox_core.schedule.result import Result
 from topox_core.schedule.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import about_seconds, percent, plural, short, time
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.case import Case
 from topox_ui.answers.solving import verdict
-from topox_ui.shell.charts import checker_line, frame, show_input_errors
+from topox_ui.shell.charts import checker_card, facts, show_input_errors
 from topox_ui.shell.page import escape, write_html
 
 
@@ -27,7 +26,7 @@ def certificate(case: Case, result: Result, key: str, path: CriticalPath | None 
         write_html(_card(result, path))
         with st.expander("Clock and other bounds", key="other_bounds", type="compact"):
             write_html(
-                _listed(_on_slots(result) if result.slotted_ms is None else _continuous(result))
+                facts(_on_slots(result) if result.slotted_ms is None else _continuous(result))
             )
         if result.message:
             st.html(f'<p class="note">{escape(result.message)}</p>')
@@ -35,24 +34,7 @@ def certificate(case: Case, result: Result, key: str, path: CriticalPath | None 
             return
         with show_input_errors():
             report = verdict(key, case, result)
-        write_html(checker_line(report.violated))
-        with st.expander("Rule by rule", key="rules", type="compact", expanded=not report.ok):
-            write_html(_checks(report))
-        if not report.ok:
-            box = st.expander("Violations", key="violations", type="compact", expanded=True)
-            for line in report.lines(8):
-                box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
-        details = st.expander("What was checked", key="checked", on_change="rerun", type="compact")
-        if details.open:
-            with details:
-                frame(
-                    {
-                        "constraint": [c.name for c in report.constraints],
-                        "equation": [c.label for c in report.constraints],
-                        "checked": [c.checked for c in report.constraints],
-                        "violated": [c.violated for c in report.constraints],
-                    }
-                )
+        checker_card(report, _verdicts(report), write_html, "constraint")
 
 
 def seal(result: Result) -> tuple[str, str]:
@@ -92,23 +74,13 @@ def _card(result: Result, path: CriticalPath | None) -> str:
     spent = ""
     if path is not None and result.execution is not None:
         spent = limits(path.shares(result.execution.graph.kind))
-    return _listed(rows, binds, spent)
+    return facts(rows, [("What limits this schedule", spent), ("What sets the bound", binds)])
 
 
 def _first(result: Result) -> list[tuple[str, str]]:
     """Return the first iteration, where those after it take longer."""
     ms = None if result.execution is None else first_ms(result.execution, result.settings)
     return [] if ms is None else [("First iteration", time(ms))]
-
-
-def _listed(rows: list[tuple[str, str]], binds: str = "", spent: str = "") -> str:
-    """Return facts as a list of names and values, and under them what limits the schedule and what sets the bound."""
-    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
-    if spent:
-        listed += f'<dt class="wide">What limits this schedule</dt><dd class="wide">{spent}</dd>'
-    if binds:
-        listed += f'<dt class="wide">What sets the bound</dt><dd class="wide">{binds}</dd>'
-    return f'<dl class="facts">{listed}</dl>'
 
 
 def _on_slots(result: Result) -> list[tuple[str, str]]:
@@ -141,7 +113,7 @@ SWITCHING = {
 BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
 
 
-def _checks(report: CheckReport) -> str:
+def _verdicts(report: CheckReport) -> list[tuple[bool, str]]:
     """Return the verdicts: the paper's constraints one by one, what goes beyond them by group."""
     printed = sorted(
         (c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation)
@@ -151,8 +123,4 @@ def _checks(report: CheckReport) -> str:
         members = [c for c in report.constraints if c.equation == group]
         words = plural(len(members), "rule") if len(members) > 1 else members[0].label
         rows.append((all(c.ok for c in members), BEYOND.get(group, group), words))
-    items = "".join(
-        f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {escape(name)} <span>({escape(note)})</span></li>'
-        for ok, name, note in rows
-    )
-    return f'<ul class="checks">{items}</ul>'
+    return [(ok, f"{escape(name)} <span>({escape(note)})</span>") for ok, name, note in rows]

@@ -48,19 +48,14 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
             f"Circuits change {often}; ports are dark <b>{percent(now.port_dark)}</b> of the time."
         )
     else:
-        second = (
-            f"Circuits change {often}; that costs nothing, as a change takes {_delay(case)} here."
-        )
+        delay = f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms"
+        second = f"Circuits change {often}; that costs nothing, as a change takes {delay} here."
     headline(kicker, f"{first} {second}")
 
 
-def _delay(case: Case) -> str:
-    return f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms"
-
-
-# Who the values without what-ifs belong to.
 # Of which setting the files' own values were shown, so that they are known.
 _OWN_SHOWN = Passing[str]("own_shown")
+# Who the values without what-ifs belong to.
 OWN = {"sample": "the sample", "workload": "the generated job", "upload": "your files"}
 
 

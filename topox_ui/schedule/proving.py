@@ -6,7 +6,6 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import GLYPHS, families_of, search
 from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
@@ -30,9 +29,8 @@ from topox_ui.schedule.certificate import seal_line
 from topox_ui.schedule.race import RACE
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import chart_title, escape, quiet, write_html
-from topox_ui.state.loading import loaded as loaded_now
-from topox_ui.state.loading import scenario
-from topox_ui.state.notices import notify
+from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.notices import notify_errors
 from topox_ui.state.what_ifs import engine_choice
 
 WORTH_A_CHART_S = 0.5
@@ -83,14 +81,11 @@ def _offer(case: Case, result: Result) -> None:
     run_note(PROOF)
 
 
+@notify_errors()
 def _start() -> None:
-    source = loaded_now()
-    if source is None:
-        return
-    try:
+    source = loaded()
+    if source is not None:
         start_proof(case_of(source, scenario()))
-    except InputError as error:
-        notify("error", str(error))
 
 
 def search_panel(result: Result, theme: Theme) -> None:

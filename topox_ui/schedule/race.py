@@ -31,9 +31,8 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import button, escape, quiet, warmed
+from topox_ui.shell.page import button, escape, quiet, warmed, when_opened
 from topox_ui.state.session import Passing
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import slide
 
 RACE = RunKind(
@@ -173,17 +172,16 @@ _OPEN = Passing[bool]("race_box")
 def race_section(case: Case, theme: Theme) -> None:
     """Draw the race of this setting behind an expander: the way to start it, its way so far, or its outcome."""
     owner = run_owner()
-    current = Race(case, state_of(ScheduleState).race_s)
+    current = Race(case, ScheduleState.now().race_s)
     running = owner.run(RACE) is not None
     if running:  # also where one comes back to the page, and the reader has not closed it since
         _OPEN.get_or(lambda: True)
-    box = st.expander(
-        "Race of the engines", key="race_box", on_change="rerun", icon=":material/flag:"
-    )
-    if box.open:
-        with box:
-            _race(current, current.contestants(owner.results(RACE)), running, theme)
-    else:
+    if not when_opened(
+        "Race of the engines",
+        "race_box",
+        lambda: _race(current, current.contestants(owner.results(RACE)), running, theme),
+        icon="flag",
+    ):
         run_note(RACE)
 
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.figures.gantt import gantt, in_view, name_kinds_elsewhere, window_words
 from topox_core.figures.lanes import Lanes, first_window, overview, port_use
 from topox_core.figures.palette import Theme
-from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.answers.solving import Drawn
-from topox_ui.runs.owner import session_over
-from topox_ui.runs.shared import Shared, shared_memory
+from topox_ui.runs.shared import once
 from topox_ui.schedule.state import ScheduleState
-from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, chart_title, escape
+from topox_ui.shell.charts import chart, clicked_facts, table_under, task_table
+from topox_ui.shell.page import PLAIN, chart_title, escape, title_row
 from topox_ui.state.address import keep_address
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu
 
 HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."
@@ -44,11 +39,6 @@ class _Charts:
     def size_bytes(self) -> int:
         """About how much memory they take; figures are many small objects, slow to weigh."""
         return 300_000 + 1_500 * self.bars
-
-
-@st.cache_resource(show_spinner=False)
-def _charts() -> Shared[_Charts]:
-    return Shared(shared_memory())
 
 
 def _draw(parts: Drawn, lanes: Lanes, window: tuple[float, float], theme: Theme) -> _Charts:
@@ -71,7 +61,7 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
         lanes = _lanes(parts, _picked(parts) or HINT)
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
         key = f"{token}|{lanes.first}|{lanes.last}|{window}|{theme.name}|{theme.scale}"
-        charts = _charts().get(key, lambda: _draw(parts, lanes, window, theme), session_over())
+        charts = once("timeline", key, lambda: _draw(parts, lanes, window, theme))
         st.plotly_chart(
             charts.whole,
             theme=None,
@@ -91,7 +81,9 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
         )
         if note := window_words(window, charts.bars):
             st.caption(note)
-        table_under("gantt", lambda: _table(parts, window), "Tasks in this window")
+        table_under(
+            "gantt", lambda: task_table(execution, parts.path, window), "Tasks in this window"
+        )
         chart_title("Out-ports in use", "colour: what they carry; hatched: dark", beside=True)
         chart(
             charts.ports,
@@ -105,7 +97,7 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
 
 def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> tuple[float, float]:
     """Draw the slider that owns the time window; return the window."""
-    now = state_of(ScheduleState)
+    now = ScheduleState.now()
     low, high = now.from_ms, now.to_ms
     if low is None and high is None:
         low, high = first_window(parts.bars, lanes, makespan_ms, slot_ms)
@@ -124,24 +116,24 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
     low, high = (min(ends, key=lambda e: abs(e - value)) for value in (low, high))
     if low >= high:
         low, high = ends[0], ends[-1]
-    with st.container(key="w"):
-        control(
-            "select_slider",
-            "Time window",
-            ScheduleState,
-            "from_ms",
-            value=(low, high),
-            options=ends,
-            words=lambda v: f"{round(v, digits):,.9g} ms",
-            take=_choose_window,
-            label_visibility="collapsed",
-        )
+    control(
+        "select_slider",
+        "Time window",
+        ScheduleState,
+        "from_ms",
+        value=(low, high),
+        options=ends,
+        words=lambda v: f"{round(v, digits):,.9g} ms",
+        take=_choose_window,
+        at=st.container(key="w"),
+        label_visibility="collapsed",
+    )
     return low, high
 
 
 def _choose_window(window: tuple[float, float]) -> None:
     if window[0] < window[1]:
-        choose(ScheduleState, from_ms=window[0], to_ms=window[1])
+        ScheduleState.choose(from_ms=window[0], to_ms=window[1])
 
 
 def _step(makespan_ms: float) -> float:
@@ -157,13 +149,11 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
     if most >= lanes.servers:
         chart_title("Timeline", note, beside=True)
         return lanes.showing(0, lanes.servers - 1)
-    first = state_of(ScheduleState).first_server
+    first = ScheduleState.now().first_server
     if first is None:  # Open where the critical path begins.
         on_chain = parts.bars.server[np.isin(parts.bars.node, parts.path.nodes)]
         first = int(on_chain[0]) if len(on_chain) else 0
-    title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
-    with title:
-        chart_title("Timeline", note, beside=True)
+    [choice] = title_row((3.2, 1), "Timeline", note, beside=True)
     first = menu(
         "Servers in view",
         ScheduleState,
@@ -181,11 +171,10 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
 
 def _picked(parts: Drawn) -> str:
     """Return the facts of the bar that was clicked, as HTML, or nothing."""
-    chosen: Any = st.session_state.get("gantt") or {}
-    points = chosen.get("selection", {}).get("points", [])
-    if not points or not points[0].get("customdata"):
+    facts = clicked_facts("gantt")
+    if not facts:
         return ""
-    task, what, place, start, end, lasts, critical = (str(v) for v in points[0]["customdata"])
+    task, what, place, start, end, lasts, critical = map(str, facts)
     execution = parts.execution
     graph = execution.graph
     ids = (k for k, one in enumerate(graph.ids) if escape_untrusted(one, "figure") == task)
@@ -202,9 +191,3 @@ def _picked(parts: Drawn) -> str:
             waits = f" · after {', '.join(names[:2])}{and_more(len(names), 2)}"
     words = f" · {what} · {place} · {start} to {end} ms ({lasts} ms){waits}{' · critical' if critical else ''}"
     return f"<b>{escape(graph.ids[node] if node >= 0 else task)}</b>{escape(words)}"
-
-
-def _table(parts: Drawn, window: tuple[float, float]) -> pd.DataFrame:
-    execution = parts.execution
-    rows = pd.DataFrame(task_rows(execution, parts.path), columns=list(TASK_COLUMNS))
-    return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

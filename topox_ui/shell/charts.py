@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,16 +12,22 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
+from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.io.tables import harmless_on_screen
+from topox_core.model.critical_path import CriticalPath
+from topox_core.model.execution import Execution
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
-from topox_ui.shell.page import PLAIN, escape, headline
+from topox_ui.shell.page import PLAIN, escape, headline, when_opened
 from topox_ui.state.loading import reset_what_ifs
 
-Table = Callable[[], Any]
+# A table: its rows, or its columns by name.
+Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+Table = Callable[[], Content]
 
 
 def show_error(error: object) -> None:
@@ -77,10 +84,15 @@ def chart(
         table_under(key, table, table_name)
 
 
-def _clicked(key: str, on_click: Callable[[Any], object]) -> None:
+def clicked_facts(key: str) -> Any:
+    """Return what the mark of a chart that was clicked says of itself, nothing where none was."""
     points = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
-    if points and points[0].get("customdata"):
-        on_click(points[0]["customdata"])
+    return points[0].get("customdata") if points else None
+
+
+def _clicked(key: str, on_click: Callable[[Any], object]) -> None:
+    if facts := clicked_facts(key):
+        on_click(facts)
 
 
 def legend_line(keys: Iterable[tuple[str, str]], theme: Theme) -> None:
@@ -97,14 +109,11 @@ def legend_line(keys: Iterable[tuple[str, str]], theme: Theme) -> None:
 
 def table_under(key: str, table: Table, name: str = "Table") -> None:
     """Offer a table that is built only when it is opened."""
-    box = st.expander(name, key=f"table_{key}", on_change="rerun", type="compact")
-    if box.open:
-        with box:
-            frame(table())
+    when_opened(name, f"table_{key}", lambda: frame(table()), compact=True)
 
 
 def frame(
-    content: pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    content: Content,
     column_config: Mapping[str, Mapping[str, Any]] | None = None,
     css: pd.DataFrame | None = None,
     **options: Any,
@@ -127,10 +136,21 @@ def frame(
     )
 
 
-def editor(table: pd.DataFrame, **options: Any) -> None:
+def task_table(
+    execution: Execution,
+    path: CriticalPath | None = None,
+    window_ms: tuple[float, float] = (-math.inf, math.inf),
+) -> pd.DataFrame:
+    """Return the tasks of an execution that overlap a stretch of time, a row each."""
+    rows = pd.DataFrame(task_rows(execution, path), columns=list(TASK_COLUMNS))
+    return rows[(rows["start_ms"] <= window_ms[1]) & (rows["end_ms"] >= window_ms[0])]
+
+
+def editor(content: Content, **options: Any) -> None:
     """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed."""
     options = {"height": "content"} | options
-    st.data_editor(without_formulas(table), hide_index=True, num_rows="fixed", **options)
+    table = without_formulas(pd.DataFrame(content))
+    st.data_editor(table, hide_index=True, num_rows="fixed", **options)
 
 
 def _explained(
@@ -158,14 +178,58 @@ def _without_formula(cell: Any) -> Any:
     return harmless_on_screen(cell) if isinstance(cell, str) else cell
 
 
-def checker_line(violated: int) -> str:
-    """Return what the independent checker found, in a line of HTML."""
+def checker_card(
+    report: CheckReport,
+    verdicts: Sequence[tuple[bool, str]],
+    write: Callable[[str], None],
+    of: str,
+    page: str = "",
+) -> None:
+    """Draw what the independent checker found: in a line, rule by rule, each violation, and what was checked.
+
+    Parameters
+    ----------
+    verdicts
+        Whether each rule, or group of rules, is kept, and its words as HTML.
+    write
+        Writes HTML.
+    of
+        What a rule is called.
+    page
+        What the keys of its boxes begin with.
+    """
     words = (
-        f'<b class="bad">✗</b> The checker found {plural(violated, "violation")}.'
-        if violated
+        f'<b class="bad">✗</b> The checker found {plural(report.violated, "violation")}.'
+        if report.violated
         else '<b class="good">✓</b> The independent checker finds every rule kept.'
     )
-    return f'<p class="quiet" style="margin-top:.5rem">{words}</p>'
+    write(f'<p class="quiet" style="margin-top:.5rem">{words}</p>')
+    with st.expander("Rule by rule", key=f"{page}rules", type="compact", expanded=not report.ok):
+        items = "".join(
+            f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {rule}</li>'
+            for ok, rule in verdicts
+        )
+        write(f'<ul class="checks">{items}</ul>')
+    if not report.ok:
+        box = st.expander("Violations", key=f"{page}violations", type="compact", expanded=True)
+        for line in report.lines(8):
+            box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
+    rows = [
+        {of: one.name, "equation": one.label, "checked": one.checked, "violated": one.violated}
+        for one in report.constraints
+    ]
+    when_opened("What was checked", f"{page}checked", lambda: frame(rows), compact=True)
+
+
+def facts(rows: Iterable[tuple[str, str]], wide: Iterable[tuple[str, str]] = ()) -> str:
+    """Return facts as a list of names and values in HTML, under them the wide ones, each value below its name."""
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    below = "".join(
+        f'<dt class="wide">{name}</dt><dd class="wide">{value}</dd>'
+        for name, value in wide
+        if value
+    )
+    return f'<dl class="facts">{listed}{below}</dl>'
 
 
 Kpi = tuple[str, str, str] | tuple[str, str, str, str, str]

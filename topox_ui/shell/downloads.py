@@ -11,7 +11,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.figures.files import (
     DOTS,
     PRINT,
@@ -33,16 +32,22 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.shell.page import button
+from topox_ui.shell.charts import Content
+from topox_ui.shell.page import button, when_opened
 from topox_ui.state.loading import Loaded, adopt, scenario
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.store import link_query
 
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
 # By name, what draws a figure for a theme: on the page in that of the page, in files in that of print.
 Figures = dict[str, Callable[[Theme], go.Figure]]
-MEDIA_TYPE = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
+MEDIA_TYPE = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "html": "text/html",
+    **dict.fromkeys(("parquet", "sqlite"), "application/octet-stream"),
+}
 
 
 def stem(title: str, empty: str = "topox") -> str:
@@ -66,8 +71,9 @@ def offer(name: str, files: Iterable[File]) -> None:
         )
 
 
-def csv_of(table: pd.DataFrame) -> bytes:
+def csv_of(content: Content) -> bytes:
     """Return a table as a CSV file."""
+    table = pd.DataFrame(content)
     filled = table.astype(object).where(table.notna(), None)
     return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
 
@@ -92,28 +98,28 @@ def picture_menu(name: str, figures: Figures) -> None:
 
     No popover: that closes as a file is saved, and takes the figure from plotly while it draws.
     """
-    box = st.expander("Pictures for print (PNG, SVG)", key="pictures", on_change="rerun")
-    if not box.open:
-        return
-    with box:
-        title = st.selectbox("Figure", list(figures), key="picture_of")
-        form = st.segmented_control(
-            "Format", ["png", "svg"], format_func=str.upper, default="png", key="picture_form"
-        )
-        figure = on_paper(figures[title or next(iter(figures))](PRINT))
-        st.caption(
-            f"The camera above the figure saves it: {WIDTH} px wide, on white"
-            f"{f', {DOTS} dots a pixel' if form == 'png' else ''}."
-        )
-        file = f"{name}.{stem(str(title).lower(), 'figure')}"
-        camera = {
-            "displayModeBar": True,
-            "displaylogo": False,
-            "modeBarButtons": [["toImage"]],
-            "toImageButtonOptions": picture_options(figure, form or "png", file),
-        }
-        figure.update_layout(margin_t=max(34, figure.layout.margin.t or 0))  # of the camera
-        st.plotly_chart(figure, theme=None, config=camera, key="picture")
+    when_opened("Pictures for print (PNG, SVG)", "pictures", lambda: _picture(name, figures))
+
+
+def _picture(name: str, figures: Figures) -> None:
+    title = st.selectbox("Figure", list(figures), key="picture_of")
+    form = st.segmented_control(
+        "Format", ["png", "svg"], format_func=str.upper, default="png", key="picture_form"
+    )
+    figure = on_paper(figures[title or next(iter(figures))](PRINT))
+    st.caption(
+        f"The camera above the figure saves it: {WIDTH} px wide, on white"
+        f"{f', {DOTS} dots a pixel' if form == 'png' else ''}."
+    )
+    file = f"{name}.{stem(str(title).lower(), 'figure')}"
+    camera = {
+        "displayModeBar": True,
+        "displaylogo": False,
+        "modeBarButtons": [["toImage"]],
+        "toImageButtonOptions": picture_options(figure, form or "png", file),
+    }
+    figure.update_layout(margin_t=max(34, figure.layout.margin.t or 0))  # of the camera
+    st.plotly_chart(figure, theme=None, config=camera, key="picture")
 
 
 def execution_files(
@@ -163,14 +169,15 @@ def take_away(
     besides
         Draws what else the menu of the link offers.
     keep
-        Draws the way into the run library.
+        Draws what stands beside them, such as the way into the run library.
     """
     with st.container(horizontal=True, key="take_away"):
-        download_menu(name, [*files, figures_file(name, figures)])
+        download_menu(name, [*files, figures_file(name, figures)] if figures else files)
         link_menu(kept_here, besides=besides)
         if keep is not None:
             keep()
-    picture_menu(name, figures)
+    if figures:
+        picture_menu(name, figures)
 
 
 def result_files(
@@ -243,14 +250,11 @@ def offer_task_graph(
     )
 
 
+@notify_errors()
 def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str) -> None:
-    try:
-        with st.spinner("Building the task graph"):
-            tasks, cluster = build()
-        server_limits().check_tasks(len(tasks.tasks), tasks.name)
-    except InputError as error:
-        notify("error", str(error))
-        return
+    with st.spinner("Building the task graph"):
+        tasks, cluster = build()
+    server_limits().check_tasks(len(tasks.tasks), tasks.name)
     adopt(Loaded(tasks, cluster, tasks.name))
     notify(
         "info",

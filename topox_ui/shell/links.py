@@ -8,7 +8,11 @@ from topox_ui.shell.pages import page_of
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import scenario
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import Passing
 from topox_ui.state.store import link_query, states
+
+# Where a click leads, by path and query: only the script may leave its page, a callback may not.
+_LEAVING = Passing[tuple[str, dict[str, str]]]("leaving")
 
 
 def page_link(title: str, label: str, icon: str | None = None, **query: str) -> None:
@@ -22,6 +26,20 @@ def go_to(title: str, **query: str) -> None:
     """Leave for a page, with what was chosen for it and what is given; not within a callback."""
     page = page_of(title)
     st.switch_page(page.path, query_params=link_query(page.carried) | query)
+
+
+def leave_for(title: str, *, carries: bool = True, **query: str) -> None:
+    """Leave for a page when this one is drawn next, with what is given, and what was chosen for it if that is carried."""
+    page = page_of(title)
+    _LEAVING.set((page.path, (link_query(page.carried) if carries else {}) | query))
+
+
+def leave_where_asked() -> None:
+    """Leave for the page that a callback asked for; every page begins with it."""
+    asked = _LEAVING.pop()
+    if asked is not None:
+        follow_address()  # a click is an answer: it is not asked again
+        st.switch_page(asked[0], query_params=asked[1])
 
 
 def to_samples() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
     ScriptRequests,
@@ -24,7 +26,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.classroom.access import BEGINNING, Entry, entry, join, places
 from topox_ui.runs.uploads import limit_uploads
-from topox_ui.shell.links import go_to, page_link
+from topox_ui.shell.links import go_to, leave_where_asked, page_link
 from topox_ui.shell.menu import job_name, menu, source_name
 from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
@@ -32,12 +34,12 @@ from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import ASKED, follow_address, keep_address, restore
 from topox_ui.state.generating import GENERATE
-from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
-from topox_ui.state.notices import show_notice
+from topox_ui.state.loading import AWAITED, Loaded, loaded, open_first, opened_by_itself
+from topox_ui.state.notices import notify_errors, show_notice
 from topox_ui.state.page_state import PageState
 from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.store import ADDRESS_DUE, choose, state_of
+from topox_ui.state.store import ADDRESS_DUE
 from topox_ui.state.widgets import control, switch
 
 STEPS = 200
@@ -55,7 +57,7 @@ def stretch_in_view(
     form
         How the ends are written, such as ``%.1f ms``.
     """
-    now = state_of(model).model_dump()
+    now = model.now().model_dump()
     low, high = now["from_ms"] or 0.0, now["to_ms"] or whole_ms * share
     step = whole_ms / STEPS
     view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
@@ -68,7 +70,7 @@ def stretch_in_view(
         min_value=0.0,
         max_value=whole_ms,
         step=step,
-        take=lambda ends: choose(model, from_ms=ends[0], to_ms=ends[1]),
+        take=lambda ends: model.choose(from_ms=ends[0], to_ms=ends[1]),
         format=form,
         label_visibility="collapsed",
     )
@@ -199,16 +201,18 @@ def frame(title: str) -> Theme:
     warmed()
     admit(title)
     restore(title, page.carried, models)
+    leave_where_asked()
     if page.needs_graph and loaded() is None and not AWAITED.there:
         open_first()
-    large = state_of(Display).large
+    large = Display.now().large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
     explain_terms()
     with st.sidebar:
         keep_tab()
         menu(page)
-        _follow_theme(theme.name)
+        # Drawn again when the viewer switches the theme, which alone does not rerun.
+        _theme_watch(key="theme_watch", data={"drawn": theme.name}, on_changed_change=lambda: None)
         _draw_what_was_taken()
         progress()
     if AWAITED.there:
@@ -221,6 +225,13 @@ def frame(title: str) -> Theme:
         headline(title, "This page <b>waits</b>: its kernels are being compiled.")
         wait_for_kernels()
     return theme
+
+
+def graph_frame(title: str) -> tuple[Theme, Loaded]:
+    """Begin a page that is about a task graph; return how its figures are drawn, and what is loaded."""
+    theme, opened = frame(title), loaded()
+    assert opened is not None
+    return theme, opened
 
 
 def _generating() -> None:
@@ -273,11 +284,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
 }
 """
 _theme_watch = st.components.v2.component("topox_theme", js=_THEME_SCRIPT)
-
-
-def _follow_theme(drawn: str) -> None:
-    """Redraw when the viewer switches the theme, which alone does not rerun."""
-    _theme_watch(key="theme_watch", data={"drawn": drawn}, on_changed_change=lambda: None)
 
 
 @st.fragment(run_every=REDRAWN_S)
@@ -335,6 +341,33 @@ def chart_title(title: str, note: str = "", beside: bool = False) -> None:
     write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
 
 
+def title_row(
+    widths: Sequence[float], title: str, note: str = "", beside: bool = False
+) -> list[DeltaGenerator]:
+    """Write a chart's title as the first column of a row; return the others, where its controls go."""
+    first, *others = st.columns(widths, vertical_alignment="bottom")
+    with first:
+        chart_title(title, note, beside)
+    return others
+
+
+def when_opened(
+    label: str, key: str, draw: Callable[[], object], compact: bool = False, icon: str | None = None
+) -> bool:
+    """Draw a box that opens, and what is in it only where it is open; return whether it is."""
+    box = st.expander(
+        label,
+        key=key,
+        on_change="rerun",
+        icon=icon and f":material/{icon}:",
+        type="compact" if compact else "default",
+    )
+    if box.open:
+        with box:
+            draw()
+    return bool(box.open)
+
+
 def quiet(line: str) -> None:
     """Write a small grey line; it is HTML made of our own words and escaped names."""
     write_html(f'<p class="quiet">{line}</p>')
@@ -366,6 +399,34 @@ def button(
         disabled=disabled,
         help=help,
     )
+
+
+def file_box(
+    label: str,
+    key: str,
+    take: Callable[[bytes, str], object],
+    gone: Callable[[], object] = lambda: None,
+    **options: Any,
+) -> None:
+    """Draw a box for a file; what is wrong with the one that is put into it is one line, and what was there stays.
+
+    Parameters
+    ----------
+    take
+        Is given the content of a file and its name.
+    gone
+        Is called where the file is taken out of the box.
+    """
+    st.file_uploader(label, key=key, on_change=_brought, args=(key, take, gone), **options)
+
+
+@notify_errors()
+def _brought(key: str, take: Callable[[bytes, str], object], gone: Callable[[], object]) -> None:
+    file = st.session_state.get(key)
+    if file is None:
+        gone()
+    else:
+        take(file.getvalue(), file.name)
 
 
 def escape(text: str) -> str:

@@ -7,11 +7,10 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_ui.runs.owner import run_owner
 from topox_ui.state.generating import GENERATE, NotYet
 from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source, scenario
-from topox_ui.state.notices import has_error, notify
+from topox_ui.state.notices import has_error, notify, notify_errors
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.session import Lasting, Passing
@@ -154,14 +153,13 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
 
 def _with_graph(new: Scenario) -> Scenario:
     """Load what the scenario of a link names; where it names nothing or cannot be loaded, keep what is there."""
-    old = state_of(Scenario)
+    old = Scenario.now()
     if new.source == "none":
         return new.model_copy(update={name: getattr(old, name) for name in SOURCE})
     if any(getattr(new, name) != getattr(old, name) for name in SOURCE) or loaded() is None:
-        try:
+        with notify_errors():
             load(new)
-        except InputError as error:
-            notify("error", str(error))
-            return old
-        states().update({name: type(one)() for name, one in states().items() if one.of_graph})
+            states().update({name: type(one)() for name, one in states().items() if one.of_graph})
+            return new
+        return old
     return new

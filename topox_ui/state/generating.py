@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun
 from topox_core.runs.stopping import Stop
 from topox_core.workloads.catalogue import count_tasks, generate
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 
 AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
 GENERATE = RunKind("generate", 1, cancel_help="Stops at once; what was loaded stays.")
@@ -51,11 +49,7 @@ def generated(name: str, parameters: Parameters) -> Generated | None:
 def _generate(
     name: str, parameters: Parameters, stop: Stop, _on_step: Callable[[object], None]
 ) -> Generated | None:
-    try:
-        return call_in_worker(
-            generate, name, dict(parameters), server_limits().most_tasks, stop=stop
-        )
-    except WorkerDied as death:
-        if stop():
-            return None
-        raise InputError(f"was not generated: {death}", file=f"workload {name}") from None
+    most, file = server_limits().most_tasks, f"workload {name}"
+    return call_or_refuse(
+        "was not generated", file, generate, name, dict(parameters), most, stop=stop
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,11 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.generating import NotYet, generated
-from topox_ui.state.notices import NOTICE, notify
+from topox_ui.state.notices import NOTICE, notify, notify_errors
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import ADDRESS_DUE, put, state_of, states
+from topox_ui.state.store import ADDRESS_DUE, put, states
 
 # What a page shows that is opened without a job: on it circuits change a thousand times.
 FIRST_SAMPLE = "moe"
@@ -64,19 +65,15 @@ def _workload(name: str, parameters: tuple[tuple[str, str], ...]) -> tuple[TaskG
 
 def scenario() -> Scenario:
     """Return the scenario of this session."""
-    return state_of(Scenario)
+    return Scenario.now()
 
 
 def choose_what_if(**changes: Any) -> None:
     """Take what-ifs of the reader on what is loaded; None takes one back."""
     now = loaded()
     if now is not None:
-        try:
+        with suppress(ValueError), notify_errors():  # no value of ours: the control is drawn again
             put(scenario().with_what_if(now.cluster, **changes))
-        except InputError as error:
-            notify("error", str(error))
-        except ValueError:  # No value of ours: the control is drawn again.
-            return
 
 
 def reset_what_ifs() -> None:
@@ -140,12 +137,11 @@ def go_back() -> None:
 def open_source(new: Scenario) -> None:
     """Load a sample or a workload; if it cannot be loaded, say so and keep what was there."""
     try:
-        if load(new):
-            _begin_with(new)
+        with notify_errors():
+            if load(new):
+                _begin_with(new)
     except NotYet:
         AWAITED.set(new)
-    except InputError as error:
-        notify("error", str(error))
 
 
 def adopt(new: Loaded) -> None:

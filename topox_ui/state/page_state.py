@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import fields_of, problems
+from topox_ui.state.store import choose, state_of
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Index = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -49,10 +50,11 @@ def some_of(words: Collection[str]) -> tuple[BeforeValidator, AfterValidator]:
             raise ValueError(f"must be some of {', '.join(known)}")
         return tuple(dict.fromkeys(chosen))
 
-    return BeforeValidator(_split), AfterValidator(check)
+    return BeforeValidator(split_words), AfterValidator(check)
 
 
-def _split(value: Any) -> Any:
+def split_words(value: Any) -> Any:
+    """Return the words of a link, which it separates by commas; anything else as it is."""
     return [word for word in value.split(",") if word] if isinstance(value, str) else value
 
 
@@ -81,6 +83,16 @@ class PageState(BaseModel):
     prefix: ClassVar[str] = ""
     resets: ClassVar[Mapping[str, Collection[str]]] = {}
     of_graph: ClassVar[bool] = False
+
+    @classmethod
+    def now(cls) -> Self:
+        """Return what was chosen in this session: the defaults while nothing was."""
+        return state_of(cls)
+
+    @classmethod
+    def choose(cls, **changes: Any) -> None:
+        """Take choices of the reader; None takes one back, a value that its field cannot have changes nothing."""
+        choose(cls, **changes)
 
     @classmethod
     def default(cls, name: str) -> Any:

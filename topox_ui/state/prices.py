@@ -11,12 +11,12 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.parts_file import edits_between, with_edits
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import choose, state_of
 
 FILE = "file"
+# The prices that the reader brought.
 OWN_PRICES = Lasting[Catalogue]("cost_file")
 
 
@@ -40,42 +40,33 @@ class Prices(PageState):
 
     def check(self) -> None:
         """Raise InputError where a file is named that is not here, or edits that its parts cannot have."""
-        if self.prices == FILE and file_catalogue() is None:
+        if self.prices == FILE and OWN_PRICES.get() is None:
             raise InputError("no file of prices is loaded", field="prices")
         with_edits(self.base(), self.parts)
 
     def base(self) -> Catalogue:
         """Return the price set or the file that was chosen, before any edit."""
         if self.prices == FILE:
-            return file_catalogue() or PRICE_SETS[DEFAULT_SET]
+            return OWN_PRICES.get() or PRICE_SETS[DEFAULT_SET]
         return PRICE_SETS[self.prices]
-
-
-def file_catalogue() -> Catalogue | None:
-    """Return the prices that the reader brought."""
-    return OWN_PRICES.get()
 
 
 def catalogue() -> Catalogue:
     """Return the prices that hold: the set or the file, with the reader's edits."""
-    now = state_of(Prices)
-    try:
+    now = Prices.now()
+    with notify_errors():
         return with_edits(now.base(), now.parts)
-    except InputError as error:
-        notify("error", str(error))
-        choose(Prices, parts=None)
-        return now.base()
+    Prices.choose(parts=None)
+    return now.base()
 
 
 def cluster_catalogue() -> Catalogue:
     """Return the prices for a cluster of any port speed: the reader's, or else the set that lists every speed."""
-    return catalogue() if state_of(Prices).choices() else PRICE_SETS[SET_BY_SPEED]
+    return catalogue() if Prices.now().choices() else PRICE_SETS[SET_BY_SPEED]
 
 
+@notify_errors()
 def edit(figures: Mapping[str, Mapping[str, float]]) -> None:
     """Take edits of prices and watts; one that cannot be is named in a line and not taken."""
-    try:
-        base = state_of(Prices).base()
-        choose(Prices, parts=edits_between(base, catalogue().changed(figures)))
-    except InputError as error:
-        notify("error", str(error))
+    base = Prices.now().base()
+    Prices.choose(parts=edits_between(base, catalogue().changed(figures)))

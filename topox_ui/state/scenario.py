@@ -137,6 +137,14 @@ class Scenario(PageState):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
+    def typed_parameters(self) -> dict[str, Any]:
+        """Parameters of the generator as values: a link has them as text."""
+        known = {one.key: one for one in WORKLOADS[self.name].parameters}
+        return {
+            key: known[key].value(text, self.name) for key, text in self.parameters if key in known
+        }
+
+    @property
     def has_what_ifs(self) -> bool:
         """Whether anything differs from the files."""
         return self != self.without_what_ifs()

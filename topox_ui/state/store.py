@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from topox_core.errors import InputError
-from topox_ui.state.notices import notify
-from topox_ui.state.page_state import PageState, S
+from topox_ui.state.notices import notify_errors
 from topox_ui.state.session import Lasting, Passing
 
-_STATES = Lasting[dict[str, PageState]]("page_states")
+if TYPE_CHECKING:
+    from topox_ui.state.page_state import PageState, S
+
+_STATES = Lasting["dict[str, PageState]"]("page_states")
 # A choice was made that the address does not say yet.
 ADDRESS_DUE = Passing[bool]("address_due")
 # The names of the models whose choices the address of the page in view carries.
@@ -24,8 +26,7 @@ def states() -> dict[str, PageState]:
 
 def state_of(model: type[S]) -> S:
     """Return the session's state of a page: its defaults while nothing was chosen."""
-    known = states().get(model.__name__)
-    return known if isinstance(known, model) else model()
+    return reader_of(model)()
 
 
 def reader_of(model: type[S]) -> Callable[[], S]:
@@ -49,12 +50,9 @@ def put(*new: PageState) -> None:
 
 def choose(model: type[PageState], /, **changes: Any) -> None:
     """Take choices of the reader; None takes one back, a value that its field cannot have changes nothing."""
-    try:
+    # Refused without a line is a control that the browser has no current options of: it is drawn again.
+    with suppress(ValueError), notify_errors():
         put(state_of(model).changed(**changes))
-    except InputError as error:
-        notify("error", str(error))
-    except ValueError:  # A control that the browser has no current options of: it is drawn again.
-        return
 
 
 def link_query(

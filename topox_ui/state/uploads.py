@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from topox_core.errors import InputError
@@ -16,6 +16,7 @@ from topox_core.workloads.catalogue import count_tasks
 from topox_core.workloads.training_jobs import as_workload
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, adopt, loaded, open_source, opened_by_itself
+from topox_ui.state.notices import Line
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting
 
@@ -27,15 +28,9 @@ Box = Literal["graph", "cluster"]
 JOB_FORMAT, HEADER_BYTES = b'"topox-job"', 400
 
 
-@dataclass(frozen=True)
-class Line:
-    """What became of the last file in a box."""
-
-    kind: Literal["error", "warning", "success"]
-    text: str
-
-
+# What became of the last file in each box.
 _LINES = Lasting[dict[Box, Line]]("upload_lines")
+# The graph that waits for a cluster that has all its servers, the cluster that waits for its graph.
 _GRAPH = Lasting[TaskGraph]("waiting_graph")
 _CLUSTER = Lasting[Cluster]("waiting_cluster")
 
@@ -47,16 +42,6 @@ def line_of(box: Box) -> Line | None:
 
 def _lines() -> dict[Box, Line]:
     return _LINES.get_or(dict)
-
-
-def waiting_graph() -> TaskGraph | None:
-    """Return the graph that waits for a cluster that has all its servers."""
-    return _GRAPH.get()
-
-
-def waiting_cluster() -> Cluster | None:
-    """Return the cluster that waits for its graph."""
-    return _CLUSTER.get()
 
 
 def take_file(box: Box, data: bytes, file: str) -> None:
@@ -73,7 +58,7 @@ def take_file(box: Box, data: bytes, file: str) -> None:
         else:
             _try_cluster(load_cluster(data, file), file)
     except InputError as error:
-        lines[box] = Line("error", str(error))
+        lines[box] = "error", str(error)
 
 
 def _open_job(data: bytes, file: str) -> None:
@@ -83,32 +68,32 @@ def _open_job(data: bytes, file: str) -> None:
         count_tasks(name, dict(parameters), server_limits().most_tasks), file
     )
     open_source(Scenario(source="workload", name=name, parameters=parameters))
-    _lines()["graph"] = Line("success", f"{file} is opened: its task graph, on a cluster for it.")
+    _lines()["graph"] = "success", f"{file} is opened: its task graph, on a cluster for it."
 
 
 def _try_graph(graph: TaskGraph, file: str) -> None:
     """Load a graph on the cluster that waits, else on the reader's, else on one that is assumed; or let it wait."""
     now = None if opened_by_itself() else loaded()
-    cluster = waiting_cluster() or (now.cluster if now else None)
+    cluster = _CLUSTER.get() or (now.cluster if now else None)
     if cluster is None:
         _load(Loaded(graph, fitting(graph, None), graph.name, assumed=True))
-        _lines()["graph"] = Line("success", f"{file} is loaded, on a cluster that is assumed.")
+        _lines()["graph"] = "success", f"{file} is loaded, on a cluster that is assumed."
         return
     problem = _misfit(graph, cluster, file)
     if problem:
         _GRAPH.set(graph)
-        _lines()["graph"] = Line("warning", f"{problem}. {file} waits for a cluster that fits.")
+        _lines()["graph"] = "warning", f"{problem}. {file} waits for a cluster that fits."
         return
     same = now is not None and now.cluster is cluster
     assumed = same and now is not None and now.assumed
     _load(Loaded(graph, cluster, graph.name, assumed))
     where = "on the cluster that was loaded before" if same else "on your cluster"
-    _lines()["graph"] = Line("success", f"{file} is loaded, {where}.")
+    _lines()["graph"] = "success", f"{file} is loaded, {where}."
 
 
 def _try_cluster(cluster: Cluster, file: str) -> None:
     """Put the graph that waits on a cluster, else the one that is loaded; or let the cluster wait."""
-    graph, now = waiting_graph(), None if opened_by_itself() else loaded()
+    graph, now = _GRAPH.get(), None if opened_by_itself() else loaded()
     target = graph or (now.graph if now else None)
     problem = "" if target is None else _misfit(target, cluster, target.name)
     if target is None or problem:
@@ -116,10 +101,10 @@ def _try_cluster(cluster: Cluster, file: str) -> None:
         waits = f"{file} is kept: now add the task graph that should run on it."
         if problem:
             waits = f"{problem}. {'The graph still waits' if graph else waits}"
-        _lines()["cluster"] = Line("warning" if problem else "success", waits)
+        _lines()["cluster"] = "warning" if problem else "success", waits
         return
     _load(Loaded(target, cluster, graph.name if graph or now is None else now.title))
-    _lines()["cluster"] = Line("success", f"{file} is the cluster now.")
+    _lines()["cluster"] = "success", f"{file} is the cluster now."
 
 
 def _misfit(graph: TaskGraph, cluster: Cluster, file: str) -> str:
@@ -140,15 +125,15 @@ def _load(new: Loaded) -> None:
 
 def suggested() -> Cluster | None:
     """Return a cluster on which the waiting graph would fit: the nearest one, made larger."""
-    graph, now = waiting_graph(), loaded()
+    graph, now = _GRAPH.get(), loaded()
     if graph is None:
         return None
-    return fitting(graph, waiting_cluster() or (now.cluster if now else None))
+    return fitting(graph, _CLUSTER.get() or (now.cluster if now else None))
 
 
 def use_suggested() -> None:
     """Load the waiting graph on the cluster that is suggested for it."""
-    graph, cluster = waiting_graph(), suggested()
+    graph, cluster = _GRAPH.get(), suggested()
     if graph is not None and cluster is not None:
         _load(Loaded(graph, cluster, graph.name, assumed=True))
 
@@ -164,7 +149,7 @@ def change_assumed(**values: float) -> None:
             cluster = replace(cluster, ports_per_switch=cluster.servers)
         check_fits(now.graph, cluster, now.title)
     except InputError as error:
-        _lines()["cluster"] = Line("error", str(error))
+        _lines()["cluster"] = "error", str(error)
         return
     _lines().pop("cluster", None)
     adopt(replace(now, cluster=cluster))

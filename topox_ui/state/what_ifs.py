@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -18,7 +17,7 @@ from topox_core.text.numbers import delay_label, short
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, reset_what_ifs, scenario
 from topox_ui.state.scenario import AUTO, RINGS_AUTO, Scenario
-from topox_ui.state.widgets import menu, pick, slide, switch
+from topox_ui.state.widgets import menu, pick, sidebar_part, slide, switch
 
 SWITCHES = (1, 2, 3, 4, 6, 8)
 RINGS = (1, 2, 3, 4, 6, 8)
@@ -55,9 +54,7 @@ TIME_LIMITS_S = (5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 def what_ifs(loaded: Loaded) -> None:
     """Draw the what-ifs in the sidebar."""
     cluster, settings = shown_values(loaded)
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What if</p>')
+    with sidebar_part("What if"):
         delay_and_speed(cluster, settings, ON_CLOCK[settings.on_slots])
         _slide(
             cluster,
@@ -246,7 +243,11 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         settings,
         "A ring all-reduce is split over this many rings; fewer where the group has fewer distinct ones.",
     )
-    flip = partial(_flip, settings)
+
+    def flip(label: str, field: str, help: str, disabled: bool = False) -> None:
+        value = getattr(settings, field)
+        switch(label, Scenario, field, value=value, help=help, disabled=disabled)
+
     flip(
         "Devices do one task at a time",
         "exclusive_devices",
@@ -265,10 +266,6 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits drawn each slot.",
         disabled=stay,
     )
-
-
-def _flip(settings: Settings, label: str, field: str, help: str, disabled: bool = False) -> None:
-    switch(label, Scenario, field, value=getattr(settings, field), help=help, disabled=disabled)
 
 
 def shown_values(loaded: Loaded) -> tuple[Cluster, Settings]:

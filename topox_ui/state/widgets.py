@@ -8,9 +8,9 @@ that the state refuses, is not taken, and the control is drawn anew from the sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -21,7 +21,6 @@ from topox_ui.state.loading import choose_what_if
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.store import choose, state_of
 
 Take = Callable[[Any], None]
 # How each kind of control is told what to show at first.
@@ -71,9 +70,9 @@ def control(
         Options of Streamlit's command, and ``at``, where to draw it. What the glossary says of a
         term in the label comes before its ``help``.
     """
-    shown_value = getattr(state_of(model), field) if value is None else value
+    shown_value = getattr(model.now(), field) if value is None else value
     if take is None:
-        chosen = choose_what_if if model is Scenario else partial(choose, model)
+        chosen = choose_what_if if model is Scenario else model.choose
         take = lambda value: chosen(**{field: value})  # noqa: E731
     choices = tuple(options or ())
     if choices and not isinstance(shown_value, tuple) and shown_value not in choices:
@@ -92,7 +91,9 @@ def control(
         more |= {"options": choices, "format_func": words}
     more["help"] = label_help(label, more.get("help"))
     first, draw = FIRST.get(kind, "value"), getattr(more.pop("at", st), kind)
-    more[first] = _position(choices, shown_value) if first == "index" else shown_value
+    more[first] = shown_value
+    if first == "index":
+        more[first] = choices.index(shown_value) if shown_value in choices else None
     callback = {"on_change": _changed, "args": (place, shown.turn, key, take)}
     drawn = _plain(draw(label, key=key, **callback, **more))
     # Only now: the run of a page that is being left has ended at the line above.
@@ -101,10 +102,6 @@ def control(
         _changed(place, shown.turn, key, take)
         st.rerun()
     return shown_value
-
-
-def _position(options: tuple[Any, ...], value: Any) -> int | None:
-    return options.index(value) if value in options else None
 
 
 def _all_shown() -> dict[str, _Shown]:
@@ -136,6 +133,15 @@ def _changed(place: str, turn: int, key: str, take: Take) -> None:
         take(value)
 
 
+@contextmanager
+def sidebar_part(title: str) -> Iterator[None]:
+    """Draw what follows in the sidebar, under a line and a heading of its own."""
+    with st.sidebar:
+        st.divider()
+        st.html(f'<p class="side">{title}</p>')
+        yield
+
+
 def slide(
     label: str,
     model: type[PageState],
@@ -147,7 +153,7 @@ def slide(
     **more: Any,
 ) -> Any:
     """Draw a slider over steps, the value among them; of steps with the same words one is left."""
-    now = getattr(state_of(model), field) if value is None else value
+    now = getattr(model.now(), field) if value is None else value
     steps = tuple(steps)
     shown = _all_shown().get(_place(model, field))
     before = shown.options if shown else ()

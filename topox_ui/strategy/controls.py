@@ -17,9 +17,10 @@ from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy, load_strategy
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label
-from topox_ui.shell.page import button, escape, quiet
-from topox_ui.state.store import state_of
-from topox_ui.state.widgets import control, menu, number, pick, slide
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.shell.page import button, escape, file_box, quiet
+from topox_ui.state.widgets import control, menu, number, pick, sidebar_part, slide
+from topox_ui.strategy.details import strategy_link
 from topox_ui.strategy.fabric_run import FabricSearch
 from topox_ui.strategy.search_run import Request
 from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
@@ -32,16 +33,14 @@ NETWORKS = {"switch": "one switch", "circuits": "circuits", "fabric": "a fabric"
 UPLOAD = "w_strategy_file"
 WAYS = {"search": "operators", "plans": "plans"}
 
-SearchT = TypeVar("SearchT")
+SearchT = TypeVar("SearchT", FabricSearch, Request)
 
 
 def pick_model() -> tuple[Model, str, int]:
     """Draw the first choices in the sidebar; return model, way and servers."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">Model</p>')
+    with sidebar_part("Model"):
         name = menu("Model", StrategyState, "model", MODELS.keys(), label_visibility="collapsed")
-        model, now = MODELS[name], state_of(StrategyState)
+        model, now = MODELS[name], StrategyState.now()
         quiet(f"{escape(model.meaning)}")
         way = "search"
         if model.shape is not None:
@@ -85,7 +84,7 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:
         budgets = ("proposals", ON_FABRIC_BUDGETS) if network == "fabric" else ("budget", BUDGETS)
         budget = slide("Strategies to try", StrategyState, *budgets, words=lambda v: f"{v:,}")
         with st.expander("More choices", key="more_search", type="compact"):
-            memory = state_of(StrategyState).memory_gb
+            memory = StrategyState.now().memory_gb
             memory = number(
                 "Memory of a GPU, GB",
                 StrategyState,
@@ -144,46 +143,44 @@ def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Stra
     if strategy.servers != servers:
         problem = f"must be {servers}, the servers chosen here (got {strategy.servers})"
         raise InputError(problem, file=name, field="servers")
-    if state_of(StrategyState).import_as == "fixed":
+    if StrategyState.now().import_as == "fixed":
         return strategy.placements, None
     return (), strategy
 
 
-def search_button(
-    running: bool, searched: bool, start: Callable[[SearchT], None], of: SearchT
+def search_actions(
+    kind: RunKind,
+    search: SearchT,
+    start: Callable[[SearchT], None],
+    take_away: Callable[[], None] | None,
 ) -> None:
-    """Draw the button that starts a search; it rests while one runs, and goes once there is an answer."""
-    if searched:
-        return
-    st.button(
-        "Search",
-        type="primary",
-        key="search",
-        icon=":material/search:",
-        disabled=running,
-        on_click=start,
-        args=(of,),
-    )
+    """Draw what can be done: search, which rests while a search runs, or take the answer away; import, and link.
 
-
-def _imported_file() -> None:
-    """Take the file in the box; taken out of the box, it is forgotten."""
-    file = st.session_state[UPLOAD]
-    if file is None:
-        OWN_STRATEGY.pop()
-    else:
-        OWN_STRATEGY.set((file.getvalue(), file.name))
+    Parameters
+    ----------
+    take_away
+        Offers the answer; None while there is none.
+    """
+    with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
+        if take_away is None:
+            running = run_owner().run(kind, search.key) is not None
+            button("Search", "search", "search", start, search, primary=True, disabled=running)
+        import_box()
+        if take_away is not None:
+            take_away()
+        strategy_link()
 
 
 def import_box() -> None:
     """Offer to bring a strategy file."""
     with st.popover("Import", icon=":material/upload:"):
-        st.file_uploader(
+        file_box(
             "Strategy (.strategy.json)",
+            UPLOAD,
+            lambda data, file: OWN_STRATEGY.set((data, file)),
+            OWN_STRATEGY.pop,
             type=["json"],
-            key=UPLOAD,
             max_upload_size=5,
-            on_change=_imported_file,
         )
         known = OWN_STRATEGY.get()
         if known is not None and st.session_state.get(UPLOAD) is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.io.cluster_file import dump_cluster
@@ -15,7 +14,7 @@ from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy, dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import plural
-from topox_ui.shell.charts import frame
+from topox_ui.shell.charts import Content, frame
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded
@@ -61,7 +60,7 @@ def other_ways(plans: bool) -> None:
 
 def operator_costs(graph: OperatorGraph, servers: int) -> None:
     """Draw what each operator costs, and where that is from."""
-    counts = _sources(graph)
+    counts = Counter(cost.source for one in graph.operators for cost in one.costs.values())
     every = plural(counts.total(), "cost")
     source_words = f"{counts['measured']} of {every} measured, the rest a roofline"
     if len(counts) == 1:
@@ -77,7 +76,7 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
     quiet(f"{escape(graph.source)}")
 
 
-def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> pd.DataFrame:
+def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> Content:
     """Return the operators of a strategy beside those of data parallel; what differs comes first."""
     rows = []
     for new, old in zip(strategy.placements, start.placements, strict=True):
@@ -96,15 +95,10 @@ def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -
                 "cost from": cost.source,
             }
         )
-    return pd.DataFrame(rows).sort_values("differs", ascending=False, kind="stable")
+    return sorted(rows, key=lambda row: not row["differs"])
 
 
-def _sources(graph: OperatorGraph) -> Counter[str]:
-    """Return how many costs are from where."""
-    return Counter(cost.source for one in graph.operators for cost in one.costs.values())
-
-
-def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
+def _costs(graph: OperatorGraph, servers: int) -> Content:
     """Return a row an operator, a column a number of partitions that suits the servers; a star marks measured times."""
     partitions = sorted(
         {p for operator in graph.operators for p in graph.choices(operator, servers)}
@@ -127,7 +121,7 @@ def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
                 },
             }
         )
-    return pd.DataFrame(rows)
+    return rows
 
 
 def take_strategy_away(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
@@ -14,15 +14,14 @@ from topox_core.strategy.fabric_table import StrategyTable, table_sentence
 from topox_core.text.numbers import count, delay_label, percent, plural, short, time
 from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
 from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.runs.panel import watched
+from topox_ui.shell.charts import Content, chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline, quiet
-from topox_ui.strategy.controls import import_box, search_button
+from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
     loaded_job_note,
     operator_costs,
     operators_table,
-    strategy_link,
     take_strategy_away,
 )
 from topox_ui.strategy.fabric_run import ON_FABRIC, FabricSearch, start
@@ -30,8 +29,8 @@ from topox_ui.strategy.fabric_run import ON_FABRIC, FabricSearch, start
 
 def fabric_view(search: FabricSearch, theme: Theme) -> None:
     """Draw the search: not begun, running, or its answer."""
-    owner, model = run_owner(), search.model
-    table: StrategyTable | None = owner.results(ON_FABRIC).get(search.key)
+    model = search.model
+    table: StrategyTable | None = run_owner().results(ON_FABRIC).get(search.key)
     if table is not None and search.fabric not in table.fabrics:  # stopped before its turn
         search = replace(search, fabric=table.fabrics[-1])
     cluster = model.cluster
@@ -50,19 +49,18 @@ def fabric_view(search: FabricSearch, theme: Theme) -> None:
         headline(kicker, table_sentence(table, search.fabric, lambda words: f"<b>{words}</b>"))
         _key_figures(search, table)
     loaded_job_note()
-    with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
-        running = owner.run(ON_FABRIC, search.key) is not None
-        search_button(running, table is not None, start, search)
-        import_box()
-        if table is not None:
-            best = table.best(search.fabric).strategy
-            first = table.start.strategy
-            take_strategy_away(model.graph, best, first, cluster, search.settings.memory_gb)
-        strategy_link()
-    run_note(ON_FABRIC)
-    if running:
-        run_panel(ON_FABRIC, "Searching")
-    elif table is not None:
+    take_away = None
+    if table is not None:
+        take_away = partial(
+            take_strategy_away,
+            model.graph,
+            table.best(search.fabric).strategy,
+            table.start.strategy,
+            cluster,
+            search.settings.memory_gb,
+        )
+    search_actions(ON_FABRIC, search, start, take_away)
+    if not watched(ON_FABRIC, "Searching", key=search.key) and table is not None:
         _answer(search, table, theme)
     operator_costs(model.graph, cluster.servers)
 
@@ -130,7 +128,7 @@ def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
     )
 
 
-def _beside(table: StrategyTable) -> pd.DataFrame:
+def _beside(table: StrategyTable) -> Content:
     """Return a row a strategy and a column a fabric."""
     rows = []
     for k, row in enumerate(table.rows):
@@ -146,4 +144,4 @@ def _beside(table: StrategyTable) -> pd.DataFrame:
             for name in table.fabrics
         }
         rows.append({"strategy": ", ".join(words)} | cells)
-    return pd.DataFrame(rows)
+    return rows

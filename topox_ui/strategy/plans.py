@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -24,12 +23,11 @@ from topox_core.training.job import Job
 from topox_core.training.job_file import dump_job
 from topox_core.training.machine import MACHINES, Machine, trust
 from topox_core.training.shape import Shape
-from topox_ui.shell.charts import chart, frame, kpis, show_error
+from topox_ui.shell.charts import Content, chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.shell.training_job import use_job
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
 from topox_ui.strategy.state import StrategyState
@@ -42,7 +40,7 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
     with st.sidebar:
         titles = {name: one.title for name, one in MACHINES.items()}
         known = MACHINES[menu("GPUs", StrategyState, "machine", titles)]
-        now = state_of(StrategyState)
+        now = StrategyState.now()
         gpus = slide(
             "GPUs per server",
             StrategyState,
@@ -180,9 +178,9 @@ def _loaded_beside(
         )
 
 
-def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
+def _table(ranked: tuple[RankedPlan, ...]) -> Content:
     parts = [part for part in PLAN_PARTS if any(one.parts[part] for one in ranked)]
-    return pd.DataFrame(
+    return [
         {
             "TP": one.plan.tensor,
             "PP": one.plan.pipeline,
@@ -198,7 +196,7 @@ def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
             **{PLAN_PARTS[part][0]: one.parts[part] for part in parts},
         }
         for one in ranked
-    )
+    ]
 
 
 def _take_away(job: Job) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
@@ -19,17 +18,15 @@ from topox_core.strategy.search import SearchResult
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.text.sentences import STRATEGY_STOPPED_BY
 from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.runs.panel import watched
+from topox_ui.shell.charts import Content, chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline
-from topox_ui.state.store import state_of
-from topox_ui.strategy.controls import import_box, search_button
+from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
     loaded_job_note,
     operator_costs,
     operators_table,
     other_ways,
-    strategy_link,
     take_strategy_away,
 )
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
@@ -40,8 +37,7 @@ WON = 1.0005  # a speed-up below this is none
 
 def search_view(model: Model, request: Request, theme: Theme) -> None:
     """Draw the search: not begun, running, or its answer."""
-    owner = run_owner()
-    answer = owner.results(SEARCH).get(request.key)
+    answer = run_owner().results(SEARCH).get(request.key)
     kicker = (
         f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
         + ("one switch" if request.network == "switch" else "circuits fixed before the job")
@@ -55,25 +51,21 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
     else:
         _headline(kicker, request, answer)
     loaded_job_note()
-    with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
-        if answer is None and opening(request):
-            start(request)
-        running = owner.run(SEARCH, request.key) is not None
-        search_button(running, answer is not None, start, request)
-        import_box()
-        if answer is not None:
-            take_strategy_away(
-                request.graph,
-                answer.strategy,
-                answer.start,
-                cluster_of(request.servers, request.ports, request.port_gbps),
-                request.settings.memory_gb,
-            )
-        strategy_link()
-    run_note(SEARCH)
-    if running:
-        run_panel(SEARCH, "Searching", partial(_live, theme))
-    elif answer is not None:
+    if answer is None and opening(request):
+        start(request)
+    take_away = None
+    if answer is not None:
+        take_away = partial(
+            take_strategy_away,
+            request.graph,
+            answer.strategy,
+            answer.start,
+            cluster_of(request.servers, request.ports, request.port_gbps),
+            request.settings.memory_gb,
+        )
+    search_actions(SEARCH, request, start, take_away)
+    live = partial(_live, theme)
+    if not watched(SEARCH, "Searching", live, request.key) and answer is not None:
         _answer(request, answer, theme)
     operator_costs(request.graph, request.servers)
     if model.shape is None:
@@ -89,7 +81,7 @@ def opening(request: Request) -> bool:
         or owner.cancelled(SEARCH, request.key)  # such as in the line, where nothing is kept
     )
     own_file = OWN_STRATEGY.there
-    return not (asked or own_file) and state_of(StrategyState) == StrategyState()
+    return not (asked or own_file) and StrategyState.now() == StrategyState()
 
 
 def _headline(kicker: str, request: Request, answer: Answer) -> None:
@@ -221,8 +213,8 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
         )
 
 
-def _moves(answer: Answer) -> pd.DataFrame:
-    return pd.DataFrame(
+def _moves(answer: Answer) -> Content:
+    return [
         {
             "strategy": m.proposal,
             "operator": m.operator or "circuits",
@@ -235,4 +227,4 @@ def _moves(answer: Answer) -> pd.DataFrame:
             ),
         }
         for m in answer.moves
-    )
+    ]

@@ -14,7 +14,7 @@ from topox_core.studies.keys import SEED, Key, value_words
 from topox_core.studies.study import Study
 from topox_ui.shell.page import button, chart_title, escape
 from topox_ui.state.widgets import menu
-from topox_ui.studies.changes import Change, apply_change, field
+from topox_ui.studies.changes import apply_change, field
 from topox_ui.studies.state import StudiesState
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
@@ -37,7 +37,7 @@ def axis_row(place: int, axis: Axis) -> None:
                 f"build_form_{place}",
                 forms,
                 value=axis.form,
-                take=partial(apply_change, _other_form(place, axis)),
+                take=partial(apply_change, partial(_other_form, place, axis)),
                 at=form,
                 label_visibility="collapsed",
             )
@@ -45,7 +45,12 @@ def axis_row(place: int, axis: Axis) -> None:
             _axis_values(place, axis)
         with away:
             button(
-                "Remove", f"remove_axis_{place}", "close", apply_change, _without_axis(place), None
+                "Remove",
+                f"remove_axis_{place}",
+                "close",
+                apply_change,
+                lambda record, _value: record["axes"].pop(place),
+                None,
             )
 
 
@@ -58,7 +63,7 @@ def _axis_values(place: int, axis: Axis) -> None:
             f"{label}, separated by commas",
             f"values_{place}",
             ", ".join(_written(v) for v in axis.values),
-            _listed(place),
+            partial(_listed, place, False),
             max_chars=2_000,
         )
     elif axis.form == "values" and key.kind in ("choice", "truth"):
@@ -68,7 +73,7 @@ def _axis_values(place: int, axis: Axis) -> None:
             label,
             f"values_{place}",
             tuple(axis.values),
-            _chosen(place),
+            partial(_chosen, place),
             options=options,
             words=lambda v: value_words(key.name, v),
         )
@@ -78,7 +83,7 @@ def _axis_values(place: int, axis: Axis) -> None:
             f"{label}, separated by commas",
             f"values_{place}",
             ", ".join(map(str, axis.values)),
-            _listed(place, text=True),
+            partial(_listed, place, True),
             max_chars=2_000,
         )
     elif axis.form == "replicates":
@@ -87,7 +92,7 @@ def _axis_values(place: int, axis: Axis) -> None:
             "How many seeds",
             f"replicates_{place}",
             int(axis.given),
-            _ranged(place, "replicates"),
+            partial(_ranged, place, "replicates", ""),
             min_value=1,
             max_value=1_000,
         )
@@ -100,7 +105,7 @@ def _axis_values(place: int, axis: Axis) -> None:
                 f"{end.capitalize()}, axis {place + 1}",
                 f"{end}_{place}",
                 int(given) if end == "points" else float(given),
-                _ranged(place, axis.form, end),
+                partial(_ranged, place, axis.form, end),
                 at=column,
                 **({"min_value": 1, "max_value": 100_000} if end == "points" else {"format": "%g"}),
             )
@@ -110,13 +115,9 @@ def _written(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _listed(place: int, text: bool = False) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        words = [word.strip() for word in str(value).split(",") if word.strip()]
-        values = words if text else [_as_number(word, place) for word in words]
-        record["axes"][place] = {"key": record["axes"][place]["key"], "values": values}
-
-    return change
+def _listed(place: int, text: bool, record: dict[str, Any], value: Any) -> None:
+    words = [word.strip() for word in str(value).split(",") if word.strip()]
+    _chosen(place, record, words if text else [_as_number(word, place) for word in words])
 
 
 def _as_number(word: str, place: int) -> Any:
@@ -133,53 +134,33 @@ def _as_number(word: str, place: int) -> Any:
         ) from None
 
 
-def _chosen(place: int) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        record["axes"][place] = {"key": record["axes"][place]["key"], "values": list(value)}
-
-    return change
+def _chosen(place: int, record: dict[str, Any], value: Any) -> None:
+    record["axes"][place] = {"key": record["axes"][place]["key"], "values": list(value)}
 
 
-def _ranged(place: int, form: str, end: str = "") -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        axis = record["axes"][place]
-        if end:
-            axis[form] = {**axis[form], end: value}
-        else:
-            axis[form] = int(value)
-
-    return change
+def _ranged(place: int, form: str, end: str, record: dict[str, Any], value: Any) -> None:
+    axis = record["axes"][place]
+    axis[form] = {**axis[form], end: value} if end else int(value)
 
 
-def _other_form(place: int, axis: Axis) -> Change:
-    """Return the change of how an axis is given: with the ends that its values have."""
+def _other_form(place: int, axis: Axis, record: dict[str, Any], form: Any) -> None:
+    """Give an axis in another form: with the ends that its values have."""
     numbers = [v for v in axis.values if isinstance(v, int | float)]
     low, high = (min(numbers), max(numbers)) if numbers else (1.0, 100.0)
-
-    def change(record: dict[str, Any], form: Any) -> None:
-        new: dict[str, Any] = {"key": record["axes"][place]["key"]}
-        if form == "replicates":
-            new[form] = max(2, min(100, len(axis.values)))
-        elif form == "values":
-            new[form] = list(axis.values[:100])
-        else:
-            least = min((v for v in numbers if v > 0), default=0.01)
-            start = least if form == "log" else low
-            new[form] = {
-                "from": start,
-                "to": high if high > start else start * 10 or 1.0,
-                "points": max(2, min(100, len(axis.values))),
-            }
-        record["axes"][place] = new
-
-    return change
-
-
-def _without_axis(place: int) -> Change:
-    def change(record: dict[str, Any], _value: Any) -> None:
-        del record["axes"][place]
-
-    return change
+    new: dict[str, Any] = {"key": record["axes"][place]["key"]}
+    if form == "replicates":
+        new[form] = max(2, min(100, len(axis.values)))
+    elif form == "values":
+        new[form] = list(axis.values[:100])
+    else:
+        least = min((v for v in numbers if v > 0), default=0.01)
+        start = least if form == "log" else low
+        new[form] = {
+            "from": start,
+            "to": high if high > start else start * 10 or 1.0,
+            "points": max(2, min(100, len(axis.values))),
+        }
+    record["axes"][place] = new
 
 
 def new_axis(study: Study, free: dict[str, str]) -> None:
@@ -191,16 +172,13 @@ def new_axis(study: Study, free: dict[str, str]) -> None:
         "build_new_axis",
         words,
         value="",
-        take=lambda name: apply_change(_with_axis(study, str(name)), None) if name else None,
+        take=lambda name: apply_change(partial(_add_axis, study), name) if name else None,
         label_visibility="collapsed",
     )
 
 
-def _with_axis(study: Study, name: str) -> Change:
-    def change(record: dict[str, Any], _value: Any) -> None:
-        record.setdefault("axes", []).append({"key": name, "values": _usual(study.keys[name])})
-
-    return change
+def _add_axis(study: Study, record: dict[str, Any], name: Any) -> None:
+    record.setdefault("axes", []).append({"key": name, "values": _usual(study.keys[name])})
 
 
 def _usual(key: Key) -> list[Any]:
@@ -233,24 +211,21 @@ def fixed_keys(study: Study) -> None:
                 study.keys[name].title,
                 f"fixed_{k}",
                 _written(value) if not isinstance(value, bool) else ("true" if value else "false"),
-                _fix(name),
+                partial(_fix, name),
                 max_chars=200,
             )
-            button("Let it be", f"unfix_{k}", "close", apply_change, _unfix(name), None)
+            button(
+                "Let it be",
+                f"unfix_{k}",
+                "close",
+                apply_change,
+                lambda record, name: record["fixed"].pop(name),
+                name,
+            )
 
 
-def _fix(name: str) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        try:
-            record["fixed"][name] = json.loads(str(value))
-        except ValueError:
-            record["fixed"][name] = str(value)
-
-    return change
-
-
-def _unfix(name: str) -> Change:
-    def change(record: dict[str, Any], _value: Any) -> None:
-        del record["fixed"][name]
-
-    return change
+def _fix(name: str, record: dict[str, Any], value: Any) -> None:
+    try:
+        record["fixed"][name] = json.loads(str(value))
+    except ValueError:
+        record["fixed"][name] = str(value)

@@ -16,13 +16,14 @@ from topox_core.studies.study import MAX_AXES, Study
 from topox_core.studies.subject import resolved_of, subject_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
+from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import keeps_runs, open_library
 from topox_ui.shell.page import chart_title, quiet
-from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.loading import loaded
 from topox_ui.state.widgets import menu, number
 from topox_ui.studies.axes_builder import axis_row, fixed_keys, new_axis
-from topox_ui.studies.changes import Change, apply_change, field
-from topox_ui.studies.first_screen import open_box, typed_parameters
+from topox_ui.studies.changes import apply_change, field
+from topox_ui.studies.first_screen import open_box
 from topox_ui.studies.planning import Asked, record_now
 from topox_ui.studies.state import StudiesState
 
@@ -46,7 +47,7 @@ def builder(now: Asked) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         chart_title("What it is about")
-        field("text_input", "Name", "name", study.name, _set("name"), max_chars=120)
+        field("text_input", "Name", "name", study.name, _rename, max_chars=120)
         _subject(study, record)
         chart_title("Which points")
         _design(study)
@@ -78,17 +79,15 @@ def builder(now: Asked) -> None:
     open_box()
 
 
-def _set(key: str) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        record[key] = value
-
-    return change
+def _rename(record: dict[str, Any], name: Any) -> None:
+    record["name"] = name
 
 
-def _set_measures(record: dict[str, Any], value: Any) -> None:
-    record["measures"] = list(value) or None
-    if not value:
-        del record["measures"]
+def _set_measures(record: dict[str, Any], measures: Any) -> None:
+    """Set the measures; without any a study has the usual ones."""
+    record.pop("measures", None)
+    if measures:
+        record["measures"] = list(measures)
 
 
 # -- the subject -------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
             names,
             value=values.get(key, names[0]),
             words=lambda name: str(NETWORKS.get(name, name)),
-            take=partial(apply_change, _which(key)),
+            take=partial(apply_change, partial(_which, key)),
         )
 
 
@@ -140,13 +139,9 @@ def _other_subject(record: dict[str, Any], kind: Any) -> None:
     _drop_unknown(record)
 
 
-def _which(key: str) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        kind = record["subject"]["kind"]
-        record["subject"] = {"kind": kind, key: value}
-        _drop_unknown(record)
-
-    return change
+def _which(key: str, record: dict[str, Any], value: Any) -> None:
+    record["subject"] = {"kind": record["subject"]["kind"], key: value}
+    _drop_unknown(record)
 
 
 def loaded_subject() -> dict[str, Any]:
@@ -157,17 +152,11 @@ def loaded_subject() -> dict[str, Any]:
     InputError
         If nothing is loaded, or this server keeps no files.
     """
-    opened, now = loaded(), scenario()
+    opened, named = loaded(), named_subject()
     if opened is None:
         raise InputError("no job is loaded", file="study", field="subject")
-    if now.source == "sample":
-        return {"kind": "sample", "name": now.name}
-    if now.source == "workload":
-        return {
-            "kind": "workload",
-            "generator": now.name,
-            "parameters": dict(typed_parameters(now.name, now.parameters)),
-        }
+    if named is not None:
+        return named.as_record()
     if not keeps_runs():
         raise InputError(
             "own files need the run library, which this server does not have: study a sample or a generated job",
@@ -188,10 +177,7 @@ def _drop_unknown(record: dict[str, Any]) -> None:
     record["axes"] = [axis for axis in record.get("axes", []) if axis.get("key") in keys]
     record["fixed"] = {k: v for k, v in record.get("fixed", {}).items() if k in keys}
     known = of_runs(subject.runs)
-    measures = [name for name in record.get("measures", []) if name in known]
-    record.pop("measures", None)
-    if measures:
-        record["measures"] = measures
+    _set_measures(record, [name for name in record.get("measures", []) if name in known])
 
 
 # -- design and budget -------------------------------------------------------------------------------
@@ -216,7 +202,7 @@ def _design(study: Study) -> None:
             1,
             100_000,
             value=design.count,
-            take=partial(apply_change, _of_design("points")),
+            take=partial(apply_change, partial(_of_design, "points")),
             at=left,
         )
         number(
@@ -226,7 +212,7 @@ def _design(study: Study) -> None:
             0,
             2**31,
             value=design.seed,
-            take=partial(apply_change, _of_design("seed")),
+            take=partial(apply_change, partial(_of_design, "seed")),
             at=right,
         )
 
@@ -235,34 +221,28 @@ def _other_design(record: dict[str, Any], kind: Any) -> None:
     record["design"] = {"kind": kind, "points": 100, "seed": 0} if kind in DRAWN else {"kind": kind}
 
 
-def _of_design(key: str) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        record["design"][key] = int(value)
-
-    return change
+def _of_design(key: str, record: dict[str, Any], value: Any) -> None:
+    record["design"][key] = int(value)
 
 
 def _budget(study: Study) -> None:
-    left, right = st.columns(2)
-    for column, key, label, most in (
-        (left, "seconds", "Seconds of the whole run (0: no limit)", 86_400.0),
-        (right, "seconds_per_point", "Seconds of one point (0: no limit)", 86_400.0),
-    ):
+    labels = {
+        "seconds": "Seconds of the whole run (0: no limit)",
+        "seconds_per_point": "Seconds of one point (0: no limit)",
+    }
+    for column, (key, label) in zip(st.columns(2), labels.items(), strict=True):
         number(
             label,
             StudiesState,
             f"build_{key}",
             0.0,
-            most,
+            86_400.0,
             value=float(getattr(study.budget, key) or 0.0),
-            take=partial(apply_change, _of_budget(key)),
+            take=partial(apply_change, partial(_of_budget, key)),
             at=column,
         )
 
 
-def _of_budget(key: str) -> Change:
-    def change(record: dict[str, Any], value: Any) -> None:
-        budget = {k: v for k, v in record.get("budget", {}).items() if k != key}
-        record["budget"] = budget | ({key: float(value)} if value else {})
-
-    return change
+def _of_budget(key: str, record: dict[str, Any], value: Any) -> None:
+    budget = {k: v for k, v in record.get("budget", {}).items() if k != key}
+    record["budget"] = budget | ({key: float(value)} if value else {})

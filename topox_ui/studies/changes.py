@@ -13,6 +13,7 @@ from topox_ui.state.widgets import control
 from topox_ui.studies.planning import record_now, take
 from topox_ui.studies.state import StudiesState
 
+# Is given the record of a study and what a control was set to.
 Change = Callable[[dict[str, Any], Any], None]
 
 

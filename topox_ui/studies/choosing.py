@@ -13,8 +13,7 @@ from topox_core.studies.measures import MEASURES, of_runs
 from topox_core.studies.slices import FABRIC_KEY, Slice, place
 from topox_core.studies.study_run import StudyResult
 from topox_core.studies.table import axis_values
-from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import menu, slide
+from topox_ui.state.widgets import menu, sidebar_part, slide
 from topox_ui.studies.state import StudiesState
 
 MAX_CELLS = 60  # values of an axis that a map still shows as cells
@@ -50,7 +49,7 @@ class View:
 
     def chosen(self, field: str, options: Sequence[str], default: int = 0) -> str:
         """Return a choice if it is one of the options, else the usual one; empty where there is none."""
-        value = str(getattr(state_of(StudiesState), field))
+        value = str(getattr(StudiesState.now(), field))
         if value in options:
             return value
         return options[min(default, len(options) - 1)] if options else ""
@@ -63,7 +62,7 @@ class View:
     @property
     def against(self) -> str:
         """The fabric that it is divided by; empty for the measure itself."""
-        now = state_of(StudiesState).against
+        now = StudiesState.now().against
         return now if now in self.rivals else ""
 
     @property
@@ -97,7 +96,7 @@ class View:
 
     def at(self, used: Sequence[str]) -> dict[str, Value]:
         """Return the one value of each axis that is not used; seeds are averaged over."""
-        now, found = state_of(StudiesState), {}
+        now, found = StudiesState.now(), {}
         for key, values in self.values.items():
             if key in used or key in (SEED, LABEL):
                 continue
@@ -129,9 +128,7 @@ def view_of(result: StudyResult) -> View:
 
 def controls(view: View) -> None:
     """Draw the sidebar: the measure, the map's axes, and a value for each other axis."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">Show</p>')
+    with sidebar_part("Show"):
         names = {name: MEASURES[name].words for name in view.measures}
         menu("Measure", StudiesState, "measure", names, value=view.measure)
         if view.rivals:
@@ -172,7 +169,7 @@ def _value_slider(view: View, key: str, value: Value) -> None:
     positions = {k: axis_label(words, one) for k, one in enumerate(values)}
 
     def take(position: int) -> None:
-        choose(StudiesState, at=state_of(StudiesState).with_item("at", key, position))
+        StudiesState.choose(at=StudiesState.now().with_item("at", key, position))
 
     now = values.index(value)
     field = f"at_{key.replace('.', '_')}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
@@ -18,18 +17,9 @@ from topox_core.studies.point_rows import PointRow
 from topox_core.studies.study_file import dump_study
 from topox_core.studies.table import measure_of, records
 from topox_core.text.numbers import count, plural
-from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.downloads import (
-    Figures,
-    File,
-    csv_of,
-    download_menu,
-    link_menu,
-    stem,
-    take_away,
-)
+from topox_ui.shell.charts import Content, chart, frame
+from topox_ui.shell.downloads import Figures, File, csv_of, stem, take_away
 from topox_ui.shell.page import chart_title, quiet
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control
 from topox_ui.studies.choosing import View
 from topox_ui.studies.planning import Asked
@@ -99,18 +89,17 @@ def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list
 def _ranges(uprights: Sequence[Upright]) -> dict[int, tuple[float, float]]:
     """Return the ranges that were chosen, by axis."""
     found = {}
-    for key, ends in state_of(StudiesState).items("ranges").items():
-        try:
+    for key, ends in StudiesState.now().items("ranges").items():
+        with suppress(ValueError, IndexError):  # a link may say anything
             number, low, high = int(key), float(ends[0]), float(ends[1])
-        except (ValueError, IndexError):
-            continue
-        if 0 <= number < len(uprights):
-            found[number] = (low, high)
+            if 0 <= number < len(uprights):
+                found[number] = (low, high)
     return found
 
 
 def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, float] | None) -> None:
-    places: list[Any] = sorted({v for v in one.values if v is not None}, key=_order(one))
+    order = _order(one)
+    places: list[Any] = sorted({v for v in one.values if v is not None}, key=order)
     words: Callable[[Any], str] = _words(one, name)
     # A slider of a hundred steps is fine enough for a finger.
     if len(places) > 100:
@@ -119,7 +108,7 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
     steps = list(at)
     if len(steps) < 2:
         return
-    numbers = [_number(one, at[step]) for step in steps]
+    numbers = [float(order(at[step])) for step in steps]
     low, high = 0, len(steps) - 1
     if chosen is not None:
         within = [k for k, v in enumerate(numbers) if chosen[0] <= v <= chosen[1]]
@@ -129,7 +118,7 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
         first, last = (steps.index(end) for end in ends)
         whole = (first, last) == (0, len(steps) - 1)
         given = () if whole else (repr(numbers[first]), repr(numbers[last]))
-        choose(StudiesState, ranges=state_of(StudiesState).with_item("ranges", str(number), *given))
+        StudiesState.choose(ranges=StudiesState.now().with_item("ranges", str(number), *given))
 
     control(
         "select_slider",
@@ -143,15 +132,11 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
 
 
 def _order(one: Upright) -> Callable[[Any], Any]:
+    """Return what says of a value what a range does: itself, or its position among labels."""
     if one.labels is None:
         return lambda value: value
     order = list(one.labels)
     return order.index
-
-
-def _number(one: Upright, value: Any) -> float:
-    """Return what a range says of a value: itself, or its position among labels."""
-    return float(list(one.labels).index(value)) if one.labels is not None else float(value)
 
 
 def _words(one: Upright, name: str) -> Callable[[Any], str]:
@@ -164,9 +149,9 @@ def _words(one: Upright, name: str) -> Callable[[Any], str]:
     return lambda value: f"{value:.6g}"
 
 
-def _rows_table(view: View, rows: Sequence[PointRow]) -> pd.DataFrame:
+def _rows_table(view: View, rows: Sequence[PointRow]) -> Content:
     axes = view.result.study.axes
-    return pd.DataFrame(
+    return [
         {
             **{
                 axis.key.title: "" if value is None else axis_label(axis.key, value)
@@ -176,7 +161,7 @@ def _rows_table(view: View, rows: Sequence[PointRow]) -> pd.DataFrame:
             "run": row.run,
         }
         for row in rows
-    )
+    ]
 
 
 def table_section(view: View) -> None:
@@ -185,24 +170,18 @@ def table_section(view: View) -> None:
     chart_title("Every point", "in the order of the study; a missing one has no numbers yet")
     if len(found) > SHOWN_ROWS:
         quiet(f"The first {SHOWN_ROWS} of {count(len(found))} points; the file has all.")
-    table = pd.DataFrame(found[:SHOWN_ROWS])
-    frame(table.rename(columns={name: MEASURES[name].title for name in view.result.study.measures}))
+    titles = {name: MEASURES[name].title for name in view.result.study.measures}
+    frame([{titles.get(name, name): row[name] for name in row} for row in found[:SHOWN_ROWS]])
 
 
 def files_section(now: Asked, view: View, figures: Figures) -> None:
     """Offer the study, its table and its figures as files, and the link."""
     files: list[File] = [
         ("Study (JSON)", ".study.json", lambda: dump_study(now.plan.study)),
-        ("Every point (CSV)", ".points.csv", partial(_csv, view)),
+        (
+            "Every point (CSV)",
+            ".points.csv",
+            lambda: csv_of(records(view.result, every_measure=True)),
+        ),
     ]
-    name = stem(now.plan.study.name, "study")
-    if figures:
-        take_away(name, files, figures)
-        return
-    with st.container(horizontal=True, key="take_away"):
-        download_menu(name, files)
-        link_menu()
-
-
-def _csv(view: View) -> bytes:
-    return csv_of(pd.DataFrame(records(view.result, every_measure=True)))
+    take_away(stem(now.plan.study.name, "study"), files, figures)

@@ -36,8 +36,7 @@ def finding(result: StudyResult) -> str:
 
 def _wins(result: StudyResult) -> str:
     """Return who is fastest how often; empty where the fabrics do not vary, or no setting is complete."""
-    axis = _axis(result, FABRIC_KEY)
-    if axis is None or len(axis.values) < 2:
+    if not any(one.key.name == FABRIC_KEY and len(one.values) > 1 for one in result.study.axes):
         return ""
     found = wins(result)
     if not found.settings:
@@ -107,10 +106,6 @@ def point_words(result: StudyResult, row: PointRow) -> str:
             return str(value)
         words.append(named_value(axis.key, value))
     return ", ".join(words) or "as it is"
-
-
-def _axis(result: StudyResult, key: str) -> Axis | None:
-    return next((axis for axis in result.study.axes if axis.key.name == key), None)
 
 
 def axis_chip(axis: Axis) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -13,15 +10,21 @@ from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study_file import study_record
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import is_or_are
-from topox_core.workloads.catalogue import workload_of
+from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
-from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet, write_html
-from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.notices import notify
-from topox_ui.state.store import choose
+from topox_ui.shell.page import (
+    button,
+    chart_title,
+    escape,
+    file_box,
+    headline,
+    quiet,
+    write_html,
+)
+from topox_ui.state.loading import loaded
+from topox_ui.state.notices import notify_errors
 from topox_ui.studies.finding import axis_chip, finding, time_words
 from topox_ui.studies.planning import (
     POINTS,
@@ -61,57 +64,31 @@ def nothing_chosen() -> None:
 
 def open_box() -> None:
     """Draw the box for a study's file."""
-    st.file_uploader("Open a study: .study.json", key="up_study", on_change=_opened)
+    file_box(
+        "Open a study: .study.json",
+        "up_study",
+        lambda data, file: take(study_record(data, file)),
+    )
 
 
+@notify_errors()
 def _begin(one: Ready) -> None:
     """Begin with a ready study, about the loaded job where that is of its kind."""
-    subject: dict[str, Any] | None = None
-    now = scenario()
-    if loaded() is not None and now.source == "sample" and "sample" in one.kinds:
-        subject = {"kind": "sample", "name": now.name}
-    elif loaded() is not None and now.source == "workload" and "workload" in one.kinds:
-        subject = {
-            "kind": "workload",
-            "generator": now.name,
-            "parameters": dict(typed_parameters(now.name, now.parameters)),
-        }
-    _take(one.record(subject))
-
-
-def typed_parameters(name: str, given: tuple[tuple[str, str], ...]) -> Mapping[str, Any]:
-    """Return parameters of a generator as values: a link has them as text."""
-    known = {one.key: one for one in workload_of(name).parameters}
-    return {key: known[key].value(text, name) for key, text in given if key in known}
-
-
-def _opened() -> None:
-    file = st.session_state["up_study"]
-    if file is None:
-        return
-    try:
-        take(study_record(file.getvalue(), file.name))
-    except InputError as error:
-        notify("error", str(error))
-
-
-def _take(record: Mapping[str, Any]) -> None:
-    try:
-        take(record)
-    except InputError as error:
-        notify("error", str(error))
+    named = named_subject() if loaded() is not None else None
+    about_loaded = named is not None and named.kind in one.kinds
+    take(one.record(named.as_record() if about_loaded else None))
 
 
 def _kept() -> None:
     """List the studies of the library, newest first."""
-    library = existing_library() if keeps_runs() else None
+    library = existing_library()
     studies = library.studies()[:20] if library is not None else []
     if not studies:
         return
     chart_title("Kept studies", "newest first; each goes on where it was left")
     for one in studies:
         with st.container(horizontal=True, vertical_alignment="center", key=f"kept_study_{one.id}"):
-            button("Open", f"open_study_{one.id}", "folder_open", _take, one.record)
+            button("Open", f"open_study_{one.id}", "folder_open", notify_errors()(take), one.record)
             st.html(
                 f'<p class="question"><b>{escape(one.name)}</b>, {count(one.kept)} of {plural(one.points, "point")}</p>',
                 width="content",
@@ -140,11 +117,9 @@ def first_screen(now: Asked) -> None:
 
 
 def _panel(now: Asked) -> None:
-    if now.running:
-        run_panel(POINTS, "Computing points")
+    if watched(POINTS, "Computing points", key=now.digest):
         quiet(_where())
         return
-    run_note(POINTS)
     done = now.different - now.missing
     if not now.missing:
         write_html(f'<p class="seal good">✓ {plural(now.different, "point")} are there</p>')
@@ -172,10 +147,8 @@ def _panel(now: Asked) -> None:
         primary=True,
         help="Beside the page: you can leave it, and come back.",
     )
-    if left is None and run_owner().run(PROBE, now.digest) is not None:
-        run_panel(PROBE, "Measuring three points")
-    elif left is None:
-        run_note(PROBE)
+    if left is None:
+        watched(PROBE, "Measuring three points", key=now.digest)
     quiet(_where())
 
 
@@ -198,8 +171,4 @@ def wrong_study(error: InputError) -> None:
 
 def back_button() -> None:
     """Offer the list of studies."""
-    button("All studies", "all_studies", "list", _back)
-
-
-def _back() -> None:
-    choose(StudiesState, of=None)
+    button("All studies", "all_studies", "list", lambda: StudiesState.choose(of=None))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.economics.comparison import Swing
@@ -20,11 +19,10 @@ from topox_core.studies.slices import FABRIC_KEY, Cell, Slice, cells, chosen_row
 from topox_core.studies.table import SeedLine, best, measure_of, seed_lines_of
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import capitalised
-from topox_ui.shell.charts import chart, legend_line
+from topox_ui.shell.charts import Content, chart, legend_line
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.links import go_to
+from topox_ui.shell.links import leave_for
 from topox_ui.shell.page import chart_title, escape, quiet
-from topox_ui.state.session import Passing
 from topox_ui.state.widgets import menu
 from topox_ui.studies.choosing import View
 from topox_ui.studies.finding import point_words
@@ -32,24 +30,15 @@ from topox_ui.studies.state import StudiesState
 
 MAX_OPENED = 4  # runs that the page Runs sets side by side
 DENSE = 6  # columns from which a narrow window has no room for numbers
-# The runs that were clicked: only the script may leave its page, a callback may not.
-_CLICKED = Passing[tuple[int, ...]]("clicked_runs")
-
-
-def leave_where_clicked() -> None:
-    """Open the runs that were clicked, on the page Runs."""
-    runs = _CLICKED.pop()
-    if runs:
-        go_to("Runs", **{"runs.chosen": ",".join(map(str, runs[:MAX_OPENED]))})
 
 
 def _clicked(facts: Any) -> None:
-    """Remember the runs of a mark: the first of what it says of itself."""
+    """Open the runs of a mark, the first of what it says of itself, on the page Runs."""
     runs = facts[0] if isinstance(facts, list | tuple) and facts else None
     several = runs if isinstance(runs, list | tuple) else [runs]
-    found = tuple(int(run) for run in several if isinstance(run, int | float))
+    found = [str(int(run)) for run in several if isinstance(run, int | float)]
     if found:
-        _CLICKED.set(found)
+        leave_for("Runs", **{"runs.chosen": ",".join(found[:MAX_OPENED])})
 
 
 def map_picture(view: View) -> HeatMap:
@@ -69,7 +58,10 @@ def map_picture(view: View) -> HeatMap:
         y,
         measure_of_study(of.measure, of.against),
         tuple(
-            tuple(_mean(places.get((row, column))) for column in range(len(x.values)))
+            tuple(
+                places[row, column].mean if (row, column) in places else None
+                for column in range(len(x.values))
+            )
             for row in range(len(y.values))
         ),
         failed=frozenset(where for where, one in places.items() if one.failed),
@@ -101,10 +93,6 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)
-
-
-def _mean(cell: Cell | None) -> float | None:
-    return None if cell is None else cell.mean
 
 
 def _note(cell: Cell) -> str:
@@ -141,10 +129,10 @@ def at_words(view: View, of: Slice) -> str:
     return "; ".join(words) or "every point of the study"
 
 
-def _map_table(view: View, of: Slice) -> pd.DataFrame:
+def _map_table(view: View, of: Slice) -> Content:
     across, up = view.across, view.up
     found = cells(view.result, of, across, up)
-    return pd.DataFrame(
+    return [
         {
             view.key(across).title: axis_label(view.key(across), a),
             view.key(up).title: axis_label(view.key(up), b),
@@ -155,7 +143,7 @@ def _map_table(view: View, of: Slice) -> pd.DataFrame:
             "remark": one.message,
         }
         for (a, b), one in found.items()
-    )
+    ]
 
 
 def front_picture(view: View) -> tuple[Cloud, int | None, int]:
@@ -207,7 +195,19 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
             f"{picture.names[k]} ({picture.up.words(picture.y[k])}, {picture.across.words(picture.x[k])})"
             for k in picture.steps[:8]
         ),
-        None if live else lambda: _front_table(picture),
+        None
+        if live
+        else lambda: [
+            {
+                "point": picture.names[k],
+                picture.across.title: picture.x[k],
+                picture.up.title: picture.y[k],
+                "on the line": k in picture.steps,
+                "run": picture.runs[k],
+            }
+            for k in range(len(picture.x))
+            if picture.on_front[k]
+        ],
         "The front",
         on_click=None if live else _clicked,
     )
@@ -223,20 +223,6 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     if not live and any(run is not None for run in picture.runs):
         lines.append("A click on a point opens its run.")
     quiet(" ".join(lines))
-
-
-def _front_table(picture: Cloud) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "point": picture.names[k],
-            picture.across.title: picture.x[k],
-            picture.up.title: picture.y[k],
-            "on the line": k in picture.steps,
-            "run": picture.runs[k],
-        }
-        for k in range(len(picture.x))
-        if picture.on_front[k]
-    )
 
 
 def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
@@ -282,7 +268,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
             )
             for one in swings[:16]
         ),
-        None if live else lambda: pd.DataFrame(table),
+        None if live else lambda: table,
         "In numbers",
     )
 
@@ -338,7 +324,7 @@ def lines_section(view: View, theme: Theme) -> None:
             f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
             for one in lines[:MAX_LINES]
         ),
-        lambda: pd.DataFrame(
+        lambda: [
             {
                 "line": one.name,
                 axis.title: axis.labels[point.at],
@@ -349,7 +335,7 @@ def lines_section(view: View, theme: Theme) -> None:
             }
             for one in lines
             for point in one.points
-        ),
+        ],
         "Every line",
         on_click=_clicked,
     )

@@ -26,7 +26,6 @@ from topox_core.studies.subject import sha256
 from topox_ui.answers.run_library import existing_library, keeps_runs, kept_input, open_library
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.state.store import choose, state_of
 from topox_ui.studies.state import StudiesState
 
 POINTS = RunKind(
@@ -92,8 +91,8 @@ def take(record: Mapping[str, Any]) -> None:
     InputError
         If it is none, or its subject cannot be had here.
     """
-    _planned(text_of(record), _library())
-    choose(StudiesState, of=text_of(record))
+    _planned(text_of(record), existing_library())
+    StudiesState.choose(of=text_of(record))
 
 
 def record_now() -> dict[str, Any]:
@@ -104,7 +103,7 @@ def record_now() -> dict[str, Any]:
     InputError
         If the link's text is none.
     """
-    return _parsed(state_of(StudiesState).of)
+    return _parsed(StudiesState.now().of)
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -119,8 +118,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 def asked() -> Asked:
     """Return the page's study with what is known of it; raises InputError as :func:`take`."""
-    library = _library()
-    plan = _planned(state_of(StudiesState).of, library)
+    library = existing_library()
+    plan = _planned(StudiesState.now().of, library)
     run = run_owner().run(POINTS, plan.study.digest)
     if isinstance(run, StudyRun):
         return Asked(plan, run.result(), library)
@@ -130,14 +129,10 @@ def asked() -> Asked:
 def _there(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:
     """Return what the library has of a study; without one, what this session computed of it."""
     if library is not None:
-        others = state_of(StudiesState).others
+        others = StudiesState.now().others
         return StudyResult(plan.study, plan.rows(known_rows(plan, library, others)))
     kept = run_owner().results(POINTS).get(plan.study.digest)
     return kept or StudyResult(plan.study, plan.rows({}))
-
-
-def _library() -> RunLibrary | None:
-    return existing_library() if keeps_runs() else None
 
 
 def _planned(text: str, library: RunLibrary | None) -> StudyPlan:
@@ -190,17 +185,9 @@ def start(now: Asked) -> None:
     def begin(places: int) -> StudyRun:
         return StudyRun(plan, open_library() if keeps else None, max(1, places))
 
-    run_owner().start(POINTS, plan.study.digest, begin, _keep(plan.study.digest))
-
-
-def _keep(digest: str) -> Any:
-    owner = run_owner()
-
-    def keep(result: StudyResult) -> str:
-        owner.results(POINTS)[digest] = result
-        return "; ".join(result.lost[:2])
-
-    return keep
+    run_owner().start(
+        POINTS, plan.study.digest, begin, note=lambda result: "; ".join(result.lost[:2])
+    )
 
 
 def expected_s(now: Asked) -> float | None:

@@ -8,7 +8,6 @@ from topox_core.figures.palette import Theme
 from topox_core.studies.study_run import StudyRun
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.page import quiet
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick, switch
 from topox_ui.studies.builder import builder
 from topox_ui.studies.choosing import View, controls, view_of
@@ -67,7 +66,7 @@ def sections(now: Asked, theme: Theme) -> None:
     """Draw what else can be looked at, one at a time, and what can be taken away."""
     view = view_of(now.result)
     # A study that has not begun is one that may still be changed.
-    usual = state_of(StudiesState).see
+    usual = StudiesState.now().see
     usual = usual if now.result.done or now.running or usual != "lines" else "build"
     see = pick("Look at", StudiesState, "see", VIEWS, value=usual, label_visibility="collapsed")
     if see == "lines":

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from topox_ui.state.page_state import PageState
+from topox_ui.state.page_state import PageState, split_words
 
 VIEWS = {
     "lines": "Lines",
@@ -31,11 +31,7 @@ _OF_STUDY = (
 )
 
 
-def _split(value: object) -> object:
-    return [word for word in value.split(",") if word] if isinstance(value, str) else value
-
-
-Items = Annotated[tuple[Item, ...], BeforeValidator(_split), Field(max_length=24)]
+Items = Annotated[tuple[Item, ...], BeforeValidator(split_words), Field(max_length=24)]
 
 
 class StudiesState(PageState):

@@ -17,7 +17,6 @@ from topox_ui.answers.solving import best
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
-from topox_ui.state.store import state_of
 from topox_ui.topology.laying import LaidTopology
 from topox_ui.topology.state import TopologyState
 
@@ -27,7 +26,7 @@ EVEN = 1.005  # a busiest link below this many times the average is like all oth
 
 def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     """Write what these circuits make of the job, then in numbers how they do it."""
-    of_job = state_of(TopologyState).traffic == "graph"
+    of_job = TopologyState.now().traffic == "graph"
     at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
     iteration_ms = _iteration_ms(at_degree) if of_job else None
     planned_ms = _planned_ms(at_degree) if iteration_ms is not None else None
@@ -39,6 +38,8 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     )
     longest = result.longest_route
     source, _, parallel = result.layout.links
+    links, circuits = len(source), int(parallel.sum())
+    each = "of one circuit each" if circuits == links else f"of {plural(circuits, 'circuit')}"
     gives = "–" if iteration_ms is None else time(iteration_ms)
     against = "as on Compare" if planned_ms is None else f"planned circuits {time(planned_ms)}"
     kpis(
@@ -46,13 +47,8 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
         ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the bytes of the average link"),
         ("Longest route", plural(longest, "hop"), "that data takes"),
         ("Bandwidth tax", short(laid.tax), "hops that a byte travels"),
-        ("Links", count(len(source)), _circuits_in(len(source), int(parallel.sum()))),
+        ("Links", count(links), each),
     )
-
-
-def _circuits_in(links: int, circuits: int) -> str:
-    """Return how many circuits the links have."""
-    return "of one circuit each" if circuits == links else f"of {plural(circuits, 'circuit')}"
 
 
 def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float | None) -> str:
@@ -81,11 +77,6 @@ def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float |
 
 def ports_line(laid: LaidTopology) -> None:
     """Write what the ports are for, and which servers have no path because they never talk."""
-    quiet(_ports(laid))
-
-
-def _ports(laid: LaidTopology) -> str:
-    """Return what the ports are for, and which servers have no path because they never talk."""
     result, demand = laid.result, laid.demand
     rings, others = result.degree_all_reduce, result.degree_model_parallel
     strides = sorted({stride for of_size in result.strides.values() for stride in of_size})
@@ -109,7 +100,7 @@ def _ports(laid: LaidTopology) -> str:
         words.append(
             f"{plural(result.hops.unreachable, 'pair')} of servers exchange no data and have no path."
         )
-    return " ".join(words)
+    quiet(" ".join(words))
 
 
 def _lost(iteration_ms: float, planned_ms: float | None) -> str:

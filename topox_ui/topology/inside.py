@@ -18,9 +18,9 @@ from topox_core.model.durations import transfer_ms
 from topox_core.text.choices import kind_words
 from topox_core.text.numbers import delay_label, percent, plural, short, size, time
 from topox_ui.answers.case import Case
+from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.page import chart_title, escape, quiet
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, pick, slide
 from topox_ui.topology.laying import degree_of
 from topox_ui.topology.state import COLLECTIVES, TopologyState
@@ -35,34 +35,37 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
     """Draw the section: choices, the times of all ways in numbers, and the ports of the one that is chosen."""
     chart_title("Inside one collective", "circuits change between its steps while other ports send")
     first, second, third, fourth = st.columns(4)
-    with first:
-        menu("Collective", TopologyState, "collective", {k: kind_words(k) for k in COLLECTIVES})
-    with second:
-        slide("Members", TopologyState, "members", MEMBERS)
-    with third:
-        slide(
-            "Tensor",
-            TopologyState,
-            "tensor_mb",
-            MEGABYTES,
-            words=lambda megabytes: size(1e6 * megabytes),
-        )
-    with fourth:
-        slide(
-            "Delay",
-            TopologyState,
-            "switch_ms",
-            DELAYS_MS,
-            value=_delay_ms(case),
-            words=delay_label,
-            help="Of a change of a circuit; the cluster's own unless it is 0.",
-        )
+    kinds = {k: kind_words(k) for k in COLLECTIVES}
+    menu("Collective", TopologyState, "collective", kinds, at=first)
+    slide("Members", TopologyState, "members", MEMBERS, at=second)
+    slide(
+        "Tensor",
+        TopologyState,
+        "tensor_mb",
+        MEGABYTES,
+        words=lambda megabytes: size(1e6 * megabytes),
+        at=third,
+    )
+    slide(
+        "Delay",
+        TopologyState,
+        "switch_ms",
+        DELAYS_MS,
+        value=_delay_ms(case),
+        words=delay_label,
+        at=fourth,
+        help="Of a change of a circuit; the cluster's own unless it is 0.",
+    )
     with show_input_errors(reset=None):
         one = _collective(case)
-    ways = {"together": one.together(), "one_port": one.one_port_a_step(), "split": _split(one)}
+    ways = {
+        "together": one.together(),
+        "one_port": one.one_port_a_step(),
+        "split": once("uneven split", repr(one), one.split),
+    }
     _times(one, ways)
     pick("Ports", TopologyState, "collective_way", WAYS, label_visibility="collapsed")
-    chosen = state_of(TopologyState).collective_way
+    chosen = TopologyState.now().collective_way
     way = ways[chosen]
     chart(
         steps_on_ports(one, way, theme),
@@ -72,8 +75,8 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         lambda: sent_rows(one, way),
         "What each port sends",
     )
-    kinds = len(set(one.steps.circuits.tolist()))
-    same = "; equal colours are equal circuits" if kinds <= MAX_COLOURS else ""
+    colours = len(set(one.steps.circuits.tolist()))
+    same = "; equal colours are equal circuits" if colours <= MAX_COLOURS else ""
     quiet(
         f"{plural(len(one.steps.busy), 'step')} by {one.algorithm.replace('_', '-')}, numbered in the bars{same}. "
         "Thin bars are set-ups. After SWOT (arXiv 2510.19322), built from its abstract. "
@@ -83,7 +86,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
 
 def _collective(case: Case) -> OneCollective:
     """Return the collective of the page's state on the cluster's ports."""
-    now, cluster = state_of(TopologyState), case.cluster
+    now, cluster = TopologyState.now(), case.cluster
     return OneCollective(
         now.collective,
         PERMUTATIONS[now.collective],
@@ -97,13 +100,8 @@ def _collective(case: Case) -> OneCollective:
 
 def _delay_ms(case: Case) -> float:
     """Return the chosen delay; the cluster's own, or one that shows what switching costs."""
-    chosen = state_of(TopologyState).switch_ms
+    chosen = TopologyState.now().switch_ms
     return chosen if chosen is not None else case.cluster.reconfiguration_ms or 1.0
-
-
-@st.cache_data(max_entries=200, show_spinner=False)
-def _split(one: OneCollective) -> StepsOnPorts:
-    return one.split()
 
 
 def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:

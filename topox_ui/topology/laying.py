@@ -16,8 +16,8 @@ from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case
 from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.state.store import state_of
-from topox_ui.state.widgets import pick, slide
+from topox_ui.runs.shared import once
+from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState
 
 DEGREES = (1, 2, 3, 4, 6, 8)
@@ -48,15 +48,13 @@ class LaidTopology:
 
 def degree_of(case: Case) -> int:
     """Return the chosen degree; the cluster's ports a server if none was chosen."""
-    chosen = state_of(TopologyState).degree
+    chosen = TopologyState.now().degree
     return case.cluster.ports_per_server if chosen is None else chosen
 
 
 def controls(case: Case) -> None:
     """Draw the sidebar's choices."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What if</p>')
+    with sidebar_part("What if"):
         slide(
             "Degree",
             TopologyState,
@@ -92,8 +90,8 @@ def controls(case: Case) -> None:
 
 def lay(case: Case) -> LaidTopology:
     """Find the circuits; raises InputError where there are none."""
-    degree, variant = degree_of(case), state_of(ContestState).variant
-    traffic = state_of(TopologyState).traffic
+    degree, variant = degree_of(case), ContestState.now().variant
+    traffic = TopologyState.now().traffic
     drawn = f"{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}"
     key = f"{case.graph.digest}|{drawn}|{degree}|{variant}|{traffic}"
     return _laid(key, case, degree, variant, traffic)
@@ -116,7 +114,7 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
     return LaidTopology(demand, result, frames(result), tax, busiest, link, key)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def hops_of_step(key: str, _laid: LaidTopology, at: int) -> Any:  # noqa: ARG001
+def hops_of_step(laid: LaidTopology, at: int) -> Any:
     """Return the hops between all servers on the circuits that lie after a step."""
-    return RoutedNetwork(_laid.pictures[at].circuits(_laid.result.layout.servers)).hop_matrix()
+    circuits = laid.pictures[at].circuits(laid.result.layout.servers)
+    return once("hops", f"{laid.key}|{at}", lambda: RoutedNetwork(circuits).hop_matrix())

@@ -14,10 +14,9 @@ from topox_core.topology.link_load import link_loads
 from topox_core.topology.ring_circuits import Frame, used_for
 from topox_core.topology.traffic import Pair
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import chart_title, escape, write_html
+from topox_ui.shell.page import chart_title, escape, when_opened, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu
 from topox_ui.topology.headline import EVEN
 from topox_ui.topology.laying import LaidTopology, hops_of_step
@@ -35,12 +34,7 @@ STEP_WORDS = {
 MAX_LINKS = 5_000
 
 
-def chosen_step(at: int) -> None:
-    """Go to a step."""
-    choose(TopologyState, step=at)
-
-
-PLAYER = Player("topology", "step", chosen_step)
+PLAYER = Player("topology", "step", lambda at: TopologyState.choose(step=at))
 
 
 def player(laid: LaidTopology, theme: Theme) -> None:
@@ -50,7 +44,7 @@ def player(laid: LaidTopology, theme: Theme) -> None:
 
 def _player(laid: LaidTopology, theme: Theme) -> None:
     last = len(laid.pictures) - 1
-    step = state_of(TopologyState).step
+    step = TopologyState.now().step
     at = PLAYER.step(last if step is None else min(step, last), last)
     _buttons(at, last)
     picture = laid.pictures[at]
@@ -76,7 +70,7 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
                 "What is laid",
             )
     with right:
-        matrix = hops_of_step(laid.key, laid, at)
+        matrix = hops_of_step(laid, at)
         reach = matrix[matrix > 0]
         note = f"{plural(int(reach.max()), 'hop')} at most" if len(reach) else "no circuit yet"
         missing = int((matrix < 0).sum())
@@ -202,9 +196,10 @@ def _details(picture: Frame) -> None:
 
 def link_table(laid: LaidTopology) -> None:
     """Offer every link with what it was laid for, its switch planes and what it carries."""
-    box = st.expander("Every link", key="links", on_change="rerun", type="compact")
-    if not box.open:
-        return
+    when_opened("Every link", "links", lambda: _links(laid), compact=True)
+
+
+def _links(laid: LaidTopology) -> None:
     result = laid.result
     source, destination, parallel = (ends.tolist() for ends in result.layout.links)
     purpose, carried = used_for(result), link_loads(result, laid.demand)
@@ -216,24 +211,23 @@ def link_table(laid: LaidTopology) -> None:
         planes.setdefault((a, b), []).append(str(plane))
     rows = list(zip(source, destination, strict=True))[:MAX_LINKS]
     busiest = max(carried.values(), default=0.0)
-    with box:
-        frame(
-            {
-                "from": [f"S{a}" for a, _ in rows],
-                "to": [f"S{b}" for _, b in rows],
-                "circuits": parallel[:MAX_LINKS],
-                "laid for": [purpose.get(pair, "") for pair in rows],
-                "port plane": [", ".join(planes.get(pair, [])) for pair in rows],
-                "carries (bytes)": [carried.get(pair, 0.0) for pair in rows],
-                "of the busiest": [
-                    carried.get(pair, 0.0) / busiest if busiest else 0.0 for pair in rows
-                ],
-            },
-            column_config={
-                "of the busiest": st.column_config.ProgressColumn(
-                    format="percent", min_value=0.0, max_value=1.0
-                )
-            },
-        )
-        if len(source) > MAX_LINKS:
-            st.caption(f"The first {MAX_LINKS:,} of {len(source):,} links.")
+    frame(
+        {
+            "from": [f"S{a}" for a, _ in rows],
+            "to": [f"S{b}" for _, b in rows],
+            "circuits": parallel[:MAX_LINKS],
+            "laid for": [purpose.get(pair, "") for pair in rows],
+            "port plane": [", ".join(planes.get(pair, [])) for pair in rows],
+            "carries (bytes)": [carried.get(pair, 0.0) for pair in rows],
+            "of the busiest": [
+                carried.get(pair, 0.0) / busiest if busiest else 0.0 for pair in rows
+            ],
+        },
+        column_config={
+            "of the busiest": st.column_config.ProgressColumn(
+                format="percent", min_value=0.0, max_value=1.0
+            )
+        },
+    )
+    if len(source) > MAX_LINKS:
+        st.caption(f"The first {MAX_LINKS:,} of {len(source):,} links.")

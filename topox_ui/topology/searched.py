@@ -22,9 +22,8 @@ from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
 from topox_ui.runs.owner import session_over
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.shell.page import chart_title, escape, headline, quiet, when_opened
 from topox_ui.state.loading import Loaded, cluster_words
-from topox_ui.state.store import state_of
 from topox_ui.topology.laying import degree_of
 from topox_ui.topology.state import TopologyState
 
@@ -41,7 +40,7 @@ class SearchedTopology:
 
 def searched(case: Case) -> SearchedTopology:
     """Lay the circuits as the page says; raises InputError where there are none."""
-    by = state_of(TopologyState).layout_by
+    by = TopologyState.now().layout_by
     at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=degree_of(case)))
     contest = contest_of(at_degree)
     fabrics = ("static", "static_graph") if by == "graph" else ("static",)
@@ -57,7 +56,7 @@ def searched(case: Case) -> SearchedTopology:
 
 def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme: Theme) -> None:
     """Write what these circuits make of the job, and draw and list them."""
-    answer, by = found.answer, state_of(TopologyState).layout_by
+    answer, by = found.answer, TopologyState.now().layout_by
     best = answer.best
     words = "the task graph" if by == "graph" else "the bytes between servers"
     headline(
@@ -93,7 +92,7 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
         )
         if by == "graph":
             quiet("Built from the abstract of DELTA: its own formulas are not public to us.")
-    _circuits(found)
+    when_opened("Every circuit", "searched_circuits", lambda: _circuits(found), compact=True)
 
 
 def _against(found: SearchedTopology) -> str:
@@ -127,18 +126,13 @@ def _hops(found: SearchedTopology, theme: Theme) -> None:
 
 
 def _circuits(found: SearchedTopology) -> None:
-    """Offer every pair of servers that circuits join."""
-    box = st.expander("Every circuit", key="searched_circuits", on_change="rerun", type="compact")
-    if not box.open:
-        return
     source, destination, parallel = (
         ends.tolist()[:MAX_ROWS] for ends in found.answer.best.layout.links
     )
-    with box:
-        frame(
-            {
-                "from": [f"S{a}" for a in source],
-                "to": [f"S{b}" for b in destination],
-                "circuits": parallel,
-            }
-        )
+    frame(
+        {
+            "from": [f"S{a}" for a in source],
+            "to": [f"S{b}" for b in destination],
+            "circuits": parallel,
+        }
+    )

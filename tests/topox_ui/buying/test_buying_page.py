@@ -13,8 +13,9 @@ from topox_core.cli.main import main
 from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study_file import load_study
-from topox_ui.buying import offers_table, state
+from topox_ui.buying import offers_table
 from topox_ui.buying.state import BuyingState
+from topox_ui.state import notices
 
 PAGE = "pages/15_Buying.py"
 SMALL = {"sample": "blackboard", "buy.left_out": "plzt,sip,mems,lc,robotic"}
@@ -73,12 +74,10 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
 ) -> None:
     said: list[str] = []
     kept = [BuyingState()]
-    for module in (state, offers_table):
+    for module in (notices, offers_table):
         monkeypatch.setattr(module, "notify", lambda _kind, line: said.append(line))
-        monkeypatch.setattr(module, "state_of", lambda _model: kept[0])
-        monkeypatch.setattr(
-            module, "choose", lambda _model, **one: kept.insert(0, kept[0].changed(**one))
-        )
+    monkeypatch.setattr(BuyingState, "now", lambda: kept[0])
+    monkeypatch.setattr(BuyingState, "choose", lambda **one: kept.insert(0, kept[0].changed(**one)))
 
     def edited(row: int, column: str, value: object) -> BuyingState:
         monkeypatch.setattr(st, "session_state", {"table": {"edited_rows": {row: {column: value}}}})

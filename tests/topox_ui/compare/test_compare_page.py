@@ -93,7 +93,7 @@ def map_beside(monkeypatch):
     """Compute maps by themselves, as a visitor has them, in a thread of this process."""
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", True)
     with ThreadPoolExecutor(1) as one:
-        monkeypatch.setattr("topox_ui.compare.map.map_workers", lambda: one)
+        monkeypatch.setattr("topox_ui.compare.map.shared_workers", lambda: one)
         yield
 
 

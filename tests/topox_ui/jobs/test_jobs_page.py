@@ -173,7 +173,7 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
         raise WorkerDied("it was stopped")
 
     monkeypatch.setattr(search, "soon", lambda jobs: jobs.network.ports_per_pod == 4)
-    monkeypatch.setattr(search, "call_in_worker", never_done)
+    monkeypatch.setattr("topox_ui.runs.owner.call_in_worker", never_done)
 
     at = page(ports="4")
     choose(at, jobs_ports=6)
@@ -191,7 +191,9 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
 
 def test_a_bound_waits_in_the_line_says_its_place_and_leaves_when_it_is_given_up(monkeypatch):
     monkeypatch.setattr(search, "soon", lambda _jobs: False)
-    monkeypatch.setattr(search, "call_in_worker", lambda _function, round_, stop: round_)
+    monkeypatch.setattr(
+        "topox_ui.runs.owner.call_in_worker", lambda _function, round_, stop: round_
+    )
     places, told = SolverPlaces(1), []
     round_ = SimpleNamespace(jobs=None)
     holder, before = places.claim("another"), places.claim("a third")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.patience import wait_until
 from tests.topox_ui.conftest import SCHEDULE, press, the_error, unbroken, words
+from topox_core.runs.executor import WorkerDied
 from topox_core.runs.run import FunctionRun
 from topox_ui.runs.owner import RunOwner
 from topox_ui.runs.slots import SolverPlaces, solver_places
@@ -25,7 +26,7 @@ def ended() -> bool:
 
 
 def test_a_link_beyond_the_limit_is_refused_before_anything_begins(visit, monkeypatch):
-    monkeypatch.setattr(generating, "call_in_worker", None)
+    monkeypatch.setattr("topox_ui.runs.owner.call_in_worker", None)
     at = visit(workload="moe", **WIDE, **{"set.layers": "200"})
     assert "would have more than 200,000 tasks" in the_error(at) and ended()
 
@@ -44,11 +45,11 @@ def test_a_large_graph_is_generated_beside_the_page_and_then_the_link_holds(visi
 
 def never_done(*_args, stop):
     wait_until(stop)
-    raise generating.WorkerDied("it was stopped")
+    raise WorkerDied("it was stopped")
 
 
 def test_cancel_ends_the_run_and_says_so(visit, monkeypatch):
-    monkeypatch.setattr(generating, "call_in_worker", never_done)
+    monkeypatch.setattr("topox_ui.runs.owner.call_in_worker", never_done)
     at = visit(SCHEDULE, **LARGE)
     assert not ended()
     told = [*press(at, "cancel_generate").info]
