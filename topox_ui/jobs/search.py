@@ -59,7 +59,7 @@ class Case:
 
     def key(self, algorithm: str) -> str:
         """Everything a round depends on."""
-        return f"{self.jobs.digest}|{self.settings(algorithm).as_record()}"
+        return f"{self.jobs.digest}|{self.settings(algorithm)!r}"
 
 
 def round_and_bound(

@@ -275,7 +275,8 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
     for picture in pictures:
         note = as_html(picture.note)
         chart_title(as_html(picture.title), note)
-        chart(picture.figure, f"lab_{picture.id}", picture.alt, picture.table.by_column)
+        table = picture.table
+        chart(picture.figure, f"lab_{picture.id}", picture.alt, table.by_column)
     if instance is not None and slider is not None and screen.stage == "reveal":
         slide(
             say(f"slider.{slider[0].key}"),
