@@ -213,7 +213,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
         assert limits.bound <= makespan(reduced, limits.start)
         return SolverProcess(engine, reduced, limits, saying(READY, then=SLEEP))
 
-    worse, limits = replace(plan, makespan=plan.makespan + 1), Limits(0.2, bound=bound, threads=2)
+    worse, limits = replace(plan, makespan=plan.makespan + 1), Limits(1.0, bound=bound, threads=2)
     for engine, said in (
         ("auto", ""),
         ("highs", "No exact engine that takes part knows set-ups here."),
