@@ -3,6 +3,7 @@
 import re
 
 from tests.real_inputs import ROOT
+from topox_core.schema.fields import fields_of
 from topox_core.warm_up import PARTS
 from topox_ui.runs.limits import ServerLimits
 
@@ -45,7 +46,7 @@ def test_everything_that_is_copied_is_there_and_let_in() -> None:
 
 def test_the_document_names_every_limit() -> None:
     text = (ROOT / "docs" / "serving.md").read_text("utf-8")
-    for one in ServerLimits.__dataclass_fields__.values():
-        a_core = one.name in ("solver_places", "schedule_workers")
-        default = "one a core" if a_core else str(one.default).removesuffix(".0")
-        assert re.search(rf"\| `{one.metadata['variable']}` \| `?{re.escape(default)}", text)
+    own_words = {"solver_places": "one a core", "schedule_workers": "one a core", "hosts": ""}
+    for name, one in fields_of(ServerLimits).items():
+        default = own_words.get(name, str(one.default).removesuffix(".0"))
+        assert re.search(rf"\| `TOPOX_{name.upper()}` \| `?{re.escape(default)}", text), name
