@@ -11,7 +11,7 @@ from tests.e2e.conftest import free_port, serving
 from tests.e2e.tab import Tab
 from tests.patience import wait_until
 from topox_core.labs.answers_file import is_signed, load_answers
-from topox_core.labs.class_folder import ClassFolder
+from topox_core.labs.class_folder import APART, ClassFolder
 from topox_core.labs.draws import seed_of
 
 pytestmark = pytest.mark.browser
@@ -70,7 +70,7 @@ def test_a_lock_is_kept_and_counted_and_seen_by_nobody_else(chromium: Browser, h
     assert prediction is not None and prediction.value == 17
     assert is_signed(kept, ClassFolder(folder).secret)
 
-    # Another browser with the same id begins anew: it sees no lock and writes over nothing.
+    # Another browser with the same id begins anew: it sees no lock, writes over nothing, is kept apart.
     eve = student(chromium, students, "ada")
     eve.page.locator(".st-key-lab_open_windows button").click()
     expect(eve.button("Lock my prediction")).to_be_visible()
@@ -79,7 +79,10 @@ def test_a_lock_is_kept_and_counted_and_seen_by_nobody_else(chromium: Browser, h
     field.fill("99")
     field.press("Enter")
     eve.button("Lock my prediction").click()
-    wait_until((folder / "windows" / f"{seed:08d}-2.answers.json").exists)
+    apart = folder / "windows" / APART / file.name
+    wait_until(apart.exists)
+    assert load_answers(apart.read_bytes(), apart.name).answers.prediction("P1").value == 99
+    expect(eve.page.get_by_text("Saved apart").first).to_be_visible()
     assert load_answers(file.read_bytes(), file.name).answers == kept.answers
 
     for page in ("Present?present.lab=windows&present.q=P1&present.show=reveal", "Schedule"):
