@@ -26,7 +26,7 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/training/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve class class-clean ready test quick test-browser test-long mutants same fuzz lint bench lock bom clean
+.PHONY: help setup run serve class class-clean ready test quick test-browser test-long mutants same fuzz lint bench lock bom audit clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
@@ -41,7 +41,7 @@ help:
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements in benchmarks/"
-	@echo "make lock    renew the locks in locks/ (UPGRADE=--upgrade: newest versions); make bom: bill of materials"
+	@echo "make lock    renew the locks in locks/ (UPGRADE=--upgrade: newest versions); make bom: bill of materials; make audit: known weaknesses of the versions in the locks"
 	@echo "make clean   remove the environment and every cache"
 
 setup: $(RUN_STAMP)
@@ -103,6 +103,10 @@ lock: $(DEV_STAMP)
 
 bom: $(DEV_STAMP)
 	$(VENV)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o bill-of-materials.cdx.json locks/run.txt
+
+# Asks PyPI for known weaknesses of the pinned versions; a package that it does not know is an error.
+audit: $(DEV_STAMP)
+	$(VENV)/bin/uv tool run pip-audit==2.10.1 --strict --disable-pip --require-hashes -r locks/run.txt -r locks/dask.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache test-output build *.egg-info

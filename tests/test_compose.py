@@ -20,6 +20,27 @@ IMAGE = re.sub(r"\\\n\s*", "", (ROOT / "Containerfile").read_text("utf-8"))
 DASK = [name for name in SERVICES if name != "app"]
 
 
+def test_its_own_schema_finds_nothing_wrong() -> None:
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    file = ROOT / "compose.yaml"
+    said = subprocess.run([*check, str(file)], capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_no_rights_and_writes_to_one_volume(name: str) -> None:
+    one = SERVICES[name]
+    assert f"--uid {one['user']} topox" in IMAGE and "HOME=/home/topox" in IMAGE
+    assert one["read_only"] and one["cap_drop"] == ["ALL"]
+    assert one["security_opt"] == ["no-new-privileges:true"]
+    assert one["volumes"] == ["home:/home/topox"]
+    assert [place.split(":")[0] for place in one["tmpfs"]] == ["/tmp"]
+
+
+def test_the_app_s_health_is_asked_for() -> None:
+    assert "/_stcore/health" in IMAGE and "healthcheck" not in SERVICES["app"]
+
+
 def test_there_are_the_app_a_scheduler_and_two_workers_of_one_image() -> None:
     assert {one["image"] for one in SERVICES.values()} == {"topox-dask"}
     for one in SERVICES.values():
