@@ -17,12 +17,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.fuzz.costly import COSTLY_CHAKRA, COSTLY_RECORDINGS, COSTLY_TEXT, event
 from tests.topox_core.io.test_flexnet_file import NOMINAL, fbuf, stored
 from tests.topox_core.schedule.test_psplib import SMALL
 from topox_core.check.schedule_file import read_linked, read_schedule
 from topox_core.economics.parts_file import load_parts, with_edits
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.io.cluster_file import load_cluster
+from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
@@ -393,21 +395,6 @@ KINETO_META = {
 }
 
 
-def _event(
-    category: str, name: str, thread: int, ts: float, dur: float, **args: Any
-) -> dict[str, Any]:
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": 1,
-        "tid": thread,
-        "ts": ts,
-        "dur": dur,
-        "args": args,
-    }
-
-
 RUN = {
     "schemaVersion": 1,
     "distributedInfo": {
@@ -416,15 +403,15 @@ RUN = {
         "pg_config": [{"pg_name": "0", "ranks": [0, 1]}],
     },
     "traceEvents": [
-        _event("user_annotation", "ProfilerStep#3", 1, 0.0, 90.0),
-        _event("cuda_runtime", "cudaLaunchKernel", 1, 2.0, 1.0, correlation=1),
-        _event("cpu_op", "record_param_comms", 1, 5.0, 9.0, **KINETO_META),
-        _event("cuda_runtime", "cudaStreamWaitEvent", 1, 6.0, 1.0, correlation=2),
-        _event("cuda_runtime", "cudaLaunchKernelExC", 1, 8.0, 1.0, correlation=3),
-        _event(
+        event("user_annotation", "ProfilerStep#3", 1, 0.0, 90.0),
+        event("cuda_runtime", "cudaLaunchKernel", 1, 2.0, 1.0, correlation=1),
+        event("cpu_op", "record_param_comms", 1, 5.0, 9.0, **KINETO_META),
+        event("cuda_runtime", "cudaStreamWaitEvent", 1, 6.0, 1.0, correlation=2),
+        event("cuda_runtime", "cudaLaunchKernelExC", 1, 8.0, 1.0, correlation=3),
+        event(
             "cpu_op", "record_param_comms", 1, 20.0, 4.0, **{"Collective name": "wait", "Seq": 1}
         ),
-        _event(
+        event(
             "cuda_sync",
             "Stream Wait Event",
             1,
@@ -434,11 +421,11 @@ RUN = {
             wait_on_stream=20,
             correlation=4,
         ),
-        _event("cuda_runtime", "cudaStreamWaitEvent", 1, 21.0, 1.0, correlation=4),
-        _event("cuda_runtime", "cudaLaunchKernel", 1, 30.0, 1.0, correlation=5),
-        _event("cuda_runtime", "cudaDeviceSynchronize", 1, 40.0, 30.0, correlation=6),
-        _event("kernel", "gemm", 7, 10.0, 20.0, stream=7, correlation=1),
-        _event(
+        event("cuda_runtime", "cudaStreamWaitEvent", 1, 21.0, 1.0, correlation=4),
+        event("cuda_runtime", "cudaLaunchKernel", 1, 30.0, 1.0, correlation=5),
+        event("cuda_runtime", "cudaDeviceSynchronize", 1, 40.0, 30.0, correlation=6),
+        event("kernel", "gemm", 7, 10.0, 20.0, stream=7, correlation=1),
+        event(
             "kernel",
             "ncclDevKernel_AllReduce",
             20,
@@ -448,7 +435,7 @@ RUN = {
             correlation=3,
             **KINETO_META,
         ),
-        _event("kernel", "gemm", 7, 41.0, 9.0, stream=7, correlation=5),
+        event("kernel", "gemm", 7, 41.0, 9.0, stream=7, correlation=5),
     ],
 }
 HOST_TRACE = {
@@ -603,6 +590,16 @@ def _as(read: Callable[[Source], object]) -> Load:
     return lambda data, file: read(Source.of_bytes(file, data))
 
 
+def _within(read: Callable[[Source], object]) -> Load:
+    """Return what reads as a command does: within the limits of memory and time."""
+
+    def load(data: bytes, file: str) -> object:
+        with limited_reading(file, len(data)):
+            return read(Source.of_bytes(file, data))
+
+    return load
+
+
 FORMATS = {
     "run": Format(
         _as(lambda source: import_kineto([source], ImportSettings(assume_gbps=100.0))),
@@ -644,5 +641,18 @@ FORMATS = {
     "measured": Format(read_measured, "f.csv", tables(MEASURED_ROWS)),
     "psplib": Format(read_psplib, "f.sm", spaced_files(SMALL)),
     "workload-link": Format(_from_workload_link, "link", WORKLOAD_LINKS),
+    "costly-run": Format(
+        _within(lambda source: import_kineto([source], ImportSettings(assume_gbps=100.0))),
+        "f_rank0.json.gz",
+        COSTLY_RECORDINGS,
+    ),
+    "costly-chakra": Format(
+        _within(lambda source: import_chakra([source], ImportSettings(world=64), {})),
+        "f.0.et",
+        COSTLY_CHAKRA,
+    ),
+    "costly-text": Format(
+        _within(lambda source: import_text(source, ImportSettings())), "f.txt", COSTLY_TEXT
+    ),
     "price-link": Format(_from_price_link, "link", PRICE_LINKS),
 }

@@ -256,7 +256,13 @@ def _of_scope(key: str) -> bool:
 
 
 def _entries(value: list[Any]) -> int:
-    return len(value) + sum(_entries(one) for one in value if isinstance(one, list))
+    """Return how many things lie in a list, at any depth: lists may be nested deeper than calls may."""
+    count, lists = 0, [value]
+    while lists:
+        inner = lists.pop()
+        count += len(inner)
+        lists += [one for one in inner if isinstance(one, list)]
+    return count
 
 
 def _take_runtime(event: Event, columns: _Columns) -> None:

@@ -204,6 +204,13 @@ def test_ranks_that_are_absent_are_told(files: dict[str, bytes]) -> None:
     assert found.graph.servers == 4
 
 
+def test_a_list_in_nine_hundred_lists_costs_nothing(files: dict[str, bytes]) -> None:
+    deep = one(files).replace(b'"traceEvents": [', b'"traceEvents": [@, ', 1)
+    scope = b'{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": 0, "dur": 1, '
+    nested = b'"args": {"Collective name": ' + b"[" * 900 + b"]" * 900 + b"}}"
+    assert imported({"rank0.json": deep.replace(b"@", scope + nested)}).graph.tasks
+
+
 def test_a_file_that_unpacks_to_too_much_is_refused_in_time() -> None:
     data = gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20))
     line = "^run_rank0.json.gz: is more than the 1 MB unpacked that a trace may have$"
