@@ -57,7 +57,6 @@ CRAFTED: Mapping[str, Crafted] = {
         "c.0.json", lambda: b'{"workload_graph": [' + b"{}," * 7_800_000 + b"{}]}"
     ),
     "a text workload of many rows": Crafted("c.txt", lambda: costly.text_workload(80_000, 8)),
-    # Of the 200,000 tasks that are allowed: all of them are an answer after 6 to 7 CPU seconds.
     "a text workload of a fifth of the limit": Crafted(
         "c.txt", lambda: costly.text_workload(1_200, 8)
     ),
@@ -69,9 +68,15 @@ CRAFTED: Mapping[str, Crafted] = {
 }
 
 
+# Read all the same, by the long tests: an answer after 6 to 7 CPU seconds, more than is promised.
+TOO_SLOW: Mapping[str, Crafted] = {
+    "a text workload near the limit": Crafted("c.txt", lambda: costly.text_workload(5_800, 8)),
+}
+
+
 def read_crafted(name: str, folder: Path) -> Reading:
     """Return what came of one: the command reads it, in a process whose memory and time are measured."""
-    one = CRAFTED[name]
+    one = {**CRAFTED, **TOO_SLOW}[name]
     path = folder / one.file
     path.write_bytes(one.make())
     command = [*one.command, str(path), "--output", str(folder / "o.taskgraph.json")]
