@@ -159,6 +159,15 @@ def _before_and_after(request: Request, answer: Answer, theme: Theme) -> None:
         + "; ".join(
             f"{words} {time(ms)}, of which {time(part)} computing" for words, ms, part in rows
         ),
+        lambda: [
+            {
+                "strategy": words,
+                "computing (ms)": computing,
+                "waiting (ms)": total - computing,
+                "iteration (ms)": total,
+            }
+            for words, total, computing in rows
+        ],
     )
 
 
