@@ -6,7 +6,8 @@ import json
 from typing import Any, Literal
 
 from msgspec import UNSET, MsgspecError, Struct, UnsetType
-from msgspec.json import Decoder
+from msgspec.json import Decoder, encode
+from msgspec.json import format as on_one_line
 
 from topox_core.errors import Mistakes, printable, shown, unknown
 from topox_core.io.content import whole
@@ -106,8 +107,7 @@ def dump_graph_json(graph: TaskGraph) -> bytes:
     lines = []
     for task in graph.tasks:
         record = task.as_record()
-        lines.append(
-            json.dumps({key: record[key] for key in KEYS if key in record}, ensure_ascii=False)
-        )
+        ordered = encode({key: record[key] for key in KEYS if key in record})
+        lines.append(on_one_line(ordered, indent=0))
     head = f'{{"format": "{FORMAT}", "version": {VERSION}, "name": {json.dumps(graph.name, ensure_ascii=False)},\n "tasks": [\n  '
-    return (head + ",\n  ".join(lines) + "\n ]}\n").encode()
+    return head.encode() + b",\n  ".join(lines) + b"\n ]}\n"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.schema.fields import WITHOUT_OUTER_SPACES, WITHOUT_SPACES, setting
@@ -54,20 +55,13 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
     def as_record(self) -> dict[str, Any]:
         """Return the task as the file has it: only the keys that are set, dependencies always."""
-        record: dict[str, Any] = {}
-        for name in FIELD_NAMES:
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, tuple):
-                value = list(value)
-            elif name == "size_bytes" and isinstance(value, float) and value.is_integer():
-                value = int(value)
-            record[name] = value
+        record = {name: value for name, value in asdict(self).items() if value is not None}
+        for name in ("dependencies", "members"):
+            if name in record:
+                record[name] = list(record[name])
+        if isinstance(self.size_bytes, float) and self.size_bytes.is_integer():
+            record["size_bytes"] = int(self.size_bytes)
         return record
-
-
-FIELD_NAMES = Task.__struct_fields__
 
 
 @dataclass(frozen=True)

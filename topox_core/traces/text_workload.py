@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from topox_core.errors import InputError, shown, wrong_setting
+from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_GENERATED_TASKS, TEXT_WORKLOAD
 from topox_core.model.cluster import MAX_SERVERS
 from topox_core.text.numbers import size as size_words
@@ -129,6 +130,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
     return Layer(ticks, (call(3, "fwd"), call(6, "ig"), call(9, "wg")))
 
 
+@gc_paused()
 def import_text(
     source: Source,
     settings: ImportSettings,
