@@ -135,9 +135,8 @@ def test_page_changes_by_the_menu_show_every_choice_as_it_was_made(tab: Tab) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", (3, 4, 5))  # each comes past all seven pages
-def test_longer_walks_show_every_choice_as_it_was_made(tab: Tab, seed: int) -> None:
-    walk(tab, 25, seed)
+def test_a_longer_walk_shows_every_choice_as_it_was_made(tab: Tab) -> None:
+    walk(tab, 25, seed=3)  # past all seven pages
 
 
 def test_back_and_forward_undo_and_redo_a_choice(tab: Tab) -> None:

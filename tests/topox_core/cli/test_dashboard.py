@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from topox_core.cli import dashboard
 from topox_core.errors import InputError
@@ -39,7 +39,7 @@ def test_it_answers_from_any_folder_until_it_is_interrupted(tmp_path):
     wait_until(lambda: f"The workbench is on {address}" in log.read_text())
     assert urllib.request.urlopen(address, timeout=10).status == 200
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert "Traceback" not in log.read_text() and not dashboard._answers_now(address)
 
 

@@ -83,7 +83,7 @@ def assert_headline(runs):
 @pytest.mark.parametrize(
     "name",
     long_after(
-        3, ["blackboard", "race", 4, *(n for n in SAMPLES if n != "llama3-70b"), *range(0, 30, 3)]
+        3, ["blackboard", "race", 4, *(n for n in SAMPLES if n != "llama3-70b"), *range(0, 30, 6)]
     ),
 )
 def test_result_comparison_and_verdict_say_the_same(name, speed):
