@@ -39,9 +39,9 @@ def test_a_page_that_is_clicked_to_can_be_read_by_everybody_and_fits_a_phone_in_
         menu_out_and_in(tab)
 
 
-def in_narrow_windows(tab: Tab, title: str, choice: str) -> None:
+def in_narrow_windows(tab: Tab, title: str, choice: str, *widths: int) -> None:
     """Open a page anew in each narrow window: charts keep a place or two that a window had before."""
-    for width in (390,) if "=" in choice.replace("large=yes", "") else (390, 700):
+    for width in widths:
         first_look(at_rest(tab.in_window(width).open(address(title, choice))), title, choice)
         assert cut(tab) == []
 
@@ -49,7 +49,7 @@ def in_narrow_windows(tab: Tab, title: str, choice: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("title", "choice"), LARGE)
 def test_large_text_is_nowhere_cut_in_a_narrow_window(tab: Tab, title: str, choice: str) -> None:
-    in_narrow_windows(tab, title, choice)
+    in_narrow_windows(tab, title, choice, 390, 700)
 
 
 @pytest.mark.long
@@ -57,7 +57,7 @@ def test_large_text_is_nowhere_cut_in_a_narrow_window(tab: Tab, title: str, choi
 def test_no_face_of_a_page_is_cut_in_a_narrow_window_nor_axe_finds_anything_serious_unfolded_in_the_dark(
     tab: Tab, title: str, choice: str
 ) -> None:
-    in_narrow_windows(tab, title, choice)
+    in_narrow_windows(tab, title, choice, *((390,) if choice else (390, 700)))
     at_rest(tab.in_window(1366, "light").open(address(title, choice)))
     assert what_stays(tab, findings) == []
     for _ in range(20):
