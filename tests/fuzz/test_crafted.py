@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fuzz.crafted import CRAFTED, TOO_SLOW, read_crafted
+from tests.fuzz.crafted import CRAFTED, read_crafted
 
 # The others take some seconds each.
 QUICK = ("numbers in place of events", "a text workload of many servers", "empty nodes in JSON")
@@ -10,10 +10,7 @@ QUICK = ("numbers in place of events", "a text workload of many servers", "empty
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(one, marks=() if one in QUICK else pytest.mark.long)
-        for one in (*CRAFTED, *TOO_SLOW)
-    ],
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.long) for one in CRAFTED],
 )
 def test_a_crafted_file_is_read_or_refused_in_one_line(name, tmp_path):
     assert read_crafted(name, tmp_path).problem == ""
