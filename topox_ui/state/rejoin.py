@@ -12,8 +12,9 @@ from topox_ui.state.session import Passing, lasting, put_back
 from topox_ui.state.store import ADDRESS_DUE
 
 # A reloaded page may be here before the server has noticed that the old one is gone: on a busy
-# machine seconds before, and whoever is refused has lost their files.
-PATIENCE_S = 5.0
+# machine seconds before, and whoever is refused has lost their files (one reload in some hundreds with 5 s
+# beside three browsers on two cores). A duplicated tab waits as long.
+PATIENCE_S = 10.0
 KEY = "tab_id"
 _REFUSED = Passing[str]("claim_refused")
 _SCRIPT = """
