@@ -130,10 +130,10 @@ def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     own_starts = [one for one in matrices if one.times.graph.digest not in others]
     every, best = _search(request, own_starts, effort, stop)
     # What a job may be lowered to else has a search of its own, so that it takes nothing from the
-    # rest: of the graphs that may be faster those with the lowest bounds.
+    # rest: of the graphs that may be faster those with the lowest bounds, more where all layouts are few.
     bound_ms = {one.digest: ideal_bound(replace(request, graph=one)).ms for one in request.others}
     faster = [one for one, ms in bound_ms.items() if ms < best.time_ms * (1 - 1e-9)]
-    likely = sorted(faster, key=lambda one: bound_ms[one])[:LIKELY]
+    likely = sorted(faster, key=lambda one: bound_ms[one])[: MAX_BEGUN if every else LIKELY]
     if likely:
         besides = [one for one in matrices if one.times.graph.digest in likely]
         every_other, other = _search(request, besides, effort.part(OF_OTHERS), stop)
