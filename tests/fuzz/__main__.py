@@ -69,7 +69,7 @@ def fuzz(name: str, cases: int, number: int, reader: Reader) -> tuple[list[Readi
     try:
         promise()
     except (AssertionError, BaseExceptionGroup) as broken:
-        return readings, str(broken).splitlines()[0]
+        return readings, str(broken).splitlines()[0][:300]
     return readings, ""
 
 

@@ -48,6 +48,9 @@ CRAFTED: Mapping[str, Crafted] = {
     ),
     "collectives of all ranks": Crafted("c.4095.et", lambda: costly.collectives_of_all(20_000)),
     "metadata in a chain": Crafted("c.0.et", lambda: costly.metadata_chain(30_000)),
+    "metadata that passes on much twice": Crafted(
+        "c.0.et", lambda: costly.metadata_chain(3_000, 20)
+    ),
     "dependencies by the million": Crafted(
         "c.0.et", lambda: costly.many_dependencies(2, 15_000_000)
     ),

@@ -324,12 +324,12 @@ class _Builder:
             found = dict.fromkeys(node.waits)
             for rank, at in self.stands_for[number]:
                 for before in self.ranks[rank].nodes[at].waits:
+                    total += len(stands[rank, before])
+                    if total > MAX_RUN_DEPENDENCIES:
+                        raise _too_many_dependencies()
                     found.update(dict.fromkeys(stands[rank, before]))
             found.pop(number, None)
             node.waits = list(found)
-            total += len(found)
-            if total > MAX_RUN_DEPENDENCIES:
-                raise _too_many_dependencies()
 
     def _stand_ins(self) -> dict[tuple[int, int], tuple[int, ...]]:
         """Return, of every node of a rank, the positions that whoever waits for it waits for."""
@@ -341,11 +341,12 @@ class _Builder:
                 if own is not None:
                     stands[rank, at] = (own,)
                     continue
-                through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
-                stands[rank, at] = tuple(through)
-                self.passed_on += len(through)
+                # Counted before those that stand twice are put together: that is what it costs.
+                self.passed_on += sum(len(stands[rank, before]) for before in waits[at])
                 if self.passed_on > MAX_RUN_DEPENDENCIES:
                     raise _too_many_dependencies()
+                through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
+                stands[rank, at] = tuple(through)
         return stands
 
 
