@@ -87,7 +87,7 @@ mutants: ready
 same: ready
 	$(PY) -m tests.golden $(RENEW)
 
-fuzz: $(DEV_STAMP)
+fuzz: ready
 	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)
 
 bench: ready
