@@ -169,7 +169,7 @@ def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(
     expect(tab.kicker).to_contain_text("screen 3 of 9")
     tab.button("Back").click()
     expect(entry(tab, "P1")).to_be_disabled()
-    tab.page.reload()
+    tab.still().page.reload()
     tab.still()
     expect(entry(tab, "P1")).to_be_disabled()
     tab.go_to("Glossary")
