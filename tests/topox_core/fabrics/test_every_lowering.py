@@ -183,7 +183,7 @@ def test_a_single_choice_that_once_was_shorter_neither_beats_plan_and_ideal_swit
     assert planned.bound_ms <= planned.makespan_ms <= single.makespan_ms * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", long_after(4, [17, 255, 44, 314, 60, 84, 92, 169, *range(20)]))
+@pytest.mark.parametrize("seed", long_after(3, [17, 44, 314, 255, 60, 84, 92, 169, *range(20)]))
 def test_no_single_choice_beats_the_automatic_one_by_two_per_cent_or_goes_below_its_bound(seed):
     job, cluster = made(seed)
     own = schedule(job, cluster, chosen("planned"))
