@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -34,6 +35,8 @@ def test_it_answers_from_any_folder_until_it_is_interrupted(tmp_path):
             env=os.environ | {"PYTHONPATH": str(ROOT), "TOPOX_RUN_LIBRARY": "no"},
             stdout=said,
             stderr=subprocess.STDOUT,
+            # Tests that run in the background are deaf to an interrupt, and so would this be.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
     address = f"http://{dashboard.HERE}:{port}"
     wait_until(lambda: f"The workbench is on {address}" in log.read_text())
