@@ -129,8 +129,9 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     else keeps phases apart: a port goes on as soon as it can, devices and places on a switch are
     first come, first served. There is no deadlock, since phases rise along every path and both
     ports of a transfer take it by (phase, configuration). The iteration is the shortest of some: a
-    configuration that is divided keeps the first transfers of each pair, or the longest that fit, and
-    planes may stay unused, since a phase spread over more of them can cost the next one a change.
+    configuration that is divided keeps the first transfers of each pair, or the longest that fit;
+    planes may stay unused, since a phase spread over more of them can cost the next one a change; and
+    where the planes hold a circuit for every pair of servers, no circuit changes.
     """
     graph, planes = profile.graph, profile.wiring.switches * profile.wiring.k
     key = (
@@ -139,10 +140,15 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     )
     if key not in _kept:
         unused = min(planes - 1, MAX_UNUSED_WORK // max(1, len(graph)))
-        ways = (
-            _phased(profile, exclusive_devices, used, by_length)
+        carried = (graph.kind == TRANSFER) & (profile.length_ms > 0)
+        by_phase = (
+            _phase_by_phase(profile, carried, used, by_length)
             for used in range(planes, planes - unused - 1, -1)
             for by_length in (False, True)
+        )
+        ways = (
+            _in_order(profile, exclusive_devices, carried, *way)
+            for way in (*by_phase, *_held(profile, carried, planes))
         )
         best = min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
         while len(_kept) >= MAX_KEPT:
@@ -151,12 +157,16 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     return _kept[key]
 
 
-def _phased(profile: Profile, exclusive_devices: bool, used: int, by_length: bool) -> Profile:
-    """Return the iteration phase by phase on so many planes, with configurations divided in one way."""
+def _in_order(
+    profile: Profile,
+    exclusive_devices: bool,
+    carried: NDArray[np.bool_],
+    rank: IntArray,
+    plane: IntArray,
+) -> Profile:
+    """Return the iteration whose ports take transfers by their rank, each on its plane."""
     graph, wiring, length_ms = profile.graph, profile.wiring, profile.length_ms
     planes, delay_ms = wiring.switches * wiring.k, profile.cluster.reconfiguration_ms
-    carried = (graph.kind == TRANSFER) & (length_ms > 0)
-    rank, plane = _phase_by_phase(profile, carried, used, by_length)
     nobody, nothing = np.full(len(graph), -1, np.int32), np.zeros(0, np.int64)
     ends = [
         np.where(carried, numbered_servers(end, profile.server) * planes + plane, -1)
@@ -186,13 +196,38 @@ def _phased(profile: Profile, exclusive_devices: bool, used: int, by_length: boo
     return replace(by_phases, known=known._replace(start=by_phases.provisioned_start_ms()))
 
 
+def _held(
+    profile: Profile, carried: NDArray[np.bool_], planes: int
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield a rank for every node and a plane for each transfer by which no circuit changes; nothing where planes are too few.
+
+    Each plane holds one matching of all pairs; where planes are left, each matching has several, and
+    a transfer takes the one that has carried least for its pair so far.
+    """
+    graph, lengths = profile.graph, profile.length_ms.tolist()
+    rank = _ranks(topological_order(graph.pred_ptr, *graph.successors))
+    nodes = np.flatnonzero(carried)
+    in_order = nodes[np.argsort(rank[nodes])].tolist()
+    matchings = _matched(graph, in_order, lengths, profile.wiring.half)
+    if not 0 < len(matchings) <= planes:
+        return
+    plane = np.zeros(len(graph), np.int32)
+    for at, matching in enumerate(matchings):
+        own = range(at, planes, len(matchings))
+        for transfers in matching.values():
+            carried_ms = dict.fromkeys(own, 0.0)
+            for j in transfers:
+                plane[j] = least = min(own, key=carried_ms.__getitem__)
+                carried_ms[least] += lengths[j]
+    yield rank, plane
+
+
 def _phase_by_phase(
     profile: Profile, carried: NDArray[np.bool_], planes: int, by_length: bool
 ) -> tuple[IntArray, IntArray]:
     """Return a rank for every node, by which ports take transfers, and the plane of each transfer."""
     graph, half, lengths = profile.graph, profile.wiring.half, profile.length_ms.tolist()
-    succ_ptr, succ_idx = graph.successors
-    topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+    topological = topological_order(graph.pred_ptr, *graph.successors)
     phase = _phases(graph, topological, carried)
     step, plane = np.zeros(len(graph), np.int32), np.zeros(len(graph), np.int32)
     times = SwitchTimes(profile.cluster.reconfiguration_ms, first_free=False)
@@ -213,13 +248,17 @@ def _phase_by_phase(
             for at, one in enumerate(mine):
                 for transfers in one.transfers.values():
                     step[transfers], plane[transfers] = at, port
-    place = np.empty(len(graph), np.int64)
-    place[topological] = np.arange(len(graph))
     # Transfers of a phase come before what else belongs to it, and that waits for them only.
-    rank = np.empty(len(graph), np.int32)
+    place = _ranks(topological)
     in_order = np.lexsort((np.arange(len(graph)), place * ~carried, step, ~carried, phase))
-    rank[in_order] = np.arange(len(graph), dtype=np.int32)
-    return rank, plane
+    return _ranks(in_order), plane
+
+
+def _ranks(order: NDArray[np.integer]) -> IntArray:
+    """Return the place of each node in an order of all."""
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank
 
 
 def _of_each_phase(phase: IntArray, carried: NDArray[np.bool_]) -> Iterator[list[int]]:

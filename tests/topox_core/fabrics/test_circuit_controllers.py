@@ -293,6 +293,20 @@ def test_a_port_more_may_stay_unused() -> None:
     assert times_ms == pytest.approx({1: 26, 2: 6, 3: 6, 4: 6})
 
 
+def test_phases_change_nothing_where_the_ports_hold_a_circuit_for_every_pair() -> None:
+    """A chain of 1 + 3 + 3 + 3 = 10 ms; server 0 sends to two peers and has two ports.
+
+    The plane that has carried least took the second transfer to the other port of server 0, so that the
+    last one changed it: 27 ms.
+    """
+    chain = (("a", 0, 1, 1.0), ("b", 0, 1, 3.0), ("c", 2, 0, 3.0), ("d", 0, 2, 3.0))
+    before = ((), ("a",), ("b",), ("c",))
+    job = graph(*(transfer(*one, *after) for one, after in zip(chain, before, strict=True)))
+    of = cluster(3, ports_per_server=2, switches=2, reconfiguration_ms=20)
+    found = run("phased", job, of)
+    assert (found.iteration_ms, found.circuits_changed) == (10.0, 0)
+
+
 @pytest.mark.parametrize("duplex", ["full", "half"])
 @pytest.mark.parametrize("seed", long_after(4, range(12)))
 def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_more_than_they_may(
