@@ -99,14 +99,14 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     Option(
         "--drop-dependencies",
         bool,
-        "leave out dependencies of tasks that share no server (else: barriers of two)",
+        "leave out dependencies of tasks that share no server (else: messages of one byte)",
     ),
     JSON,
 )
 def export(options: Arguments) -> Answer:
     """Write a task graph as Chakra execution traces."""
     from topox_core.io.task_graph_file import load_graph
-    from topox_core.traces.chakra_out import export_chakra
+    from topox_core.traces.chakra_out import PEER_NOTES, export_chakra
 
     groups = f"{options.output}.json"
     must_be_writable(groups, (options.graph,))
@@ -126,6 +126,7 @@ def export(options: Arguments) -> Answer:
         "between_servers": made.between_servers,
         "dropped": made.between_servers if dropped else 0,
         "notes": list(made.notes),
+        "elsewhere": list(PEER_NOTES),
         "output": options.output,
     }
     lines = table(
@@ -138,7 +139,7 @@ def export(options: Arguments) -> Answer:
         (
             "between servers",
             f"{made.between_servers:,}",
-            f"dependencies {'left out' if dropped else 'written as barriers of two'}",
+            f"dependencies {'left out' if dropped else 'written as messages of one byte'}",
         ),
     )
-    return Answer(record, (lines, *(f"warning: {line}" for line in made.notes)))
+    return Answer(record, (lines, *(f"warning: {line}" for line in made.notes), *PEER_NOTES))

@@ -40,6 +40,10 @@ FEW_EDGES = 8
 # An attribute of our own exports: nanoseconds of a node whose duration is rounded to microseconds. It
 # holds only beside a duration that it can have been rounded to.
 EXACT_NS, ROUNDED_US = "exact_ns", 2.0
+# A message of so many bytes stands for a dependency between servers.
+DEPENDENCY_BYTES = 1
+# The group that ASTRA-sim knows without a groups file: all ranks.
+ALL_RANKS = "0"
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,8 @@ class _Builder:
                 raise Refused(problem, file=one.file)
             return self.everyone
         ranks = one.groups.get(str(name), self.given.get(str(name)))
+        if ranks is None and str(name) == ALL_RANKS:
+            return self.everyone
         if ranks is None:
             raise InputError(
                 f"{str(name)[:40]!r} is not in the groups file",
@@ -255,6 +261,8 @@ class _Builder:
             )
         kind = KINDS[number]
         size = max(_number(node.attributes.get("comm_size")) for node in nodes)
+        if kind == "all_gather":  # a node tells what its rank puts in
+            size *= len(ranks)
         listed = name or "all"
         plain = len(listed) <= 40 and listed.isprintable() and " " not in listed
         group = listed if plain else "group"
@@ -296,8 +304,14 @@ class _Builder:
             sizes = [
                 _number(self.ranks[rank].nodes[at].attributes.get("comm_size")) for rank, at in ends
             ]
+            name = f"p2p.{source}-{destination}.{tag}.{k}"
+            if max(sizes) <= DEPENDENCY_BYTES and send is not None and receive is not None:
+                self._add(Node(name, "forward", [], 0.0, (source,)), [send])
+                waits = [len(self.nodes) - 1]
+                self._add(Node(f"{name}.in", "forward", waits, 0.0, (destination,)), [receive])
+                continue
             made = Node(
-                f"p2p.{source}-{destination}.{tag}.{k}",
+                name,
                 "send",
                 [],
                 0.0,

@@ -27,6 +27,9 @@ from topox_core.traces.source import (
 MAX_ID = (1 << 64) - 1
 _IN_NAME = (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\.")
 _WAITS = ("data_deps", "ctrl_deps")
+# An attribute of our own exports: the control dependencies of a collective order it among those of its
+# servers, for simulators that come to a halt without; here nothing waits for them.
+ORDER_ONLY = "ctrl_deps_order"
 _TYPES = {
     "METADATA": 1,
     "MEM_LOAD": 2,
@@ -206,7 +209,9 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         of_data, of_control = (
             [ids[w] for w in one[key] if isinstance(w, int) and w in ids] for key in _WAITS
         )
-        dropped += sum(len(one[key]) for key in _WAITS) - len(of_data) - len(of_control)
+        if one["attributes"].get(ORDER_ONLY):
+            of_control = []
+        dropped += sum(not (isinstance(w, int) and w in ids) for key in _WAITS for w in one[key])
         data.append(list(dict.fromkeys(of_data)))
         both.append(list(dict.fromkeys([*of_data, *of_control])))
         controls += len(of_control)

@@ -1,4 +1,9 @@
-"""A task graph as Chakra execution traces: a file a server, and the groups file beside them."""
+"""A task graph as Chakra execution traces: a file a server, and the groups file beside them.
+
+Written so that ASTRA-sim carries it out as it is meant (``docs/astra-sim.md``): it knows no barriers,
+no broadcasts, no messages of no bytes, takes what one rank puts into an all-gather for its size, and
+comes to a halt where two ranks take the collectives of a group in different orders.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from topox_core.model.durations import bytes_per_ms
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
 from topox_core.model.waiting_order import order_of
-from topox_core.traces.chakra_in import EXACT_NS, KINDS
+from topox_core.traces.chakra_in import DEPENDENCY_BYTES, EXACT_NS, KINDS
+from topox_core.traces.chakra_nodes import ORDER_ONLY
 from topox_core.traces.chakra_wire import (
     COLLECTIVE,
     COMPUTE,
@@ -20,7 +27,12 @@ from topox_core.traces.chakra_wire import (
 )
 
 Attributes = dict[str, bool | int | str]
-_BARRIER = KINDS.index("barrier")
+# What whoever runs the files will find there and not here.
+PEER_NOTES = (
+    "in ASTRA-sim a rank has one message or collective under way, of those ready that with the lowest number; here they share its ports",
+    "in ASTRA-sim without congestion, senders do not slow each other down at one receiver; here they share its ports",
+    "in ASTRA-sim a step of a reduction passes memory three times; here it takes no time (give it a memory of 1e9 GB/s)",
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +46,7 @@ class Exported:
     groups
         The groups file: name and servers.
     between_servers
-        Dependencies of tasks that share no server, written as barriers of two servers, or dropped.
+        Dependencies of tasks that share no server, written as messages of one byte, or dropped.
     notes
         What could not be written, a sentence each.
     """
@@ -53,17 +65,18 @@ def export_chakra(
 
     A node's id is twice the task's position plus one, of a receive plus two. Durations are whole
     microseconds; what rounding takes is given to the next task of the device, and each node tells its
-    own nanoseconds as well.
+    own nanoseconds as well. Collectives of the same servers follow each other, on all of them, in the
+    order in which they could begin if the network were never busy.
 
     Parameters
     ----------
     nic_gbps
-        Speed that sizes of transfers given by duration are taken from.
+        Speed of a server: sizes of transfers given by duration and times of broadcasts are taken from it.
     drop_dependencies
-        Leave out dependencies of tasks that share no server, instead of writing barriers for them.
+        Leave out dependencies of tasks that share no server, instead of writing messages for them.
     """
     writer = _Writer(graph, nic_gbps, drop_dependencies)
-    for position in _in_order(graph):
+    for position in _by_start(graph, nic_gbps):
         writer.task(position)
     return writer.exported()
 
@@ -71,6 +84,23 @@ def export_chakra(
 def _in_order(graph: TaskGraph) -> list[int]:
     """Return positions so that each task comes after what it waits for."""
     return order_of([[graph.position[name] for name in task.dependencies] for task in graph.tasks])
+
+
+def _by_start(graph: TaskGraph, nic_gbps: float) -> list[int]:
+    """Return positions by when each task could begin at the earliest, those that wait after what they wait for."""
+    start_ms, end_ms = [0.0] * len(graph.tasks), [0.0] * len(graph.tasks)
+    order = _in_order(graph)
+    for at in order:
+        task = graph.tasks[at]
+        waits = (end_ms[graph.position[name]] for name in task.dependencies)
+        start_ms[at] = max(waits, default=0.0)
+        ms = task.duration_ms
+        end_ms[at] = start_ms[at] + (_sent_ms(task.size_bytes, nic_gbps) if ms is None else ms)
+    return sorted(order, key=start_ms.__getitem__)
+
+
+def _sent_ms(size_bytes: float | None, nic_gbps: float) -> float:
+    return (size_bytes or 0.0) / bytes_per_ms(nic_gbps)
 
 
 class _Writer:
@@ -81,6 +111,8 @@ class _Writer:
         self._groups: dict[tuple[int, ...], str] = {}
         self._carry: dict[tuple[int, int], float] = defaultdict(float)
         self._extra = 2 * len(graph.tasks) + 3
+        # The last collective of these servers.
+        self._last: dict[frozenset[int], int] = {}
         self._between = self._nodes = 0
         self._notes: dict[str, None] = {}
 
@@ -119,10 +151,9 @@ class _Writer:
             if there and needed and not any(server in there for server in needed):
                 self._between += 1
                 if not self._drop:
-                    number, begins = self._extra, {there[0]: [self._id(before, there[0])]}
-                    self._extra += 1
-                    self._meet((there[0], needed[0]), number, f"meet.{number}", begins)
-                    waits[needed[0]].append(number)
+                    known = there[-1]  # of a transfer where it arrives
+                    begins = [self._id(before, known)]
+                    waits[needed[0]].append(self._message(known, needed[0], begins))
         return waits
 
     def _id(self, position: int, server: int) -> int:
@@ -130,14 +161,22 @@ class _Writer:
         receives = task.destination is not None and server == task.destination
         return 2 * position + (2 if receives else 1)
 
-    def _meet(
-        self, servers: Sequence[int], number: int, name: str, waits: Mapping[int, list[int]]
-    ) -> None:
-        """Write a barrier of some servers."""
-        group = self._group(tuple(sorted(servers)))
-        facts: Attributes = {"comm_type": _BARRIER, "comm_size": 0, "pg_name": group}
-        for server in servers:
-            self._put(server, number, name, COLLECTIVE, waits.get(server, []), facts)
+    def _message(
+        self, source: int, destination: int, waits: Sequence[int], arrives: int | None = None
+    ) -> int:
+        """Write a message of one byte that stands for a dependency; return the number of its receive."""
+        number = self._extra
+        self._extra += 2
+        arrives = number + 1 if arrives is None else arrives
+        facts: Attributes = {
+            "comm_size": DEPENDENCY_BYTES,
+            "comm_src": source,
+            "comm_dst": destination,
+            "comm_tag": number,
+        }
+        self._put(source, number, f"waits.{number}", SEND, waits, facts)
+        self._put(destination, arrives, f"waits.{number}", RECEIVE, [], facts)
+        return arrives
 
     def _group(self, servers: tuple[int, ...]) -> str:
         return self._groups.setdefault(servers, str(len(self._groups) + 1))
@@ -151,17 +190,20 @@ class _Writer:
         waits: Sequence[int],
         facts: Attributes,
         duration_us: int = 0,
+        controls: Sequence[int] = (),
     ) -> None:
         """Write a node of one server."""
         attributes = {"is_cpu_op": False, **facts}
-        self._out[server].append(node_bytes(number, name, kind, waits, duration_us, attributes))
+        self._out[server].append(
+            node_bytes(number, name, kind, waits, duration_us, attributes, controls)
+        )
         self._nodes += 1
 
     def _compute(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
         (server,) = self._servers[position]
         lane = (server, task.device or 0)
         exact = (task.duration_ms or 0.0) * 1000 + self._carry[lane]
-        whole = max(1, round(exact))
+        whole = max(0, round(exact))
         self._carry[lane] = exact - whole
         if task.device:
             self._notes["devices of a server are not told apart in a trace"] = None
@@ -174,23 +216,33 @@ class _Writer:
         if task.kind == "broadcast" and task.root is not None:
             # A root has no field: it stands first in its group.
             members = (task.root, *(one for one in members if one != task.root))
+        size = task.size_bytes or 0.0
+        # Of an all-gather what one rank puts in.
+        part = size / len(members) if task.kind == "all_gather" else size
         facts: Attributes = {
             "comm_type": KINDS.index(task.kind),
-            "comm_size": round(task.size_bytes or 0.0),
+            "comm_size": max(1, round(part)),
             "pg_name": self._group(members),
         }
+        lasts_us = 1000 * _sent_ms(size, self._nic_gbps) if task.kind == "broadcast" else 0.0
+        number, before = 2 * position + 1, self._last.get(frozenset(members))
+        self._last[frozenset(members)] = number
+        controls = [] if before is None else [before]
+        if controls:
+            facts[ORDER_ONLY] = True
         for server in members:
-            self._put(server, 2 * position + 1, task.id, COLLECTIVE, waits[server], facts)
+            waiting = waits[server], facts, round(lasts_us), controls
+            self._put(server, number, task.id, COLLECTIVE, *waiting)
 
     def _transfer(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
         source, destination = task.source or 0, task.destination or 0
         size = task.size_bytes
         if size is None:
-            size = (task.duration_ms or 0.0) * self._nic_gbps * 125_000
+            size = (task.duration_ms or 0.0) * bytes_per_ms(self._nic_gbps)
             note = f"transfers given by duration have the bytes of {self._nic_gbps:g} Gbit/s"
             self._notes[note] = None
         facts: Attributes = {
-            "comm_size": round(size),
+            "comm_size": max(DEPENDENCY_BYTES, round(size)),
             "comm_src": source,
             "comm_dst": destination,
             "comm_tag": position,
@@ -199,12 +251,12 @@ class _Writer:
         self._put(destination, 2 * position + 2, task.id, RECEIVE, waits[destination], facts)
 
     def _barrier(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
-        servers, number = self._servers[position], 2 * position + 1
-        if len(servers) > 1:
-            self._meet(servers, number, task.id, waits)
-        else:
-            for server in servers:
-                self._put(server, number, task.id, COMPUTE, waits[server], {})
+        """Let the first server hear from all, then all from it."""
+        (first, *others), number = self._servers[position] or (0,), 2 * position + 1
+        heard = [self._message(one, first, waits[one]) for one in others if waits[one]]
+        self._put(first, number, task.id, COMPUTE, [*waits.get(first, []), *heard], {})
+        for one in others:
+            self._message(first, one, [number], arrives=number)
 
 
 def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:

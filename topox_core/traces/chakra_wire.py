@@ -159,10 +159,16 @@ def node_bytes(
     waits: Sequence[int],
     duration_us: int,
     attributes: Mapping[str, bool | int | str],
+    controls: Sequence[int] = (),
 ) -> bytes:
-    """Return a node as a message with its length before it."""
+    """Return a node as a message with its length before it; it waits for data and for ``controls``."""
     node = _CLASSES["Node"](
-        id=number, name=name.encode(), type=kind, data_deps=waits, duration_micros=duration_us
+        id=number,
+        name=name.encode(),
+        type=kind,
+        data_deps=waits,
+        ctrl_deps=controls,
+        duration_micros=duration_us,
     )
     for key, value in attributes.items():
         one = node.attr.add(name=key.encode())

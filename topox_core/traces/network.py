@@ -12,6 +12,8 @@ from topox_core.traces.source import Content, Source
 
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _KINDS = ("ring", "fullyconnected", "switch")
+# Of its unit of bandwidth, per second.
+BANDWIDTH_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ def read_network(source: Source, optical: int | None = None, ports: int = 2) -> 
     """Return the cluster that a network file describes.
 
     The optical dimension becomes the switches: as many servers as it has members, each with the GPUs
-    of the dimensions before it. ``bandwidth`` is in GB/s, ``latency`` in ns.
+    of the dimensions before it. ``bandwidth`` is in 2^30 bytes per second, ``latency`` in ns of a hop,
+    of which a message through a switch takes two (ASTRA-sim 2, both analytical networks).
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ def read_network(source: Source, optical: int | None = None, ports: int = 2) -> 
             problem = f"must list one value for each of the {n} dimensions (got {len(found[key])})"
             raise InputError(problem, file=file, field=key)
     for kind in kinds:
-        if kind.lower().replace("_", "") not in _KINDS:
+        if _plain(kind) not in _KINDS:
             problem = f"must be Ring, FullyConnected or Switch (got {shown(kind)})"
             raise InputError(problem, file=file, field="topology")
     counts = [int(_number(one, "npus_count", file, whole=True)) for one in found["npus_count"]]
@@ -73,8 +76,9 @@ def read_network(source: Source, optical: int | None = None, ports: int = 2) -> 
     if at:
         inner = ", ".join(f"{k} of {c}" for k, c in zip(kinds[:at], counts[:at], strict=True))
         notes.append(f"inside servers: {inner}")
-    speed = 8 * _number(found["bandwidth"][at], "bandwidth", file)
-    latency = _number(found["latency"][at], "latency", file, least=0.0)
+    speed = 8 * BANDWIDTH_BYTES / 1e9 * _number(found["bandwidth"][at], "bandwidth", file)
+    hops = 2 if _plain(kinds[at]) == "switch" else 1
+    latency = hops * _number(found["latency"][at], "latency", file, least=0.0)
     with errors_in_file(file):
         cluster = Cluster(
             servers=counts[at],
@@ -87,6 +91,10 @@ def read_network(source: Source, optical: int | None = None, ports: int = 2) -> 
             name=f"{counts[at]} servers, {ports} OCS, in place of a {kinds[at]}",
         )
     return NetworkCluster(cluster, tuple(notes))
+
+
+def _plain(kind: str) -> str:
+    return kind.lower().replace("_", "")
 
 
 def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:

@@ -135,7 +135,9 @@ def test_json_is_read_whatever_its_keys_look_like() -> None:
     one = read_chakra(data)
     assert one.nodes[1].waits == (0,) and one.control_ignored == 1
     found = import_chakra([data], ImportSettings(world=4), {})
-    assert found.report["calls_by_kind"] == {"all_gather": 1} and found.report["size_bytes"] == 800
+    assert (
+        found.report["calls_by_kind"] == {"all_gather": 1} and found.report["size_bytes"] == 4 * 800
+    )
 
 
 @pytest.mark.parametrize(
