@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
+from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.errors import InputError
@@ -433,7 +434,8 @@ def all_tabs() -> Tabs[RunOwner]:
     """Return the tabs of this server."""
     limits = server_limits()
     places, longest_s, most_bytes = solver_places(), limits.longest_s, limits.session_mb * 1e6
-    return Tabs(lambda: RunOwner(places, longest_s, most_bytes), limits.rejoin_s)
+    connected = get_instance().is_active_session if exists() else lambda session: True
+    return Tabs(lambda: RunOwner(places, longest_s, most_bytes), limits.rejoin_s, connected)
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda one: one.leave())

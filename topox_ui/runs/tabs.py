@@ -56,10 +56,17 @@ class Tabs(Generic[OwnerT]):
         Makes the owner of a new tab's runs.
     rejoin_s
         How long a tab that left may come back.
+    connected
+        Whether a connection is there, by its id.
     """
 
-    def __init__(self, make: Callable[[], OwnerT], rejoin_s: float) -> None:
-        self._make, self._rejoin_s = make, rejoin_s
+    def __init__(
+        self,
+        make: Callable[[], OwnerT],
+        rejoin_s: float,
+        connected: Callable[[str], bool] = lambda session: True,
+    ) -> None:
+        self._make, self._rejoin_s, self._connected = make, rejoin_s, connected
         self._lock = threading.Lock()
         self._tabs: dict[str, Tab[OwnerT]] = {}
         self._closed = False
@@ -69,7 +76,11 @@ class Tabs(Generic[OwnerT]):
         with self._lock:
             known = next((t for t in self._tabs.values() if t.session == session), None)
             if known is not None and not known.here:
-                return self._take_back(known, session)
+                self._take_back(known, session)
+                # Who asks may be the rest of a script whose connection has just ended: nothing would
+                # end this tab any more.
+                self._wait(known)
+                return known
         tab = Tab(self._make(), session)
         with self._lock:
             self._tabs[tab.token] = tab
@@ -93,9 +104,7 @@ class Tabs(Generic[OwnerT]):
             tab.here = False
             waits = self._rejoin_s > 0 and not self._closed
             if waits:
-                tab.expiry = threading.Timer(self._rejoin_s, self._expire, (tab,))
-                tab.expiry.daemon = True
-                tab.expiry.start()
+                self._wait(tab)
         if not waits:
             self.end(tab)
 
@@ -121,9 +130,16 @@ class Tabs(Generic[OwnerT]):
         tab.here, tab.session, tab.expiry = True, session, None
         return tab
 
+    def _wait(self, tab: Tab[OwnerT]) -> None:
+        if tab.expiry is not None:
+            tab.expiry.cancel()
+        tab.expiry = threading.Timer(self._rejoin_s, self._expire, (tab,))
+        tab.expiry.daemon = True
+        tab.expiry.start()
+
     def _expire(self, tab: Tab[OwnerT]) -> None:
         with self._lock:
-            if tab.here:
+            if tab.here and self._connected(tab.session):
                 return
             self._tabs.pop(tab.token, None)  # from here on nobody can join it again
         self.end(tab)

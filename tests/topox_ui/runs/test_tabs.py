@@ -45,6 +45,18 @@ def test_a_connection_that_was_only_interrupted_goes_on_with_its_tab(tabs):
     assert Connection(tabs, "one").tab is before.tab
 
 
+def test_the_rest_of_a_script_whose_connection_has_ended_does_not_keep_its_tab():
+    """The script goes on for a moment after its tab is closed, and asks for its connection again."""
+    there = {"two"}
+    tabs = Tabs(Mock, rejoin_s=0.05, connected=there.__contains__)
+    gone, interrupted = Connection(tabs, "one"), Connection(tabs, "two")
+    for one, session in ((gone, "one"), (interrupted, "two")):
+        one.leave()
+        assert Connection(tabs, session).tab is one.tab
+    wait_until(lambda: gone.tab.owner.close.called)
+    assert not interrupted.tab.owner.close.called and tabs.connected(interrupted.tab.token)
+
+
 def test_what_a_closed_tab_started_ends_if_nobody_joins_it_again():
     tabs = Tabs(Mock, rejoin_s=0.05)
     connection = Connection(tabs, "one")
