@@ -11,6 +11,7 @@ from tests.e2e.conftest import NewTab
 from tests.e2e.page_checks import what_stays
 from tests.e2e.tab import PATIENCE_MS, Tab, saved
 from tests.e2e.test_files import write
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -257,19 +258,22 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
     link = mine.page.get_by_test_id("stCode").inner_text().strip()
     assert link.startswith(mine.base + "/Schedule?")
     theirs.open(link.removeprefix(mine.base))
-    for where in (
-        lambda tab: tab.kicker,
-        lambda tab: tab.kpi("Iteration time"),
-        lambda tab: tab.seal,
-    ):
-        assert theirs.settled_text(where(theirs)) == mine.settled_text(where(mine))
+
+    def shown(tab: Tab) -> list[str]:
+        what = (tab.kicker, tab.kpi("Iteration time"), tab.seal)
+        return [tab.settled_text(where) for where in what]
+
+    # Plans that pages find meanwhile for other settings are everybody's at the next look.
+    wait_until(
+        lambda: shown(theirs) == shown(mine), lambda: (mine.page.reload(), theirs.page.reload())
+    )
     # With its result it travels as a file, to a session that has another job open.
     file = saved(mine.page, tmp_path, mine.button("Link with result").click)
     theirs.open("/Schedule?sample=blackboard").still().button("Link").click()
     theirs.upload("up_linked", file)
     expect(theirs.message).to_contain_text("race.link.json is open: a schedule of")
-    mine.page.reload()  # what pages found meanwhile, the verdict's plans among it, is everybody's
-    assert theirs.settled_text(theirs.kpi("Iteration time")) == mine.settled_text(
-        mine.kpi("Iteration time")
+    wait_until(
+        lambda: theirs.settled_text(theirs.kpi("Iteration time")) == shown(mine)[1],
+        mine.page.reload,
     )
     assert "sample=race" in theirs.page.url
