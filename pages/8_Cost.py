@@ -1,4 +1,4 @@
-"""Cost: what photonic rails and their rivals cost and burn, part by part, and what the difference hangs on."""
+"""Cost: what photonic rails and their rivals cost and burn, part by part, and what the difference depends on."""
 
 import streamlit as st
 

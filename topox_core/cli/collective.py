@@ -20,7 +20,7 @@ WAYS = {
 @command(
     "collective",
     "switch inside one collective while other ports send",
-    "Time one collective alone when circuits change between its steps: all ports together, one port a step, "
+    "Time one collective alone when circuits change between its steps: all ports together, one port per step, "
     "and messages split unevenly so that set-ups hide behind other ports; beside rings that never change.",
     Option("--kind NAME", str, "all_reduce (default), all_to_all, ...", "all_reduce"),
     Option(

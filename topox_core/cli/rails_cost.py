@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Option(
         "--ocs-ports-per-gpu N",
         whole,
-        "optical-switch ports a GPU of photonic rails (default 2)",
+        "optical-switch ports per GPU of photonic rails (default 2)",
         2,
     ),
     Option(

@@ -43,7 +43,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     "buy",
     "which optical switch to buy for a job",
     "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
-    "dear and with how few ports it may be, and what the answer hangs on (docs/buying.md).",
+    "dear and with how few ports it may be, and what the answer depends on (docs/buying.md).",
     Option("--sample NAME", str, "the job: a sample"),
     Option("--graph FILE", str, "the job: its task graph, with --cluster"),
     Option("--cluster FILE", str, "and the cluster that it runs on"),
@@ -213,6 +213,6 @@ def _lines(answer: BuyingAnswer) -> Iterator[str]:
         yield f"\n{asked}\n  {plain(answered)}"
     if swings := swing_rows(answer):
         of_figures = ((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings)
-        yield "\nWhat it hangs on"
+        yield "\nWhat it depends on"
         yield table(("figure", "to", "saves"), *of_figures)
     yield from ("", *unfit_words(answer.question.unfits), *caveats(answer.question))

@@ -91,7 +91,7 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
 @command(
     "export",
     "a task graph as Chakra execution traces",
-    "Write a task graph as Chakra execution traces, a file a server, and the groups file beside them.",
+    "Write a task graph as Chakra execution traces, a file per server, and the groups file beside them.",
     GRAPH,
     Option("--format", ("chakra",), "of the traces (default chakra)"),
     Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),

@@ -1,4 +1,4 @@
-"""Networks set side by side: by cluster size, by what their difference hangs on, and by year."""
+"""Networks set side by side: by cluster size, by what their difference depends on, and by year."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def tornado(
     other: str = "rail_optimized",
     measure: str = "cost",
 ) -> tuple[Swing, ...]:
-    """Return what a saving hangs on: every price halved and doubled, every choice turned.
+    """Return what a saving depends on: every price halved and doubled, every choice turned.
 
     The widest first; what does not move the saving by 0.05 points is left out.
 
@@ -158,7 +158,7 @@ def _choices(question: Question, mine: str, other: str, measure: str) -> list[Sw
     at_switches = counting.at_switches(question.catalogue)
     counted, used = ("not counted", "counted"), ("without", "with")
     rows = [
-        halved_and_doubled("Optical ports a GPU", "ocs_ports_per_gpu"),
+        halved_and_doubled("Optical ports per GPU", "ocs_ports_per_gpu"),
         halved_and_doubled("Transceivers a GPU (optical)", "ocs_transceivers_per_gpu"),
         Swing("Switches counted", None, when(other_method[0], method=other_method[1])),
         turned("Transceivers at switches", "switch_transceivers", at_switches, ("none", "counted")),

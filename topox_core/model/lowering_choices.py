@@ -40,7 +40,7 @@ class Lowering:
         int,
         plain_setting(
             "Rings",
-            "rings of a ring collective (default auto: 1, 2, 4 or one a port, whichever is fastest)",
+            "rings of a ring collective (default auto: 1, 2, 4 or one per port, whichever is fastest)",
             ge=1,
         ),
     ] = 1

@@ -207,7 +207,7 @@ def summary_sentence(events: Sequence[Event]) -> str:
         )
     else:
         bounded = f"nothing is shorter than {number[bounds[0].value_ms]}"
-    end = "" if proof is None else " They meet: nothing shorter exists."
+    end = "" if proof is None else " Schedule and bound are equal: nothing shorter exists."
     return f"{schedules}; {bounded}.{end}"
 
 

@@ -46,7 +46,7 @@ YEARS = Estimate(3.0, 4.0, 6.0)
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What no paper says and every answer in dollars hangs on.
+    """What no paper says and every answer in dollars depends on.
 
     Attributes
     ----------

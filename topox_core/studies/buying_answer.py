@@ -279,7 +279,7 @@ class Uncertain:
 
 
 def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple[Uncertain, ...]:
-    """Return what the lead of an offer over a rival hangs on, figures with a range only."""
+    """Return what the lead of an offer over a rival depends on, figures with a range only."""
     one, assumed = offer_of(question.offers, offer.key), question.assumed
     figures = [
         Uncertain("Reconfiguration delay", DELAY, one.delay_ms.low, one.delay_ms.high, "ms"),
@@ -326,7 +326,7 @@ def tornado_study(
     if not axes:
         return buying_study(question, [choice]), (choice,)
     study = Study(
-        f"What the answer hangs on: {choice.title}"[:120],
+        f"What the answer depends on: {choice.title}"[:120],
         question.resolved.subject,
         axes,
         {name: value for name, value in fixed.items() if name not in names},

@@ -1,4 +1,4 @@
-"""The buyer's study in the background: networks first, then the questions turned round, each point on the one engine."""
+"""The buyer's study in the background: networks first, then the break-even questions, each point on the one engine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",
     "the slowest switch",
     "the fewest ports",
-    "what it hangs on",
+    "what it depends on",
 )
 
 
@@ -74,7 +74,7 @@ class Answer:
     rows
         Of the question's networks, in their order; those still to come are left out.
     searched
-        Of the networks that were computed for the questions turned round.
+        Of the networks that were computed for break-even points.
     turned, swings
         None while they are still to come, or where nothing can be compared.
     lost

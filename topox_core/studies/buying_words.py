@@ -56,7 +56,7 @@ def finding(answer: Answer) -> str:
 
 
 def _assumed_price(question: Question, found: Verdict) -> str:
-    """Return the prices that the verdict hangs on where all of them are assumed, else nothing."""
+    """Return the prices that the verdict depends on where all of them are assumed, else nothing."""
     prices = [port_price(question, row.choice) for row in found.offers]
     if question.by == "time" or not all(ASSUMED in one for one in prices):
         return ""
@@ -134,7 +134,7 @@ def _told_apart(question: Question, found: Verdict) -> str:
 
 def _ranges(question: Question, found: Verdict) -> str:
     if not found.turns:
-        return "No delay, price or power within its range turns that."
+        return "The advice holds over the whole assumed range of delay, price and power."
     best = found.possible
     if found.wins or best is None:
         return "Within the ranges of its delay, price and power that **could turn**."
@@ -166,7 +166,7 @@ def _within(rows: Sequence[Row], beside: Choice) -> str:
 
 
 def questions_turned(answer: Answer) -> Lines:
-    """Return the questions turned round with their answers."""
+    """Return the break-even questions with their answers."""
     turned, found = answer.turned, answer.verdict
     if turned is None or found is None or not found.compared:
         return ()
@@ -202,7 +202,7 @@ def _slowest(found: Slowest) -> str:
     if found.loses_ms is None:
         return f"Any delay would do: it wins even at {time(SLOWEST_MS)}."
     won, lost = apart([found.wins_ms, found.loses_ms])
-    return f"Up to **{won}** from circuit to circuit; at {lost} it loses."
+    return f"Up to a delay of **{won}**; from {lost} on it loses."
 
 
 def network_rows(answer: Answer) -> list[dict[str, Any]]:
@@ -265,7 +265,7 @@ def unfit_words(unfits: Sequence[Unfit]) -> tuple[str, ...]:
 
 
 def caveats(question: Question) -> tuple[str, ...]:
-    """Return what every answer hangs on and what is not counted."""
+    """Return what every answer depends on and what is not counted."""
     assumed, gpus = question.assumed, question.gpus
     return (
         f"An hour of a GPU is counted with ${assumed.usd_per_gpu_hour.usual:g} (assumed), {plural(gpus, 'GPU')} in all; "

@@ -30,7 +30,7 @@ from topox_core.studies.subject import Resolved
 from topox_core.studies.values import FAT_TREE_SHAPE, SETTINGS
 
 SCHEDULE = "schedule"
-NOT_AGAIN = "It hangs on a choice that no study can name, so that it cannot be computed again."
+NOT_AGAIN = "It depends on a choice that no study can name, so that it cannot be computed again."
 
 
 @dataclass(frozen=True)

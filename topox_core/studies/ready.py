@@ -169,7 +169,7 @@ READY: Mapping[str, Ready] = {
         _buys,
     ),
     "seeds": Ready(
-        "How much hangs on chance",
+        "How much the random seed matters",
         "Does the answer hold for other draws of the same workload?",
         ("workload", "job", "sample", "files", "recorded"),
         {"kind": "workload", "generator": "random-layered"},
@@ -190,7 +190,7 @@ READY: Mapping[str, Ready] = {
         _rail_delay,
     ),
     "cost-tornado": Ready(
-        "What the price of rails hangs on",
+        "What the price of rails depends on",
         "Which price and which way of counting moves the saving of photonic rails most?",
         ("network",),
         {"kind": "network"},

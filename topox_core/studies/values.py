@@ -118,7 +118,7 @@ class PointValues:
 
         Where a parameter of a generator is set, its cluster is another one: what is said of the
         cluster then counts even if the subject's own had it. So does what is said of the lowering,
-        whose meaning hangs on the model.
+        whose meaning depends on the model.
         """
         changed = self._generated and any(
             name.startswith(self._prefix) and self.own.get(name) != value

@@ -90,7 +90,7 @@ def _waits(run: RunStep) -> Check:
     total = counts.total()
     sure = total - counts[SEEN] - counts[NONE]
     listed = ", ".join(f"{counts[word]:,} {HOW[word]}" for word in HOW if counts[word])
-    words = f"what waits for a communication is known of {sure:,} of {total:,}: {listed}"
+    words = f"what waits for each of {total:,} communications: known for {sure:,} ({listed})"
     return _check("waits", sure < 0.8 * total, False, words)
 
 
@@ -128,7 +128,9 @@ def _bytes(graph: RunGraph) -> Check:
 
 def _clipped(run: RunStep) -> Check:
     clipped = run.assembled.clipped_ms
-    words = f"segments that recorded ends would make negative: {clipped:.3g} ms in all"
+    words = f"segments shortened so that none is below zero: by {clipped:.3g} ms in all"
+    if not clipped:
+        words = "no segment had to be shortened below zero"
     return _check("clipped", clipped > 0.01 * run.recorded_ms, False, words)
 
 

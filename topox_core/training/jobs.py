@@ -51,7 +51,7 @@ JOBS: dict[str, Job] = {
             _SMALL_SERVER,
             Schedule(overlap_gradients=False),
             "gpt-small",
-            "GPT-2 small on 8 A100, one a server",
+            "GPT-2 small on 8 A100, one per server",
             _CHOSEN,
         ),
         Job(

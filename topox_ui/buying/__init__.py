@@ -1,1 +1,1 @@
-"""What to buy: switches on offer, the answer, the questions turned round, and what it hangs on."""
+"""What to buy: switches on offer, the answer, break-even points, and what it depends on."""

@@ -59,7 +59,7 @@ def controls(cluster: Cluster) -> None:
             4_096,
             value=BuyingState.now().gpus_per_server or own,
             take=lambda value: BuyingState.choose(gpus_per_server=None if value == own else value),
-            help="They wait while the network carries; the job's own unless you say another number.",
+            help="Their cost is counted while they wait for the network. Default: the job's own number.",
         )
         with st.expander("A year of the network", key="buying_year", type="compact"):
             number("Electricity, per kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)

@@ -113,12 +113,12 @@ LEAD = Swinging(
 
 
 def questions(answer: Answer) -> None:
-    """Write the questions turned round with their answers."""
+    """Write the break-even points."""
     lines = questions_turned(answer)
     if not lines:
         return
     chart_title(
-        "The question turned round", "the best switch on offer against the best network without one"
+        "Break-even points", "the best switch on offer against the best network without one"
     )
     pairs = "".join(f"<dt>{escape(asked)}</dt><dd>{bold(words)}</dd>" for asked, words in lines)
     write_html(f'<dl class="asked-back">{pairs}</dl>')
@@ -132,7 +132,7 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
     base = base_lead(answer)
     rival = found.rival.choice.name
     chart_title(
-        "What the answer hangs on",
+        "What the answer depends on",
         f"what {escape(found.offer.choice.name)} saves against {escape(rival[0].lower() + rival[1:])} when one figure goes "
         f"from low to high; now {percent(base).replace('-', '−')}",
     )
@@ -151,7 +151,7 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
 
 
 def notes(answer: Answer) -> None:
-    """Write what every answer hangs on and what is not counted."""
+    """Write what every answer depends on and what is not counted."""
     with st.container(key="buying_notes"):
         chart_title("What this rests on")
         quiet("<br>".join(escape(line) for line in caveats(answer.question)))

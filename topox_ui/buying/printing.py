@@ -34,7 +34,7 @@ def files_menu(answer: Answer) -> None:
                     lambda: csv_of(network_rows(answer)),
                 ),
                 (
-                    "What it hangs on (CSV)",
+                    "What it depends on (CSV)",
                     ".tornado.csv",
                     lambda: csv_of(swing_rows(answer)),
                 ),

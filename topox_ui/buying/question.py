@@ -69,7 +69,7 @@ def _prices() -> dict[str, Value]:
 
 
 def key_of(question: Question) -> str:
-    """Return what an answer hangs on, as a digest."""
+    """Return what an answer depends on, as a digest."""
     figures = [
         [one.key, one.name, one.vendor, repr((one.delay_ms, one.ports, one.port_usd, one.port_w))]
         for one in question.offers

@@ -31,7 +31,7 @@ MAX_POINTS = 5_000
 
 @st.cache_resource(show_spinner=False)
 def known_points() -> Kept[PointRow]:
-    """Return the points that were computed, for all sessions: a key says all that a point hangs on."""
+    """Return the points that were computed, for all sessions: a key says all that a point depends on."""
     return Kept(MAX_POINTS)
 
 

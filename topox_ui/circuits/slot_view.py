@@ -148,7 +148,7 @@ def _first(result: Result) -> str:
     """Say whether a port's first circuit counts as a change."""
     if result.settings.repeats:
         return "the change back to a port’s first circuit counts."
-    return "a port’s first circuit is none."
+    return "a port’s first circuit does not count as a change."
 
 
 def _step(result: Result) -> str:

@@ -40,7 +40,7 @@ def controls() -> None:
             help="Each has one network interface; those of the same place in every server share a rail.",
         )
         slide(
-            "GPUs a server",
+            "GPUs per server",
             CostState,
             "gpus_per_server",
             PER_SERVER,
@@ -85,7 +85,7 @@ def _counted(now: CostState) -> None:
         help="Its ports decide how many servers a rail can join; its price is that of the parts table.",
     )
     slide(
-        "Optical ports a GPU",
+        "Optical ports per GPU",
         CostState,
         "ocs_ports",
         (1, 2, 4, 8),

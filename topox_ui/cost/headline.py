@@ -1,4 +1,4 @@
-"""The Cost page: the finding in a sentence, cost and power by part, what the saving hangs on, and what does not hold."""
+"""The Cost page: the finding in a sentence, cost and power by part, what the saving depends on, and what does not hold."""
 
 from __future__ import annotations
 
@@ -199,13 +199,13 @@ def power_table(priced: dict[str, Bill]) -> Content:
 
 
 def hangs_on(question: Question, theme: Theme) -> None:
-    """Draw the tornado: what the saving hangs on."""
+    """Draw the tornado: what the saving depends on."""
     now = CostState.now()
     against, measure = now.against, now.measure
     base = question.saving(MINE, against, measure)
     [choice] = title_row(
         (3, 1),
-        "What the saving hangs on",
+        "What the saving depends on",
         f"tornado chart of the saving against {SAID[against]} when one thing changes; now {_signed(base)}",
     )
     pick(

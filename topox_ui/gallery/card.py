@@ -196,7 +196,7 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:
-        chart_title("Why it came out so")
+        chart_title("Why the results differ")
         write_html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
 
 

@@ -52,7 +52,7 @@ def own_files() -> None:
         page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
     page_link(
         "A recorded run",
-        "A recorded run: files of PyTorch's profiler, one a rank",
+        "A recorded run: files of PyTorch's profiler, one per rank",
         icon=":material/arrow_forward:",
     )
     quiet(

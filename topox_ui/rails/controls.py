@@ -222,7 +222,7 @@ _HELP = {
     "gpus": "TP x CP x PP x DP. Follows them until you set it.",
     "tensor": "Inside a server; not on the rail.",
     "data": "FSDP shards over DP x CP.",
-    "expert": "Taken out of DP.",
+    "expert": "Expert-parallel ranks are a subset of the data-parallel ranks.",
     "microbatches": "Of one replica in an iteration.",
 }
 

@@ -58,7 +58,7 @@ def nothing_yet() -> None:
     )
     write_html(
         '<ul class="claim"><li>Record three steps after a warm-up, on all ranks, with shapes.</li>'
-        "<li>The profiler writes one file a rank: bring all of them, .json or .json.gz.</li>"
+        "<li>The profiler writes one file per rank: bring all of them, .json or .json.gz.</li>"
         "<li>With one rank alone, waiting for other ranks cannot be told from the network's time.</li></ul>"
     )
     _box(opened())
@@ -98,7 +98,7 @@ def _forget() -> None:
 
 def _box(now: Opened) -> None:
     st.file_uploader(
-        "Files of PyTorch's profiler, one a rank",
+        "Files of PyTorch's profiler, one per rank",
         key="up_recording",
         type=["json", "gz"],
         accept_multiple_files=True,
@@ -107,8 +107,8 @@ def _box(now: Opened) -> None:
     for line in now.lines:
         show_error(line)
     quiet(
-        f"A file may have {RECORDING_IN_BROWSER.file_bytes // MB:,} MB unpacked, all files together "
-        f"{most_bytes() / MB:,.0f} MB as they are; the command trace import takes more. Files stay in the "
+        f"Limits: {RECORDING_IN_BROWSER.file_bytes // MB:,} MB per file after unpacking, {most_bytes() / MB:,.0f} MB "
+        "uploaded in all. For more, use topox trace import. Files stay in the "
         "memory of this server, for this tab alone."
     )
 

@@ -56,7 +56,7 @@ def controls(now: Opened) -> None:
             help="The threshold of the windows.",
         )
         number(
-            "GPUs a server",
+            "GPUs per server",
             RecordedState,
             "gpus_per_server",
             1,

@@ -310,8 +310,8 @@ def windows_section(found: RecordedStep, theme: Theme) -> None:
         "Every window",
     )
     quiet(
-        f"{plural(len(windows), 'window')}, each counted once though several ranks have it. Pauses between each rank's own "
-        f"kernels would give {count(len(naive))}: they count waiting as traffic."
+        f"{plural(len(windows), 'window')}, each counted once though several ranks have it. Counting pauses per rank would "
+        f"give {count(len(naive))}, because waiting would look like traffic."
     )
 
 

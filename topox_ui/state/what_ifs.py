@@ -61,7 +61,7 @@ def what_ifs(loaded: Loaded) -> None:
             "Circuit switches",
             "switches",
             SWITCHES,
-            help="Ports follow, so that every server has equally many on each.",
+            help="Ports per server follow, so that each server has the same number on every switch.",
         )
         ports_slider(cluster, settings)
         pick(
@@ -131,7 +131,7 @@ def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
         RINGS if printed else (RINGS_AUTO, *RINGS),
         value=RINGS_AUTO if "rings" in free else lowering.rings,
         words=lambda k: str(k or AUTO),
-        help=f"{rings_help} auto: 1, 2, 4 or one a port, whichever is fastest.",
+        help=f"{rings_help} auto: 1, 2, 4 or one per port, whichever is fastest.",
     )
     fixed = dict(lowering.algorithm)
     for kind, sizes in group_sizes(loaded.graph).items():

@@ -11,7 +11,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.strategy import Strategy, dump_strategy
+from topox_core.strategy.strategy import Placement, Strategy, dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import plural
 from topox_ui.shell.charts import Content, frame
@@ -76,6 +76,11 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
     quiet(f"{escape(graph.source)}")
 
 
+def placed(one: Placement) -> str:
+    """Return into how many parts an operator is split and where they begin, in words."""
+    return f"{plural(one.partitions, 'part')} from server {one.start}"
+
+
 def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> Content:
     """Return the operators of a strategy beside those of data parallel; what differs comes first."""
     rows = []
@@ -87,7 +92,7 @@ def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -
                 "operator": new.operator,
                 "partitions": new.partitions,
                 "first server": new.start,
-                "data parallelism": f"{old.partitions}@{old.start}",
+                "data parallelism": placed(old),
                 "differs": new != old,
                 "forward (ms)": cost.forward_ms,
                 "backward (ms)": cost.backward_ms,

@@ -23,6 +23,7 @@ from topox_ui.shell.charts import Content, chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline
 from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
+    placed,
     loaded_job_note,
     operator_costs,
     operators_table,
@@ -231,7 +232,7 @@ def _moves(answer: Answer) -> Content:
             "before (ms)": m.before_ms,
             "after (ms)": m.after_ms,
             "changes": "; ".join(
-                f"{new.operator} {old.partitions}@{old.start} → {new.partitions}@{new.start}"
+                f"{new.operator}: {placed(old)} → {placed(new)}"
                 for old, new in zip(m.before[:6], m.after[:6], strict=True)
             ),
         }

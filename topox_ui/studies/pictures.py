@@ -180,8 +180,9 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     (x, y), third = view.cloud, _third(view)
     chart_title(
         "What is worth its price" if x == "dollars" else "What is worth what",
-        f"{escape(lower(MEASURES[y].words))} and {escape(lower(MEASURES[x].words))} of each point; nothing beats the line"
-        + (", and marked points beside it save power" if third else ""),
+        f"{escape(lower(MEASURES[y].words))} and {escape(lower(MEASURES[x].words))} of each point. "
+        "No point is better in both than the line"
+        + ("; marked points off the line use less power" if third else ""),
     )
     picture, star, missing = front_picture(view)
     if not picture.x:
@@ -231,7 +232,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     base = measure_of(result.rows[0], measure) if result.rows else None
     words = measure_of_study(measure)
     chart_title(
-        f"What {escape(words.title)} hangs on",
+        f"What {escape(words.title)} depends on",
         "one axis moves at a time, all others at their base; the widest on top",
     )
     if base is None:

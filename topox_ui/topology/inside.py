@@ -28,7 +28,7 @@ from topox_ui.topology.state import COLLECTIVES, TopologyState
 MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
-WAYS = {"together": "all ports together", "one_port": "one port a step", "split": "uneven split"}
+WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 
 
 def inside_one_collective(case: Case, theme: Theme) -> None:
@@ -115,11 +115,11 @@ def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
         less = short(100 * (1 - split_ms / other_ms))
         words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
     else:
-        words = f"No uneven split is better here by more than {percent(EQUAL)}: <b>{time(other_ms)}</b>."
+        words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}: <b>{time(other_ms)}</b>."
     st.html(f'<p class="quiet">{words} {escape(at)}.</p>')
     kpis(
         ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
-        ("One port a step", time(ways["one_port"].makespan_ms), "the others are set up"),
+        ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
         ("Uneven split", time(split_ms), f"at least {time(one.bound_ms)}"),
         (
             "A ring on each port",

@@ -222,7 +222,10 @@ def test_the_tornado_matches_hand_counts_and_is_widest_on_top() -> None:
     rows = {one.name: one for one in table}
     # Twice the optical ports: 2,080 $ and 219 $ a GPU against 4.281 M$ for 1,024.
     rail = bill("rail_optimized", 1024, V1).cost_usd
-    assert rows["Optical ports a GPU"].high == ("4", pytest.approx(1 - 1024 * (2080 + 219) / rail))
+    assert rows["Optical ports per GPU"].high == (
+        "4",
+        pytest.approx(1 - 1024 * (2080 + 219) / rail),
+    )
     cheaper = pytest.approx(1 - 1024 * (520 + 219) / rail)
     assert rows["Optical-switch port price"].low == ("$260", cheaper)
     assert rows["Switches counted"].high == ("whole", pytest.approx(0.5203, abs=1e-4))

@@ -83,7 +83,7 @@ def plain(text: str) -> str:
             PROVED,
             ("CP-SAT", 0.7),
             "List scheduling came to 14 ms in 0.01 s, CP-SAT to 13 ms after 0.4 s; CP-SAT lifted the bound from 12 ms to 13 ms "
-            "after 0.7 s. They meet: nothing shorter exists.",
+            "after 0.7 s. Schedule and bound are equal: nothing shorter exists.",
         ),
     ],
     ids=["open", "at once", "by search"],

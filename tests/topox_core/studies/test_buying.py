@@ -1,4 +1,4 @@
-"""What to buy: dollars of an iteration by hand, the verdict, the questions turned round, the tornado."""
+"""What to buy: dollars of an iteration by hand, the verdict, break-even points, the tornado."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor

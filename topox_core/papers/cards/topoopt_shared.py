@@ -129,7 +129,7 @@ def _reason(rival: str, share: float, settings: Settings) -> str:
             f"{float(settings['fat_tree']):g} of d × B, on jobs that wait for the network only in part."
         )
     return (
-        f"Jobs meet above the racks at {settings['oversubscription']} : 1; the paper's factor hangs on its "
+        f"Jobs meet above the racks at {settings['oversubscription']} : 1; the paper's factor depends on its "
         "oversubscription and on how jobs are placed, which are not printed."
     )
 
