@@ -29,7 +29,7 @@ from topox_core.traces.chakra_wire import (
 Attributes = dict[str, bool | int | str]
 # What whoever runs the files will find there and not here.
 PEER_NOTES = (
-    "in ASTRA-sim a rank has one message or collective under way, of those ready that with the lowest number; here they share its ports",
+    "in ASTRA-sim a rank has one message or collective under way, the lowest number first; here those that are ready share its ports",
     "in ASTRA-sim without congestion, senders do not slow each other down at one receiver; here they share its ports",
     "in ASTRA-sim a step of a reduction passes memory three times; here it takes no time (give it a memory of 1e9 GB/s)",
 )

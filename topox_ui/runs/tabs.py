@@ -57,14 +57,14 @@ class Tabs(Generic[OwnerT]):
     rejoin_s
         How long a tab that left may come back.
     connected
-        Whether a connection is there, by its id.
+        Whether a connection is there, by its id; by itself every one that has an id.
     """
 
     def __init__(
         self,
         make: Callable[[], OwnerT],
         rejoin_s: float,
-        connected: Callable[[str], bool] = lambda session: True,
+        connected: Callable[[str], bool] = bool,
     ) -> None:
         self._make, self._rejoin_s, self._connected = make, rejoin_s, connected
         self._lock = threading.Lock()

@@ -23,11 +23,11 @@ from topox_ui.shell.charts import Content, chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline
 from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
-    placed,
     loaded_job_note,
     operator_costs,
     operators_table,
     other_ways,
+    placed,
     take_strategy_away,
 )
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
