@@ -231,11 +231,13 @@ def _choice(now: Listed) -> None:
 
 
 def run_words(one: StoredRun) -> str:
-    """Return a run in a few words that no other run has."""
-    record = one.record
-    value = record.measures.get("iteration_ms")
-    length = f", {time(value)}" if value is not None else ""
-    return f"{one.id}: {record.name or record.subject}{length}"
+    """Return a run in a few words that no other run has: number, name, fabric, delay, time, when."""
+    shown = _row(one, "", several_versions=False)
+    said = (
+        shown["Name"] or shown["Subject"],
+        *(shown[k] for k in ("Fabric", "Delay", "Iteration", "When")),
+    )
+    return f"{one.id}: {', '.join(str(words) for words in said if words)}"
 
 
 def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, object]:
