@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from topox_core.errors import InputError, Mistakes, printable
 from topox_core.io.content import first_letter
 from topox_core.io.json import FileFormat, count_of, read_object
-from topox_core.io.limits import WINDOWS
+from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.rails.iteration import Window
 from topox_core.schema.fields import PRINTABLE, fields_of, problems, setting
@@ -105,9 +105,7 @@ class _Windows:
 
     def add(self, number: int, row: Any) -> None:
         """Check one window and keep it."""
-        if len(self._windows) >= MAX_WINDOWS:
-            problem = f"holds more than the {MAX_WINDOWS:,} windows a file may have"
-            raise InputError(problem, file=self._file)
+        check_count(len(self._windows) + 1, MAX_WINDOWS, "windows a file may have", self._file)
         if isinstance(row, dict):
             row = {key: one for key, one in row.items() if one is not None}
             if "begin_ms" not in row:

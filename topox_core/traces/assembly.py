@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
-from topox_core.io.limits import MAX_RUN_DEPENDENCIES
+from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.entries import launch_us
 from topox_core.traces.matching import Call, Clocks
@@ -134,11 +133,8 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
                     break
         found.append(tuple(before))
         total += len(before)
-        if total > MAX_RUN_DEPENDENCIES:
-            most = f"{MAX_RUN_DEPENDENCIES:,}"
-            raise InputError(
-                f"has more than the {most} dependencies a run may have", file=step.recording.file
-            )
+        file = step.recording.file
+        check_count(total, MAX_RUN_DEPENDENCIES, "dependencies a run may have", file)
     return tuple(found)
 
 

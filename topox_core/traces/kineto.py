@@ -20,6 +20,7 @@ from topox_core.io.limits import (
     MAX_TOLD_BYTES,
     MB,
     RECORDING,
+    check_count,
 )
 from topox_core.io.ranges import is_whole
 from topox_core.traces.communication import COMMUNICATION
@@ -164,20 +165,16 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
     with gc_paused():
         for events in stream:
             _take(events, columns, known, source.name)
-            if len(columns) > RECORDING.entries:
-                raise InputError(
-                    f"holds more than the {RECORDING.entries:,} events of use that a trace may have",
-                    file=source.name,
-                )
-            if columns.objects > MAX_KEPT_OBJECTS:
-                raise InputError(
-                    f"holds more than the {MAX_KEPT_OBJECTS:,} communications, their scopes and waits a trace may have",
-                    file=source.name,
-                )
-            if len(columns.steps) > MAX_STEPS:
-                raise InputError(
-                    f"holds more than the {MAX_STEPS:,} steps a trace may have", file=source.name
-                )
+            check_count(
+                len(columns), RECORDING.entries, "events of use that a trace may have", source.name
+            )
+            check_count(
+                columns.objects,
+                MAX_KEPT_OBJECTS,
+                "communications, their scopes and waits a trace may have",
+                source.name,
+            )
+            check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
             if columns.told_bytes > MAX_TOLD_BYTES:
                 most = f"{MAX_TOLD_BYTES / MB:,.0f} MB"
                 raise InputError(

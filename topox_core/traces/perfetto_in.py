@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.io.limits import check_count
 from topox_core.io.perfetto import FORMAT
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.rails.iteration import Window
@@ -33,9 +34,7 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
             row = _row(event, source.name)
             if row is not None:
                 rows.setdefault((str(event.get("name")), *row[:4]), row)
-        if len(rows) > MAX_TRANSFERS:
-            problem = f"holds more than the {MAX_TRANSFERS:,} transfers a trace may have"
-            raise InputError(problem, file=source.name)
+        check_count(len(rows), MAX_TRANSFERS, "transfers a trace may have", source.name)
     other = stream.header.get("otherData")
     if not isinstance(other, dict) or other.get("format") != FORMAT:
         raise InputError(

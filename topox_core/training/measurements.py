@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from topox_core.errors import InputError, printable, shown
-from topox_core.io.limits import MEASURED
+from topox_core.io.limits import MEASURED, check_count
 from topox_core.io.tables import read_table
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
@@ -76,8 +76,7 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
             raise InputError("is missing", file=file, item="first row", field=column)
     found: list[Measured] = []
     for number, cells in table.rows:
-        if len(found) >= MEASURED.entries:
-            raise InputError(f"holds more than {MEASURED.entries:,} rows", file=file)
+        check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
         if len(cells) > len(table.columns):
             raise InputError("has more cells than columns", file=file, item=f"row {number}")
         row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
