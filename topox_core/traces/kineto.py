@@ -100,7 +100,6 @@ class _Columns:
     threads: dict[object, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     told_bytes: int = 0
-    others: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         rows = len(self.work_times) // 2 + len(self.call_times)

@@ -24,7 +24,7 @@ from topox_core.rails.delay import (
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, changed, preset
 from topox_core.rails.task_graph import as_task_graph
-from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
+from topox_core.rails.technologies import SCALE_UP, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
 from topox_core.rails.windows import phases_of_stage, windows_by_formula, windows_by_stage
 from topox_core.training.job import Job
@@ -270,7 +270,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field technology: 'piezzo': unknown technology (did you mean 'piezo'?)": lambda: (
         technology("piezzo")
     ),
-    "settings, field scale_up: must be at least 1 (got 0)": lambda: gpus(TECHNOLOGIES[0], 0),
     "a rail of 512 servers needs 1,024 ports, more than the 576 of Piezo (Polatis)": lambda: fits(
         technology("piezo"), 512
     ),
@@ -278,8 +277,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "field parameters: must be": lambda: advise(float("nan"), 8),
     "settings, field gpus: must be": lambda: advise(1e9, 0),
     "field gpus: must be": lambda: advise(1e9, True),
-    "field nic_ports": lambda: constraints(PRESET, 0),
-    "field latency_us": lambda: constraints(PRESET, 2, -1.0),
     "did you mean 'llama3-70b'": lambda: preset("llama3-70"),
     # Sizes are named before memory is spent.
     "more than the limit of 4,000,000: fold its replicas": lambda: build(
