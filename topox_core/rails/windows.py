@@ -163,17 +163,14 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     graph = execution.graph
     node, rail = _rails(execution)
     return windows_of_transfers(
-        Transfers(
-            graph.origin[node].astype(np.int64),
-            rail,
-            graph.source[node],
-            graph.destination[node],
-            execution.start_ms[node],
-            execution.end_ms[node],
-            np.nan_to_num(graph.size_bytes[node]),
-            [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()],
-            [graph.task_kind[i] or "transfer" for i in node.tolist()],
-        )
+        graph.origin[node].astype(np.int64),
+        rail,
+        np.stack((graph.source[node], graph.destination[node])),
+        execution.start_ms[node],
+        execution.end_ms[node],
+        np.nan_to_num(graph.size_bytes[node]),
+        [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()],
+        [graph.task_kind[i] or "transfer" for i in node.tolist()],
     )
 
 
@@ -194,51 +191,45 @@ def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) ->
     )
 
 
-@dataclass(frozen=True)
-class Transfers:
-    """Transfers that ran, one row for each rail that one used.
+def windows_of_transfers(
+    task: NDArray[np.int64],
+    rail: NDArray[np.int64],
+    ends: NDArray[np.integer[Any]],
+    start_ms: FloatArray,
+    end_ms: FloatArray,
+    size_bytes: FloatArray,
+    label: Sequence[str],
+    operation: Sequence[str],
+) -> tuple[Window, ...]:
+    """Return the windows of transfers that ran, one row for each rail that one used, by server, rail and time.
 
-    ``task`` is the position of the task that a transfer is of, ``label`` the kind of traffic.
-    """
-
-    task: NDArray[np.int64]
-    rail: NDArray[np.int64]
-    source: IntArray
-    destination: IntArray
-    start_ms: FloatArray
-    end_ms: FloatArray
-    size_bytes: FloatArray
-    label: Sequence[str]
-    operation: Sequence[str]
-
-
-def windows_of_transfers(transfers: Transfers) -> tuple[Window, ...]:
-    """Return the windows of transfers that ran, by server, rail and time.
+    Parameters
+    ----------
+    task
+        The position of the task that a transfer is of.
+    ends
+        Sources, and destinations.
+    label, operation
+        The kind of traffic, and of task.
 
     Raises
     ------
     InputError
         If there is no transfer.
     """
-    if not len(transfers.task):
+    if not len(task):
         raise InputError("has no transfer, so it has no phases of communication")
-    rails = int(transfers.rail.max()) + 1
+    rails = int(rail.max()) + 1
     # One communication is one task on one rail.
-    task, first, task_of = np.unique(
-        transfers.task * rails + transfers.rail, return_index=True, return_inverse=True
-    )
-    ends = np.stack((transfers.source, transfers.destination))
-    owner, server, start, end = calls_of(
-        task_of, ends, (transfers.start_ms, transfers.end_ms), len(task)
-    )
-    size: FloatArray = np.bincount(task_of, weights=transfers.size_bytes).astype(np.float64)
+    call, first, call_of = np.unique(task * rails + rail, return_index=True, return_inverse=True)
+    owner, server, start, end = calls_of(call_of, ends, (start_ms, end_ms), len(call))
+    size: FloatArray = np.bincount(call_of, weights=size_bytes).astype(np.float64)
     labels, kinds = (
-        np.array([words[i] for i in first.tolist()], np.object_)
-        for words in (transfers.label, transfers.operation)
+        np.array([words[i] for i in first.tolist()], np.object_) for words in (label, operation)
     )
     return windows_between(
         _phases(
-            (server, task[owner] % rails, labels[owner]),
+            (server, call[owner] % rails, labels[owner]),
             kinds[owner],
             start[owner],
             end[owner],

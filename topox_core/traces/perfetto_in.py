@@ -11,7 +11,7 @@ from topox_core.io.limits import check_count
 from topox_core.io.perfetto import FORMAT
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.rails.iteration import Window
-from topox_core.rails.windows import Transfers, windows_of_transfers
+from topox_core.rails.windows import windows_of_transfers
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.source import Source
 
@@ -45,49 +45,15 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
     columns = list(zip(*rows.values(), strict=True))
     ends = np.array(columns[5], np.float64)
     makespan = other.get("makespan_ms")
-    transfers = Transfers(
+    lasts_ms = makespan if is_number(makespan, 0.0, 1e15) else ends.max()
+    windows = windows_of_transfers(
         np.array(columns[0], np.int64),
         np.array(columns[1], np.int64),
-        np.array(columns[2], np.int32),
-        np.array(columns[3], np.int32),
+        np.array(columns[2:4], np.int32),
         np.array(columns[4], np.float64),
         ends,
         np.array(columns[6], np.float64),
         columns[7],
         columns[8],
     )
-    lasts_ms = makespan if is_number(makespan, 0.0, 1e15) else ends.max()
-    return windows_of_transfers(transfers), float(lasts_ms)
-
-
-def _row(event: Event, file: str) -> tuple[Any, ...] | None:
-    """Return task, rail, source, destination, start, end, bytes, label and kind of a transfer's slice."""
-    args = event.get("args")
-    carries = event.get("ph") == "X" and event.get("cat") != "reconfiguring"
-    if not (carries and isinstance(args, dict) and "destination" in args):
-        return None
-    if event.get("pid") != args.get("source"):
-        return None  # the same on its switch
-    item = f"transfer {str(event.get('name', ''))[:60]!r}"
-    numbers = []
-    for key, most in (
-        ("task", 1e9),
-        ("switch", 1e5),
-        ("source", MAX_SERVERS),
-        ("destination", MAX_SERVERS),
-    ):
-        value = args.get(key, 0 if key == "switch" else None)
-        if not is_whole(value, 0, most - 1):
-            raise InputError("must be a whole number from 0", file=file, item=item, field=key)
-        numbers.append(value)
-    times = []
-    for key in ("start_ms", "end_ms", "size_bytes"):
-        value = args.get(key)
-        if value is None and key == "size_bytes":
-            value = 0.0
-        if not is_number(value, 0.0, 1e18):
-            raise InputError("must be a number from 0", file=file, item=item, field=key)
-        times.append(float(value))
-    kind = str(args.get("kind") or "transfer")[:80]
-    label = str(args.get("parallelism") or kind)[:80]
-    return (*numbers, *times, label, kind)
+    return windows, float(lasts_ms)
