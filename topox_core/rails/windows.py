@@ -8,10 +8,10 @@ communications of one parallelism. A negative window is an overlap of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError, unknown, wrong_setting
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray
+from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
 from topox_core.training.order import pass_order
 from topox_core.training.schedule import ORDERS
@@ -67,28 +67,11 @@ def windows_by_stage(
         are no multiple of the stages.
     """
     _check(stages, microbatches, schedule, chunks)
-    return [
-        len(phases_of_stage(stages, microbatches, schedule, stage, chunks)) - 1
+    phases = (
+        groupby(_communications(stages, microbatches, schedule, stage, chunks))
         for stage in range(stages)
-    ]
-
-
-def phases_of_stage(
-    stages: int, microbatches: int, schedule: str, stage: int, chunks: int = 2
-) -> list[str]:
-    """Return a stage's phases in order: ``fsdp``, ``pp``, last ``sync`` (the optimizer's).
-
-    Raises
-    ------
-    InputError
-        As :func:`windows_by_stage`, and if there is no such stage.
-    """
-    _check(stages, microbatches, schedule, chunks)
-    if not 0 <= stage < stages:
-        raise wrong_setting("stage", f"must be 0 to {stages - 1} (got {stage})")
-    return [
-        word for word, _ in groupby(_communications(stages, microbatches, schedule, stage, chunks))
-    ]
+    )
+    return [sum(1 for _ in one) - 1 for one in phases]
 
 
 def _communications(
@@ -266,33 +249,23 @@ def calls_of(
     return owner, call % servers, start, _by(task, times_ms[1], tasks, np.maximum, -np.inf)
 
 
-class RecordedCall(NamedTuple):
-    """A communication that was recorded: when the last of its ranks was there, and when it ended."""
+def windows_of_calls(calls: Iterable[tuple[int, str, str, float, float, float]]) -> tuple[Window, ...]:
+    """Return the windows of recorded communications, by rank and time.
 
-    ranks: tuple[int, ...]
-    parallelism: str
-    operation: str
-    start_ms: float
-    end_ms: float
-    size_bytes: float
-
-
-def windows_of_calls(calls: Sequence[RecordedCall]) -> tuple[Window, ...]:
-    """Return the windows of recorded communications, by rank and time."""
-    rows = [(rank, call) for call in calls for rank in call.ranks]
-    rank = np.array([rank for rank, _ in rows], np.int64)
+    Parameters
+    ----------
+    calls
+        Of each rank of a communication: rank, parallelism, operation, when the last of its ranks was
+        there and when it ended (ms), and its bytes.
+    """
+    columns = list(zip(*calls, strict=True))
+    if not columns:
+        return ()
+    rank = np.array(columns[0], np.int64)
+    parallelism, operation = (np.array(one, np.object_) for one in columns[1:3])
+    start, end, size = (np.array(one, np.float64) for one in columns[3:])
     return windows_between(
-        _phases(
-            (
-                rank,
-                np.zeros_like(rank),
-                np.array([call.parallelism for _, call in rows], np.object_),
-            ),
-            np.array([call.operation for _, call in rows], np.object_),
-            np.array([call.start_ms for _, call in rows], np.float64),
-            np.array([call.end_ms for _, call in rows], np.float64),
-            np.array([call.size_bytes for _, call in rows], np.float64),
-        )
+        _phases((rank, np.zeros_like(rank), parallelism), operation, start, end, size)
     )
 
 

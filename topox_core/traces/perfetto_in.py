@@ -57,3 +57,36 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
         columns[8],
     )
     return windows, float(lasts_ms)
+
+
+def _row(event: Event, file: str) -> tuple[Any, ...] | None:
+    """Return task, rail, source, destination, start, end, bytes, label and kind of a transfer's slice."""
+    args = event.get("args")
+    carries = event.get("ph") == "X" and event.get("cat") != "reconfiguring"
+    if not (carries and isinstance(args, dict) and "destination" in args):
+        return None
+    if event.get("pid") != args.get("source"):
+        return None  # the same on its switch
+    item = f"transfer {str(event.get('name', ''))[:60]!r}"
+    numbers = []
+    for key, most in (
+        ("task", 1e9),
+        ("switch", 1e5),
+        ("source", MAX_SERVERS),
+        ("destination", MAX_SERVERS),
+    ):
+        value = args.get(key, 0 if key == "switch" else None)
+        if not is_whole(value, 0, most - 1):
+            raise InputError("must be a whole number from 0", file=file, item=item, field=key)
+        numbers.append(value)
+    times = []
+    for key in ("start_ms", "end_ms", "size_bytes"):
+        value = args.get(key)
+        if value is None and key == "size_bytes":
+            value = 0.0
+        if not is_number(value, 0.0, 1e18):
+            raise InputError("must be a number from 0", file=file, item=item, field=key)
+        times.append(float(value))
+    kind = str(args.get("kind") or "transfer")[:80]
+    label = str(args.get("parallelism") or kind)[:80]
+    return (*numbers, *times, label, kind)

@@ -26,7 +26,7 @@ from topox_core.rails.presets import PRESETS, changed, preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.technologies import SCALE_UP, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
-from topox_core.rails.windows import phases_of_stage, windows_by_formula, windows_by_stage
+from topox_core.rails.windows import windows_by_formula, windows_by_stage
 from topox_core.training.job import Job
 
 lengths = st.lists(st.floats(-1e3, 1e5, allow_nan=False), min_size=1, max_size=30)
@@ -243,7 +243,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings: 1,000 stages and 10,000 microbatches make 20,000,000 passes": lambda: (
         windows_by_stage(1000, 10_000)
     ),
-    "settings, field stage: must be 0 to 3 (got 4)": lambda: phases_of_stage(4, 4, "1f1b", 4),
     "settings, field windows: at least one window is needed (the list is empty)": lambda: (
         provisioned_ms(10.0, [], 1.0),
     ),
