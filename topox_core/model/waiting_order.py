@@ -21,6 +21,27 @@ def order_of(waits: Sequence[Sequence[int]]) -> list[int]:
     return order
 
 
+def earliest(
+    waits: Sequence[Sequence[int]], lasts: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """Return an order as :func:`order_of` does, and of everything when it begins if as early as it may.
+
+    Parameters
+    ----------
+    lasts
+        How long each takes.
+    """
+    order = order_of(waits)
+    start, end = [0.0] * len(waits), [0.0] * len(waits)
+    for at in order:
+        begin = 0.0
+        for before in waits[at]:
+            if end[before] > begin:
+                begin = end[before]
+        start[at], end[at] = begin, begin + lasts[at]
+    return order, start
+
+
 def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
     """Return the positions along one cycle, each waiting for the one after; none if there is none."""
     held_up = sorted({*range(len(waits))}.difference(order_of(waits)))
