@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from topox_core.errors import InputError, Mistakes, shown
+from topox_core.errors import Mistakes, shown
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_json import KEYS
@@ -30,11 +30,7 @@ def read_graph_csv(data: bytes, file: str, name: str = "") -> TaskGraph:
     InputError
         If it is not a valid task graph; row (as a spreadsheet counts) and column are named.
     """
-    table = read_table(data, file, TASK_GRAPH, KEYS, _EXAMPLE)
-    for column in ("id", "kind"):
-        if column not in table.columns:
-            problem = "is missing: every table needs this column"
-            raise InputError(problem, file=file, item="first row", field=column)
+    table = read_table(data, file, TASK_GRAPH, KEYS, _EXAMPLE, ("id", "kind"))
     findings = Mistakes(file)
     tasks: list[Task] = []
     rows: list[int] = []

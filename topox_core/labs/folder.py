@@ -174,10 +174,7 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
         If a column is missing or points are no number; row and column are named.
     """
     known = ("student", "question", "points")
-    table = read_table(data, file, _POINTS, known, ",".join(known))
-    for column in known:
-        if column not in table.columns:
-            raise InputError("is missing", file=file, item="first row", field=column)
+    table = read_table(data, file, _POINTS, known, ",".join(known), known)
     points: dict[tuple[str, str], float] = {}
     for number, cells in table.rows:
         row = dict(zip(table.columns, cells, strict=False))

@@ -68,9 +68,7 @@ def _of_json(data: bytes, file: str) -> WindowList:
 
 
 def _of_table(data: bytes, file: str) -> WindowList:
-    table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after")
-    if "length_ms" not in table.columns:
-        raise InputError("needs a column length_ms (the first row names the columns)", file=file)
+    table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after", ("length_ms",))
     windows = _Windows(file, "row")
     for number, cells in table.rows:
         if any(cells[len(table.columns) :]):

@@ -70,10 +70,8 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
         job that cannot be; row and column are named.
     """
     file = printable(file, 200) if file else "measurements"
-    table = read_table(data, file, MEASURED, COLUMNS, ",".join(COLUMNS[:3]) + ",...")
-    for column in COLUMNS:
-        if column not in table.columns:
-            raise InputError("is missing", file=file, item="first row", field=column)
+    example = ",".join(COLUMNS[:3]) + ",..."
+    table = read_table(data, file, MEASURED, COLUMNS, example, COLUMNS)
     found: list[Measured] = []
     for number, cells in table.rows:
         check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
