@@ -11,12 +11,9 @@ from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_json import KEYS
 from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.schema.fields import fields_of
 
 _EXAMPLE = "id,kind,server,duration_ms,dependencies"
-_WHOLE_COLUMNS = frozenset(
-    ("server", "device", "source", "destination", "root", "microbatch", "stage", "layer")
-)
-_NUMBER_COLUMNS = frozenset(("duration_ms", "size_bytes"))
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -69,9 +66,10 @@ def _task(
 
 
 def _value(column: str, cell: str, delimiter: str) -> Any:
-    if column in _WHOLE_COLUMNS:
+    kind = fields_of(Task)[column].kind
+    if kind is int:
         return _whole(cell)
-    if column in _NUMBER_COLUMNS:
+    if kind is float:
         return _number(column, cell, delimiter)
     if column == "members":
         if any(not _WHOLE.fullmatch(part) for part in cell.split()):
