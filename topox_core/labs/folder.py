@@ -14,7 +14,7 @@ from typing import TypeVar
 from topox_core.errors import InputError, unknown
 from topox_core.io.content import read, why
 from topox_core.io.limits import ANSWERS, Limits
-from topox_core.io.ranges import is_number
+from topox_core.io.ranges import is_number, number_in
 from topox_core.io.tables import as_meant, read_table
 from topox_core.labs.answers import Answers, Explained
 from topox_core.labs.answers_file import AnswersFile, load_answers
@@ -178,10 +178,7 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
     points: dict[tuple[str, str], float] = {}
     for number, cells in table.rows:
         row = dict(zip(table.columns, cells, strict=False))
-        try:
-            value = float(row.get("points", "").replace(",", "."))
-        except ValueError:
-            value = -1.0
+        value = number_in(row.get("points", "").replace(",", "."))
         if not is_number(value, 0, 1_000):
             problem = f"must be a number from 0 (got {row.get('points', '')!r})"
             raise InputError(problem, file=file, item=f"row {number}", field="points")

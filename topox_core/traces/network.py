@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, wrong_setting
 from topox_core.io.limits import NETWORK
+from topox_core.io.ranges import number_in
 from topox_core.model.cluster import Cluster
 from topox_core.traces.source import Content, Source
 
@@ -98,10 +99,7 @@ def _plain(kind: str) -> str:
 
 
 def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = number_in(text)
     if not least <= value < 1e9 or (whole and value != int(value)):
         kind = (
             "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from topox_core.errors import InputError, shown, wrong_setting
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_GENERATED_TASKS, TEXT_WORKLOAD, check_count
+from topox_core.io.ranges import number_in
 from topox_core.model.cluster import MAX_SERVERS
 from topox_core.text.numbers import size as size_words
 from topox_core.text.numbers import time
@@ -105,10 +106,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
         raise InputError(problem, file=file, item=item)
 
     def number(at: int, field: str) -> float:
-        try:
-            value = float(cells[at])
-        except ValueError:
-            value = -1.0
+        value = number_in(cells[at])
         if not 0 <= value < 1e18:
             problem = f"must be a number from 0 (got {shown(cells[at])})"
             raise InputError(problem, file=file, item=item, field=field)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from topox_core.errors import InputError, printable, shown
 from topox_core.io.limits import MEASURED, check_count
+from topox_core.io.ranges import number_in
 from topox_core.io.tables import read_table
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
@@ -126,10 +126,7 @@ def _number(cell: str, column: str, wrong: partial[InputError]) -> float:
     if not cell:
         raise wrong("is empty", field=column)
     kind = "a whole number of at least 1" if column in WHOLE else "a number above 0"
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
+    value = number_in(cell)
     if not 0 < value <= 1e12 or (column in WHOLE and value != int(value)):
         raise wrong(f"must be {kind}, without a unit (got {shown(cell)})", field=column)
     return value
