@@ -23,20 +23,13 @@ Cut = tuple[int, float]
 
 
 @dataclass(frozen=True)
-class Piece:
-    """The lane between two cuts; times in us of the file's clock."""
-
-    end_us: float
-    kernels_us: float
-    kind: str
-
-
-@dataclass(frozen=True)
 class CutLane:
     """A rank's lane.
 
     Attributes
     ----------
+    pieces
+        The lane between two cuts: when it ends, how long it works (us of the file's clock), its kind.
     posted_after
         For each entry the piece at whose end it was posted; -1 if before all.
     resumed_by
@@ -48,7 +41,7 @@ class CutLane:
         Time in which the GPU worked, and what several streams worked at once beyond it.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[tuple[float, float, str], ...]
     posted_after: tuple[int, ...]
     resumed_by: tuple[int | None, ...]
     earlier: tuple[tuple[int, ...], ...]
@@ -98,7 +91,7 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
     for (i, _), (j, until) in itertools.pairwise(cuts):
         inside = slice(i + 1, j + 1)
         worked = _union(lane.start_us[inside], lane.end_us[inside], begin)
-        pieces.append(Piece(until, worked, _kind(step, inside)))
+        pieces.append((until, worked, _kind(step, inside)))
     total = float((lane.end_us - lane.start_us).sum())
     return CutLane(
         tuple(pieces),
@@ -210,16 +203,16 @@ def assemble(
     first_of: dict[int, int] = {}
     for rank, lane in lanes.items():
         first_of[rank] = len(nodes)
-        for number, piece in enumerate(lane.pieces):
+        for number, (end_us, kernels_us, kind) in enumerate(lane.pieces):
             nodes.append(
                 Node(
                     f"r{rank}.s{number}",
-                    piece.kind,
+                    kind,
                     [len(nodes) - 1] if number else [],
                     0.0,
                     (rank,),
-                    kernels_ms=piece.kernels_us / 1000,
-                    end_ms=(piece.end_us - clocks.offset_us[rank] - begin) / 1000,
+                    kernels_ms=kernels_us / 1000,
+                    end_ms=(end_us - clocks.offset_us[rank] - begin) / 1000,
                 )
             )
     # Of each rank's entry, the calls that are its parts.

@@ -33,7 +33,6 @@ from topox_core.traces.recording import (
     Recording,
     Scope,
     Step,
-    StreamWait,
     Work,
 )
 from topox_core.traces.source import Source, groups_listed, rank_in_name
@@ -91,7 +90,7 @@ class _Columns:
     call_numbers: array[int] = field(default_factory=lambda: array("q"))
     kernels: list[tuple[float, float, int, int, str, dict[str, Any]]] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
-    waits: list[StreamWait] = field(default_factory=list)
+    waits: list[tuple[float, int, int]] = field(default_factory=list)
     syncs: list[tuple[float, int, int, int, int]] = field(default_factory=list)
     blocks: list[tuple[float, float]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -273,7 +272,7 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     columns.call_times.append(begin)
     columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
-        columns.waits.append(StreamWait(begin, thread, correlation))
+        columns.waits.append((begin, thread, correlation))
     elif "Synchronize" in name:
         columns.blocks.append((begin, end))
 
@@ -355,8 +354,8 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         ),
         tuple(
             sorted(
-                (StreamWait(w.at_us - base, w.thread, w.correlation) for w in columns.waits),
-                key=lambda w: w.at_us,
+                ((at - base, thread, number) for at, thread, number in columns.waits),
+                key=lambda one: one[0],
             )
         ),
         tuple(_exact_waits(columns, launch_of, base)),
