@@ -23,7 +23,6 @@ from topox_core.rails.delay import (
 )
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, changed, preset
-from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.technologies import SCALE_UP, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
 from topox_core.rails.windows import windows_by_formula, windows_by_stage
@@ -288,7 +287,6 @@ REFUSED: dict[str, Callable[[], object]] = {
         ),
         fold=True,
     ),
-    "is folded": lambda: as_task_graph(build(PRESET, fold=True)),
     "field iteration_ms: must be more than the": lambda: build(
         changed(PRESET, {"iteration_ms": 10.0})
     ),
