@@ -7,7 +7,6 @@ are those of :func:`derived`.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
+from topox_core.model.waiting_order import last_end
 from topox_core.tdm.mixes.deployment import Placement
 from topox_core.tdm.model.jobs import COLLECTIVES, MAX_UNITS, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
@@ -169,32 +169,21 @@ def computing_ms(graph: TaskGraph) -> float:
     A device takes, of the tasks that wait for it, the one that waited longest; ties in the order of
     the graph.
     """
-    position = graph.position
-    waiting = [len(task.dependencies) for task in graph.tasks]
     following: list[list[int]] = [[] for _ in graph.tasks]
     for i, task in enumerate(graph.tasks):
         for dependency in task.dependencies:
-            following[position[dependency]].append(i)
+            following[graph.position[dependency]].append(i)
     free: dict[tuple[int, int], float] = {}
-    ready = [0.0] * len(graph.tasks)
-    heap = [(0.0, i) for i, count in enumerate(waiting) if not count]
-    heapq.heapify(heap)
-    last = 0.0
-    while heap:
-        since, i = heapq.heappop(heap)
-        end = since
+
+    def end_of(i: int, since: float) -> float:
         task = graph.tasks[i]
-        if task.kind in COMPUTE_KINDS:
-            device = task.server or 0, task.device or 0
-            end = max(since, free.get(device, 0.0)) + (task.duration_ms or 0.0)
-            free[device] = end
-        last = max(last, end)
-        for j in following[i]:
-            ready[j] = max(ready[j], end)
-            waiting[j] -= 1
-            if not waiting[j]:
-                heapq.heappush(heap, (ready[j], j))
-    return last
+        if task.kind not in COMPUTE_KINDS:
+            return since
+        device = task.server or 0, task.device or 0
+        free[device] = max(since, free.get(device, 0.0)) + (task.duration_ms or 0.0)
+        return free[device]
+
+    return last_end(following, end_of)
 
 
 def _traffic(graph: TaskGraph) -> dict[Collective, list[tuple[float, tuple[int, ...]]]]:
