@@ -26,7 +26,7 @@ from topox_core.schedule.settings import Settings as PlannerSettings
 from topox_core.strategy.blueprint import A100, Blueprint
 from topox_core.strategy.models import named
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.recommenders import BAG
+from topox_core.strategy.recommenders import dlrm_layers
 from topox_core.strategy.strategy import data_parallel
 from topox_core.strategy.task_graph import task_graph
 from topox_core.topology.finder import find_layout
@@ -35,7 +35,7 @@ from topox_core.topology.traffic import demand_of
 
 # TopoOpt's simulator puts no limit on memory.
 NO_LIMIT_GB = 1e9
-TABLES, DIMENSION, ROWS, BOTTOM, TOP = 128, 128, 10_000_000, 2048, 4096
+TABLES, DIMENSION, BOTTOM, TOP = 128, 128, 2048, 4096
 PLANNER = PlannerSettings.of(engine="list")
 # Figures 12 and 13.
 BATCHES, DEGREES, SERVERS = (64, 128, 256, 512, 1024, 2048), (4, 8), 128
@@ -59,17 +59,7 @@ def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph
         A100,
         "dlrm128",
     )
-    below: tuple[str, ...] = ()
-    for i in range(7):
-        below = (plan.dense(f"bottom{i}", BOTTOM, BOTTOM, below),)
-    lookups = tuple(
-        plan.embedding(f"table{i}", ROWS, DIMENSION, BAG, element_bytes) for i in range(TABLES)
-    )
-    width = BOTTOM + TABLES * DIMENSION
-    below = (plan.moving("concat", "concat", width, width, below + lookups),)
-    for i, (inputs, outputs) in enumerate([(width, TOP), *[(TOP, TOP)] * 14, (TOP, 1)]):
-        below = (plan.dense(f"top{i}", inputs, outputs, below),)
-    return plan.graph()
+    return dlrm_layers(plan, TABLES, DIMENSION, BOTTOM, TOP, element_bytes)
 
 
 @lru_cache(maxsize=4)
