@@ -489,10 +489,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     lanes.on_one_clock: lambda look: (
         lanes.on_one_clock(
-            lanes.RunPicture("A", 176.0, np.zeros((24, 90), np.uint8), LANES),
-            244.0,
-            176.0,
-            look,
+            "A", 176.0, np.zeros((24, 90), np.uint8), LANES, 244.0, 176.0, look
         ),
         [176],
     ),
