@@ -15,7 +15,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
@@ -84,14 +84,7 @@ def lowered(model: str, servers: int, rings: int = 1) -> TransferGraph:
 
 def network(servers: int, degree: int, port_gbps: float, delay_ms: float = 0.0) -> Cluster:
     """Return a cluster with one port of every server on each of ``degree`` switches."""
-    return Cluster(
-        servers=servers,
-        ports_per_server=degree,
-        switches=degree,
-        ports_per_switch=servers,
-        port_gbps=port_gbps,
-        reconfiguration_ms=delay_ms,
-    )
+    return one_port_a_switch(servers, degree, port_gbps, reconfiguration_ms=delay_ms)
 
 
 def rival_fabrics(settings: Settings, cluster: Cluster) -> dict[str, FabricOptions]:

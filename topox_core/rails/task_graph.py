@@ -7,7 +7,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build
 from topox_core.rails.folding import unfolded_size
@@ -35,14 +35,8 @@ def as_task_graph(job: Job, *, by_layer: bool = False) -> tuple[TaskGraph, Clust
     folded = build(job, fold=True, by_layer=by_layer)
     _check_counts(job.heading, *unfolded_size(folded, job), _members(folded))
     iteration = build(job, by_layer=by_layer)
-    cluster = Cluster(
-        servers=iteration.ranks,
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=iteration.ranks,
-        port_gbps=job.machine.nic_gbps / 2,
-        name=f"{iteration.ranks} servers of one rail, 2 OCS",
-    )
+    name = f"{iteration.ranks} servers of one rail, 2 OCS"
+    cluster = one_port_a_switch(iteration.ranks, 2, job.machine.nic_gbps / 2, name=name)
     return validated(iteration.name, _tasks(iteration), f"iteration {iteration.name}"), cluster
 
 
