@@ -272,5 +272,8 @@ def _spread(
         texts = option_texts(lab, question, CLASS_SEED, words)
         return [(texts[name], count) for name, count in one.options]
     if one.bins:
-        return [(bin_words(one.bins, at, words.language), count) for at, (_, _, count) in enumerate(one.bins)]
+        return [
+            (bin_words(one.bins, at, words.language), count)
+            for at, (_, _, count) in enumerate(one.bins)
+        ]
     return [(short(value), 1) for value in one.values]

@@ -57,9 +57,7 @@ def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
     return list(seen)[seen[at] :]
 
 
-def last_end(
-    following: Sequence[Sequence[int]], end_of: Callable[[int, float], float]
-) -> float:
+def last_end(following: Sequence[Sequence[int]], end_of: Callable[[int, float], float]) -> float:
     """Return when the last has ended if each is taken once what it waits for has ended.
 
     Of those that are ready the one that has been so longest is next; ties go by position.

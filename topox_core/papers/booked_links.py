@@ -52,9 +52,7 @@ def booked_iteration_ms(
 class _Booking:
     """When every link and device is free."""
 
-    def __init__(
-        self, graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop
-    ) -> None:
+    def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop) -> None:
         self.stop, self.asked = stop, 0
         self.kind: list[int] = graph.kind.tolist()
         self.duration: list[float] = graph.duration_ms.tolist()

@@ -249,7 +249,9 @@ def calls_of(
     return owner, call % servers, start, _by(task, times_ms[1], tasks, np.maximum, -np.inf)
 
 
-def windows_of_calls(calls: Iterable[tuple[int, str, str, float, float, float]]) -> tuple[Window, ...]:
+def windows_of_calls(
+    calls: Iterable[tuple[int, str, str, float, float, float]],
+) -> tuple[Window, ...]:
     """Return the windows of recorded communications, by rank and time.
 
     Parameters

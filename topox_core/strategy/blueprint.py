@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 

@@ -53,9 +53,7 @@ def windows_of_step(step: RunStep, labels: Mapping[str, str]) -> RecordedWindows
     for node in graph.calls:
         if node.kind == "barrier":
             continue
-        label = label_of(node, labels) or (
-            "all_to_all" if node.kind == "unknown" else node.kind
-        )
+        label = label_of(node, labels) or ("all_to_all" if node.kind == "unknown" else node.kind)
         size = node.size_bytes or 0.0
         calls += [
             (rank, label, node.kind, node.at_ms, node.end_ms, size)

@@ -65,9 +65,7 @@ def _clocks(drawn: Drawn, refused: Sequence[str], theme: Theme) -> None:
     shortest = min(one.makespan_ms for one in drawn.values())
     for letter, one in drawn.items():
         chart(
-            on_one_clock(
-                letter, one.makespan_ms, one.image, one.lanes, longest, shortest, theme
-            ),
+            on_one_clock(letter, one.makespan_ms, one.image, one.lanes, longest, shortest, theme),
             f"clock_{letter}",
             f"Run {letter} over {time(one.makespan_ms)}, on a clock of {time(longest)}: "
             f"{plural(one.lanes.servers, 'server')}, devices compute {percent(one.device_busy)} of the time.",

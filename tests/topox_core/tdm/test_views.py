@@ -174,7 +174,10 @@ def test_workloads_keep_their_bytes(name: str, collective: str) -> None:
     task_graph, _ = generate(name)
     shape = derived(task_graph)
     lowered = lower(task_graph, Lowering())
-    shares = {"ring_all_reduce": 2 * (shape.units - 1), "all_to_all": shape.units * (shape.units - 1)}
+    shares = {
+        "ring_all_reduce": 2 * (shape.units - 1),
+        "all_to_all": shape.units * (shape.units - 1),
+    }
     moved_gbit = shares[collective] * shape.volume_gbit
     assert moved_gbit == pytest.approx(np.nansum(lowered.size_bytes) * 8 / 1e9)
     assert shape.collective == collective

@@ -23,6 +23,7 @@ BYTES = 1e9 / 8  # of a Gbit
 _PARALLELISM = {"ring_all_reduce": "dp", "all_to_all": "ep"}
 _WAY = {PUSH: "push", PULL: "pull"}
 Link = tuple[int, int, int, int]  # from pod and port, to pod and port
+Work = tuple[str, str, tuple[int, ...]]  # name and kind of tasks, and on which pods they are
 
 
 def execution_of(answer: Round, pod_group: int) -> Execution:
@@ -130,6 +131,7 @@ class _Drawing:
             job, group = self.jobs.jobs[n], self.answer.group[n]
             push, pull = turns[group, PUSH], turns[group, PULL]
             seconds = after_push_s(job, self.answer.reading)
+            after_push: Work
             if aggregates(job, self.answer.reading):
                 name, after_push = "train", ("aggregate", "update", (job.server_pod or 0,))
             else:
@@ -144,17 +146,9 @@ class _Drawing:
                 self._compute(n, device, before, rest, (0, push))
 
     def _compute(
-        self,
-        n: int,
-        device: int,
-        work: tuple[str, str, tuple[int, ...]],
-        seconds: float,
-        boundaries: tuple[int, int],
+        self, n: int, device: int, work: Work, seconds: float, boundaries: tuple[int, int]
     ) -> None:
-        """Add computing that starts at the first boundary and is over by the second.
-
-        ``work`` is the name and the kind of its tasks, and on which pods they are.
-        """
+        """Add computing on every pod that starts at the first boundary and is over by the second."""
         if seconds <= 0:
             return
         (first, until), (name, kind, pods) = boundaries, work
