@@ -11,7 +11,7 @@ from topox_core.check.paths_file import PathsOfTransfers
 from topox_core.check.rows import Rows, is_finite, refuse_unknown
 from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import EntryCount, FileFormat, Take, check_header, read_object
-from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE
+from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE, check_count
 from topox_core.io.ranges import check_one_of
 
 # The lists of a file, and what a row of each is called.
@@ -46,9 +46,7 @@ class RowsAsRead:
 
         def take(number: int, row: Any) -> None:
             self._count += 1
-            if self._count > SCHEDULE.entries:
-                problem = f"holds more than the {SCHEDULE.entries:,} rows a schedule may have"
-                raise InputError(problem, file=self._file)
+            check_count(self._count, SCHEDULE.entries, "rows a schedule may have", self._file)
             shape = (*row, *map(type, row.values())) if type(row) is dict else ()
             if shape not in known:
                 known[shape] = self._looked_at(row, f"{LISTS[key]} number {number - 1}")
@@ -89,9 +87,12 @@ class RowsAsRead:
         while left:
             holder = left.pop()
             self._nested += len(holder)
-            if self._nested > MAX_DEPENDENCIES:
-                problem = f"holds more than the {MAX_DEPENDENCIES:,} values in lists of its rows that there may be"
-                raise InputError(problem, file=self._file)
+            check_count(
+                self._nested,
+                MAX_DEPENDENCIES,
+                "values in lists of its rows that there may be",
+                self._file,
+            )
             inner = holder.values() if isinstance(holder, dict) else holder
             left += [one for one in inner if type(one) in (list, dict)]
 

@@ -147,8 +147,8 @@ def run_key(options: Arguments) -> Answer:
             "keys": {question.id: key_of(lab, question, seed) for question in asked},
             "mistakes": {
                 question.id: [
-                    {"value": one.value, "say": words.resolved(one.feedback.say)}
-                    for one in mistakes_of(lab, question, seed)
+                    {"value": value, "say": words.resolved(feedback.say)}
+                    for feedback, value in mistakes_of(lab, question, seed)
                 ]
                 for question in asked
             },

@@ -144,7 +144,7 @@ def _request(options: Arguments) -> FabricRequest:
     from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.run import FabricRequest
     from topox_core.io.task_graph_file import check_fits, load_graph
-    from topox_core.model.cluster import Cluster
+    from topox_core.model.cluster import one_port_a_switch
     from topox_core.model.lowering import lower
     from topox_core.schedule.settings import Settings
     from topox_core.topology.traffic import check_servers
@@ -154,13 +154,8 @@ def _request(options: Arguments) -> FabricRequest:
     check_servers(options.servers)
     task_graph = load_graph(read(options.graph), options.graph)
     devices = 1 + max((task.device or 0 for task in task_graph.tasks), default=0)
-    of = Cluster(
-        servers=options.servers,
-        ports_per_server=options.degree,
-        switches=options.degree,
-        ports_per_switch=options.servers,
-        port_gbps=options.port_gbps,
-        devices_per_server=devices,
+    of = one_port_a_switch(
+        options.servers, options.degree, options.port_gbps, devices_per_server=devices
     )
     check_fits(task_graph, of)
     settings = Settings.of(engine="list", seed=options.seed)

@@ -13,6 +13,7 @@ from topox_core.demand.planning import MAX_MS
 from topox_core.errors import InputError, shown
 from topox_core.io.content import text_pieces
 from topox_core.io.limits import DEMAND, MAX_ENTRY_CHARACTERS
+from topox_core.io.ranges import number_in
 from topox_core.io.tables import DELIMITERS, table_bytes
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.schedule.bounds.unrounded import Bound
@@ -77,10 +78,7 @@ def _cells(text: str, file: str) -> list[tuple[int, list[str]]]:
 
 def _time(cell: str, file: str, row: int, column: int) -> float:
     text = cell.strip()
-    try:
-        value = float(text) if text else 0.0
-    except ValueError:
-        value = float("nan")
+    value = number_in(text or "0")
     if not 0 <= value <= MAX_MS:
         raise InputError(
             f"must be a time from 0 to {MAX_MS:g} ms (got {shown(text)})",

@@ -92,22 +92,11 @@ def with_edits(base: Catalogue, words: str) -> Catalogue:
                 f"must be part:dollars:watts, separated by commas (got {shown(one)})",
                 field="cost_parts",
             ) from None
-        # A link rounds to nine digits: what only differs by that is not an edit.
         part = next((part for part in base.parts if part.id == name), None)
-        same = part is not None and (f"{part.price_usd:.9g}", f"{part.power_w:.9g}") == (
-            f"{price:.9g}",
-            f"{power:.9g}",
-        )
-        figures[name] = (
-            {}
-            if same
-            else {
-                "price_usd": part.price_usd
-                if part and f"{part.price_usd:.9g}" == f"{price:.9g}"
-                else price,
-                "power_w": part.power_w
-                if part and f"{part.power_w:.9g}" == f"{power:.9g}"
-                else power,
-            }
-        )
+        # A link rounds to nine digits: what only differs by that is not an edit.
+        figures[name] = {
+            field: figure
+            for field, figure in (("price_usd", price), ("power_w", power))
+            if part is None or f"{getattr(part, field):.9g}" != f"{figure:.9g}"
+        }
     return base.changed(figures)

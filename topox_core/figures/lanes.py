@@ -388,32 +388,35 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
 BEHIND_PX = 84  # room behind the longest run for its length
 
 
-@dataclass(frozen=True)
-class RunPicture:
-    """One run as an overview: its letter, its length, its image (as ``overview_image`` makes it) and lanes."""
-
-    letter: str
-    makespan_ms: float
-    image: NDArray[np.uint8]
-    lanes: Lanes
-
-
-def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: Theme) -> go.Figure:
+def on_one_clock(
+    letter: str,
+    makespan_ms: float,
+    image: NDArray[np.uint8],
+    lanes: Lanes,
+    longest_ms: float,
+    shortest_ms: float,
+    theme: Theme,
+) -> go.Figure:
     """Return a run's overview on the clock of the longest one, with a line where the shortest ends.
 
     One figure a run, all with the same clock and the same margins, so that they stand under one
     another like one chart.
+
+    Parameters
+    ----------
+    letter, makespan_ms, image, lanes
+        Of the run; the image as ``overview_image`` makes it.
     """
     # The run's own length, and its letter where the page has no room beside the figure.
     return frame(
-        [overview_trace(run.image, run.makespan_ms, theme)],
+        [overview_trace(image, makespan_ms, theme)],
         theme,
-        overview_height(run.lanes, theme) + 26,
+        overview_height(lanes, theme) + 26,
         [
             upright(shortest_ms, line(theme.ink, 1.5, DOTS)),
             note(
-                f"<b>{run.letter}</b>&nbsp; {time(run.makespan_ms)}",
-                run.makespan_ms,
+                f"<b>{letter}</b>&nbsp; {time(makespan_ms)}",
+                makespan_ms,
                 0.5,
                 12.5 * theme.scale,
                 theme.ink,
@@ -424,5 +427,5 @@ def on_one_clock(run: RunPicture, longest_ms: float, shortest_ms: float, theme: 
         ],
         margin=margins(LANE_LEFT, BEHIND_PX * theme.scale, 2, 24),
         xaxis=time_axis(theme, max(longest_ms, 1e-9)),
-        yaxis=server_axis(len(run.image), run.lanes, theme),
+        yaxis=server_axis(len(image), lanes, theme),
     )

@@ -205,15 +205,6 @@ class Cloud:
     other: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Landmark:
-    """Something to compare the runs with that is none of them, such as a fat-tree of the same cost."""
-
-    name: str
-    x: float
-    y: float
-
-
 def drawn_points(cloud: Cloud, most: int = MAX_POINTS) -> NDArray[np.int64]:
     """Return which runs are drawn: all on the front, and of the others as many as there is room for, evenly."""
     front = np.array(cloud.on_front, bool)
@@ -225,7 +216,6 @@ def pareto_front(
     cloud: Cloud,
     theme: Theme,
     best: int | None = None,
-    landmarks: Sequence[Landmark] = (),
     most: int = MAX_POINTS,
 ) -> go.Figure:
     """Return the cloud: dominated runs faint, the front as a step line with names, one run marked as the best.
@@ -235,8 +225,8 @@ def pareto_front(
     """
     shown = drawn_points(cloud, most).tolist()
     front = [k for k in shown if cloud.on_front[k]]
-    x_axis = measure_axis(theme, cloud.across, [*cloud.x, *(one.x for one in landmarks)], 0.1)
-    y_axis = measure_axis(theme, cloud.up, [*cloud.y, *(one.y for one in landmarks)], 0.1)
+    x_axis = measure_axis(theme, cloud.across, cloud.x, 0.1)
+    y_axis = measure_axis(theme, cloud.up, cloud.y, 0.1)
     accent = theme.fabric_colour("scheduled")
     steps = go.Scatter(
         x=[cloud.x[k] for k in cloud.steps],
@@ -262,27 +252,9 @@ def pareto_front(
             line={"width": [2 if k == best else 0 for k in front], "color": theme.ink},
         ),
     )
-    compared = go.Scatter(
-        x=[one.x for one in landmarks],
-        y=[one.y for one in landmarks],
-        mode="markers",
-        name="to compare with",
-        showlegend=True,
-        marker=opaque(10 * theme.scale, theme.ink, symbol="diamond"),
-        customdata=[[None, one.name] for one in landmarks],
-        hovertemplate="<b>%{customdata[1]}</b><extra></extra>",
-    )
     marks = _labels(cloud, front, best, (x_axis, y_axis), theme)
-    for one in landmarks:
-        x, y = place_on(x_axis, one.x), place_on(y_axis, one.y)
-        marks.append(note(one.name, x, y, 11 * theme.scale, theme.ink, xanchor="left", xshift=9))
     return frame(
-        [
-            steps if len(cloud.steps) > 1 else None,
-            beaten,
-            unbeaten,
-            compared if landmarks else None,
-        ],
+        [steps if len(cloud.steps) > 1 else None, beaten, unbeaten],
         theme,
         HEIGHT * theme.scale,
         marks,

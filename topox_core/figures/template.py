@@ -176,7 +176,7 @@ def margins(
 
 
 def frame(
-    layers: go.Figure | Iterable[Any],
+    layers: Iterable[Any],
     theme: Theme,
     height: float,
     marks: Iterable[Look | None] = (),
@@ -187,13 +187,11 @@ def frame(
     Parameters
     ----------
     layers
-        Its traces from the back to the front, None for one that there is not; or a figure that has them.
+        Its traces from the back to the front, None for one that there is not.
     marks
         Its notes and shapes, None for one that there is not.
     """
-    figure = layers
-    if not isinstance(figure, go.Figure):
-        figure = go.Figure([one for one in layers if one is not None])
+    figure = go.Figure([one for one in layers if one is not None])
     drawn = [mark for mark in marks if mark is not None]
     font = {"family": FONT, "size": 12 * theme.scale, "color": theme.ink}
     base: Look = {

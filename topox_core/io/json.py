@@ -12,7 +12,7 @@ from typing import Any
 
 from topox_core.errors import InputError, printable, shown, unknown, visible
 from topox_core.io.content import PIECE, text_pieces
-from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS, Limits
+from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS, Limits, check_count
 
 
 def record_of(one: object, names: str) -> dict[str, Any]:
@@ -290,9 +290,7 @@ def _object(stream: JsonStream, form: FileFormat, lists: Mapping[str, Take]) -> 
 def _listed(stream: JsonStream, form: FileFormat, key: str, take: Take) -> EntryCount:
     number, most = 0, form.limits.entries
     for number, entry in enumerate(stream.entries(), 1):
-        if number > most:
-            problem = f"holds more than the {most:,} entries a file may have"
-            raise InputError(problem, file=stream.file, field=key)
+        check_count(number, most, "entries a file may have", stream.file, key)
         take(number, entry)
     return EntryCount(number)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from topox_core.errors import InputError
+
 MB = 1 << 20
 # The largest file of any format; the browser's own limit (.streamlit/config.toml) is the same.
 MAX_FILE_BYTES = 150 * MB
@@ -87,3 +89,20 @@ TEXT_WORKLOAD = Limits(20 * MB, 200_000)
 NETWORK = Limits(1 * MB, 64)
 # A matrix of demands: rows, and as many columns.
 DEMAND = Limits(8 * MB, 256)
+
+
+def check_count(count: int, most: int, what: str, file: str = "", field: str = "") -> None:
+    """Refuse more of something than there may be.
+
+    Parameters
+    ----------
+    what
+        Ends the sentence: ``rows a schedule may have``.
+
+    Raises
+    ------
+    InputError
+        If ``count`` is above ``most``; file and field are named.
+    """
+    if count > most:
+        raise InputError(f"holds more than the {most:,} {what}", file=file, field=field)

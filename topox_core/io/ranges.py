@@ -25,6 +25,14 @@ def is_number(
     return (value > least if above else value >= least) and value <= most and value < math.inf
 
 
+def number_in(text: str) -> float:
+    """Return the number that a text is; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def check_one_of(
     value: object, choices: Iterable[str], *, file: str = "", item: str = "", field: str = ""
 ) -> None:

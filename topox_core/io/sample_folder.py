@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,8 +16,8 @@ SAMPLE_FOLDER = _CHECKOUT if (_CHECKOUT / "index.json").is_file() else _PACKAGE 
 Kind = TypeVar("Kind")
 
 
-class SampleIndex(Mapping[str, Kind]):
-    """Samples of one kind by name, read from ``index.json`` at the first use.
+def samples_of(key: str, kind: Callable[..., Kind]) -> dict[str, Kind]:
+    """Return the samples of one kind by name, from ``index.json``.
 
     Parameters
     ----------
@@ -27,34 +26,19 @@ class SampleIndex(Mapping[str, Kind]):
     kind
         Makes a sample from an entry's keywords, ``name`` among them.
     """
+    index = json.loads((SAMPLE_FOLDER / "index.json").read_text(encoding="utf-8"))
+    return {entry["name"]: kind(**entry) for entry in index[key]}
 
-    def __init__(self, key: str, kind: Callable[..., Kind]) -> None:
-        self._key, self._kind = key, kind
 
-    @cached_property
-    def _samples(self) -> dict[str, Kind]:
-        index = json.loads((SAMPLE_FOLDER / "index.json").read_text(encoding="utf-8"))
-        return {entry["name"]: self._kind(**entry) for entry in index[self._key]}
+def named_sample(samples: Mapping[str, Kind], name: str) -> Kind:
+    """Return a sample.
 
-    def __getitem__(self, name: str) -> Kind:
-        return self._samples[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._samples)
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def named(self, name: str) -> Kind:
-        """Return a sample.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name.
-        """
-        if name not in self:
-            raise InputError(
-                f"must be one of {', '.join(self)} (got {name[:80]})", file="sample", field="name"
-            )
-        return self[name]
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    if name not in samples:
+        problem = f"must be one of {', '.join(samples)} (got {name[:80]})"
+        raise InputError(problem, file="sample", field="name")
+    return samples[name]

@@ -38,7 +38,14 @@ class Table:
     rows: Iterator[tuple[int, list[str]]]
 
 
-def read_table(data: bytes, file: str, limits: Limits, known: Sequence[str], example: str) -> Table:
+def read_table(
+    data: bytes,
+    file: str,
+    limits: Limits,
+    known: Sequence[str],
+    example: str,
+    needed: Sequence[str] = (),
+) -> Table:
     """Read a table separated by comma, semicolon or tab: whichever splits the first row into most known names.
 
     Parameters
@@ -47,11 +54,13 @@ def read_table(data: bytes, file: str, limits: Limits, known: Sequence[str], exa
         The columns there may be.
     example
         A first row, for the error of a table that has none.
+    needed
+        The columns there must be.
 
     Raises
     ------
     InputError
-        If it is empty, a column is unknown or named twice, or a row, the table or the file is
+        If it is empty, a column is unknown, named twice or missing, or a row, the table or the file is
         larger than a limit; later errors come while the rows are read.
     """
     lines = _Lines(data, file, limits)
@@ -67,6 +76,10 @@ def read_table(data: bytes, file: str, limits: Limits, known: Sequence[str], exa
             raise InputError(
                 "is the name of two columns", file=file, item="first row", field=column
             )
+    for column in needed:
+        if column not in columns:
+            problem = "is missing: every table needs this column"
+            raise InputError(problem, file=file, item="first row", field=column)
     return Table(columns, delimiter, rows)
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from topox_core.errors import InputError, Mistakes, shown
+from topox_core.errors import Mistakes, shown
 from topox_core.io.limits import TASK_GRAPH
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_json import KEYS
 from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.schema.fields import fields_of
 
 _EXAMPLE = "id,kind,server,duration_ms,dependencies"
-_WHOLE_COLUMNS = frozenset(
-    ("server", "device", "source", "destination", "root", "microbatch", "stage", "layer")
-)
-_NUMBER_COLUMNS = frozenset(("duration_ms", "size_bytes"))
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -30,11 +27,7 @@ def read_graph_csv(data: bytes, file: str, name: str = "") -> TaskGraph:
     InputError
         If it is not a valid task graph; row (as a spreadsheet counts) and column are named.
     """
-    table = read_table(data, file, TASK_GRAPH, KEYS, _EXAMPLE)
-    for column in ("id", "kind"):
-        if column not in table.columns:
-            problem = "is missing: every table needs this column"
-            raise InputError(problem, file=file, item="first row", field=column)
+    table = read_table(data, file, TASK_GRAPH, KEYS, _EXAMPLE, ("id", "kind"))
     findings = Mistakes(file)
     tasks: list[Task] = []
     rows: list[int] = []
@@ -73,9 +66,10 @@ def _task(
 
 
 def _value(column: str, cell: str, delimiter: str) -> Any:
-    if column in _WHOLE_COLUMNS:
+    kind = fields_of(Task)[column].kind
+    if kind is int:
         return _whole(cell)
-    if column in _NUMBER_COLUMNS:
+    if kind is float:
         return _number(column, cell, delimiter)
     if column == "members":
         if any(not _WHOLE.fullmatch(part) for part in cell.split()):

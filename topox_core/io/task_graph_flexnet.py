@@ -17,7 +17,13 @@ import numpy as np
 
 from topox_core.errors import InputError, shown
 from topox_core.io.content import whole
-from topox_core.io.limits import MAX_DEPENDENCIES, MAX_FLEXNET_TABLES, MAX_TASKS, TASK_GRAPH
+from topox_core.io.limits import (
+    MAX_DEPENDENCIES,
+    MAX_FLEXNET_TABLES,
+    MAX_TASKS,
+    TASK_GRAPH,
+    check_count,
+)
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -178,10 +184,7 @@ def _read_tasks(
         at, length = buffer.vector(table, 5, 8)
         # Many tasks may point at one long list, so the sum is checked before anything is unpacked.
         total += length
-        if total > MAX_DEPENDENCIES:
-            raise InputError(
-                f"holds more than the {MAX_DEPENDENCIES:,} dependencies a graph may have", file=file
-            )
+        check_count(total, MAX_DEPENDENCIES, "dependencies a graph may have", file)
         following = struct.unpack_from(f"<{length}Q", buffer.content, at) if length else ()
         stored.tasks.append(
             _Raw(

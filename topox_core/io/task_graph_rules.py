@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from topox_core.errors import InputError, Mistakes, printable, shown
-from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count
 from topox_core.io.ranges import check_text
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -201,7 +201,7 @@ def graph_of(
         For the first thing that is wrong.
     """
     check_text(name, MAX_TEXT, file=file, field="name")
-    _check_count("tasks", len(tasks), MAX_TASKS, file)
+    check_count(len(tasks), MAX_TASKS, "tasks a graph may have", file)
     if not tasks:
         raise InputError("must hold at least one task", file=file, field="tasks")
     places = _Places(file, tasks, rows)
@@ -213,8 +213,8 @@ def graph_of(
                 findings.add(problem, item=places.item(i), field=field)
         findings.stop()
     waits, members = [map(attrgetter(field), tasks) for field in ("dependencies", "members")]
-    _check_count("dependencies", sum(map(len, waits)), MAX_DEPENDENCIES, file)
-    _check_count("members", sum(map(len, filter(None, members))), MAX_MEMBERS, file)
+    check_count(sum(map(len, waits)), MAX_DEPENDENCIES, "dependencies a graph may have", file)
+    check_count(sum(map(len, filter(None, members))), MAX_MEMBERS, "members a graph may have", file)
     if cycle := cycle_of(_predecessors(tasks, places))[::-1]:
         first = cycle.index(min(cycle))
         cycle = cycle[first:] + cycle[:first]
@@ -239,11 +239,6 @@ def _in_range(tasks: Sequence[Task]) -> list[Task] | None:
     except (msgspec.MsgspecError, TypeError, ValueError):
         return None
     return read
-
-
-def _check_count(what: str, count: int, most: int, file: str) -> None:
-    if count > most:
-        raise InputError(f"holds more than the {most:,} {what} a graph may have", file=file)
 
 
 class _Places:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from topox_core.errors import InputError, unknown
 from topox_core.io.content import read, why
 from topox_core.io.limits import ANSWERS, Limits
-from topox_core.io.ranges import is_number
+from topox_core.io.ranges import is_number, number_in
 from topox_core.io.tables import as_meant, read_table
 from topox_core.labs.answers import Answers, Explained
 from topox_core.labs.answers_file import AnswersFile, load_answers
@@ -174,17 +174,11 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
         If a column is missing or points are no number; row and column are named.
     """
     known = ("student", "question", "points")
-    table = read_table(data, file, _POINTS, known, ",".join(known))
-    for column in known:
-        if column not in table.columns:
-            raise InputError("is missing", file=file, item="first row", field=column)
+    table = read_table(data, file, _POINTS, known, ",".join(known), known)
     points: dict[tuple[str, str], float] = {}
     for number, cells in table.rows:
         row = dict(zip(table.columns, cells, strict=False))
-        try:
-            value = float(row.get("points", "").replace(",", "."))
-        except ValueError:
-            value = -1.0
+        value = number_in(row.get("points", "").replace(",", "."))
         if not is_number(value, 0, 1_000):
             problem = f"must be a number from 0 (got {row.get('points', '')!r})"
             raise InputError(problem, file=file, item=f"row {number}", field="points")

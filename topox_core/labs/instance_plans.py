@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 
 from topox_core.fabrics.scheduled import schedule
@@ -63,22 +64,6 @@ class HandPlan:
         return max(start + lengths[name] for name, start in self.starts_ms.items())
 
 
-@dataclass(frozen=True)
-class FileInstance:
-    """An instance that a lab's files hold, with what drawn ones offer."""
-
-    graph_of_files: TaskGraph
-    cluster_of_files: Cluster
-
-    def graph(self) -> TaskGraph:
-        """Return the task graph."""
-        return self.graph_of_files
-
-    def cluster(self) -> Cluster:
-        """Return the cluster."""
-        return self.cluster_of_files
-
-
 def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:
     """Return the instance of a screen: drawn, or a small task graph from its files; None without one.
 
@@ -93,7 +78,8 @@ def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:
     files = files_of(lab, source)
     if files.graph is None or files.cluster is None or len(files.graph.tasks) > MAX_TASKS:
         return None
-    return FileInstance(files.graph, files.cluster)
+    # With what drawn ones offer.
+    return SimpleNamespace(graph=lambda: files.graph, cluster=lambda: files.cluster)
 
 
 def hand_plans(instance: Any, ports: int = 1, port_gbps: float = GBPS) -> tuple[HandPlan, ...]:

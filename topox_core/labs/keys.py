@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,14 +29,6 @@ KEPT_INSTANCES, KEPT_KEYS = 600, 2_000
 # A misconception is said only where it differs from the truth by more than so many tolerances.
 APART = 2.0
 _DIGITS = 6
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A misconception of an instance: what it comes to, and what is said to it."""
-
-    feedback: Feedback
-    value: Value
 
 
 def check_seed(seed: int) -> None:
@@ -109,8 +100,8 @@ def _kept_value(name: str, value: str, seed: int) -> Value:
     return generator(name).value(_drawn(name, seed), value)
 
 
-def mistakes_of(lab: Lab, question: Question, seed: int) -> Iterator[Mistake]:
-    """Yield the misconceptions of a question that come to something else than the truth for a seed."""
+def mistakes_of(lab: Lab, question: Question, seed: int) -> Iterator[tuple[Feedback, Value]]:
+    """Yield the misconceptions of a question that come to something else than the truth for a seed, and to what."""
     if question.key is None:
         return
     truth = key_of(lab, question, seed)
@@ -119,7 +110,7 @@ def mistakes_of(lab: Lab, question: Question, seed: int) -> Iterator[Mistake]:
         if one.value is not None:
             value = _value(lab.instances[screen.instance], one.value, seed)
             if value is not None and _apart(question, value, truth):
-                yield Mistake(one, value)
+                yield one, value
 
 
 def _apart(question: Question, value: Value, truth: Value) -> bool:

@@ -158,9 +158,9 @@ def _said(lab: Lab, question: Question, given: Any, seed: int, verdict: HandVerd
             return one.say
         if verdict is not None and not verdict.feasible and one.equation == verdict.equation:
             return one.say
-    for mistake in mistakes_of(lab, question, seed):
-        if _equals(question, given, mistake.value, verdict):
-            return mistake.feedback.say
+    for feedback, value in mistakes_of(lab, question, seed):
+        if _equals(question, given, value, verdict):
+            return feedback.say
     return question.otherwise
 
 

@@ -30,15 +30,8 @@ FEWEST = 5
 # Peer instruction: below, explain; between, discuss and vote again; above, go on.
 EXPLAIN_BELOW, GO_ON_ABOVE = 0.35, 0.70
 MAX_MISTAKES = 3
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Answers from ``low`` to ``high``; the first and the last bin hold the tails as well."""
-
-    low: float
-    high: float
-    count: int
+# Answers from one number to another, and how many; the first and the last hold the tails as well.
+Bin = tuple[float, float, int]
 
 
 @dataclass(frozen=True)
@@ -172,23 +165,23 @@ def histogram(values: Sequence[float]) -> tuple[Bin, ...]:
         return ()
     low, high = (float(one) for one in np.percentile(values, [LOW, HIGH]))
     if high <= low:
-        return (Bin(min(values), max(values), len(values)),)
+        return ((min(values), max(values), len(values)),)
     edges = np.linspace(low, high, BINS + 1)
     counts, _ = np.histogram(np.clip(values, low, high), edges)
     return tuple(
-        Bin(float(a), float(b), int(count))
+        (float(a), float(b), int(count))
         for a, b, count in zip(edges[:-1], edges[1:], counts, strict=True)
     )
 
 
 def bin_words(bins: Sequence[Bin], place: int, language: str = "en") -> str:
     """Return the name of a bin; the first and the last say that they hold the tails."""
-    words, one = texts_in(language), bins[place]
+    words, (low, high, _) = texts_in(language), bins[place]
     if len(bins) > 1 and place == 0:
-        return f"{short(one.high)} {words.say('stats.less')}"
+        return f"{short(high)} {words.say('stats.less')}"
     if len(bins) > 1 and place == len(bins) - 1:
-        return f"{short(one.low)} {words.say('stats.more')}"
-    return f"{short(one.low)}–{short(one.high)}"
+        return f"{short(low)} {words.say('stats.more')}"
+    return f"{short(low)}–{short(high)}"
 
 
 def _given(answers: Answers, question: Question) -> tuple[Any, Any]:
@@ -279,5 +272,8 @@ def _spread(
         texts = option_texts(lab, question, CLASS_SEED, words)
         return [(texts[name], count) for name, count in one.options]
     if one.bins:
-        return [(bin_words(one.bins, at, words.language), b.count) for at, b in enumerate(one.bins)]
+        return [
+            (bin_words(one.bins, at, words.language), count)
+            for at, (_, _, count) in enumerate(one.bins)
+        ]
     return [(short(value), 1) for value in one.values]

@@ -89,7 +89,7 @@ def _check_form(lab: Lab, question: Question, truth: Value, seed: int) -> None:
 def _idle_feedback(lab: Lab, question: Question, seeds: tuple[int, ...]) -> list[str]:
     """Name misconceptions that are the truth for every seed, so that nobody is ever told."""
     by_value = {one.value for one in question.feedback if one.value is not None}
-    said = {m.feedback.value for seed in seeds for m in mistakes_of(lab, question, seed)}
+    said = {one.value for seed in seeds for one, _ in mistakes_of(lab, question, seed)}
     return [
         f"question {question.id}: feedback for {name} is the truth for every seed"
         for name in sorted(by_value - said)

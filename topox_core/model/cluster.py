@@ -129,3 +129,14 @@ class Cluster:
         """SHA-256 of the canonical JSON bytes of all keys but the name."""
         keys = {k: v for k, v in asdict(self).items() if k != "name"}
         return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
+
+
+def one_port_a_switch(servers: int, switches: int, port_gbps: float, **more: Any) -> Cluster:
+    """Return a cluster whose servers have one port on each switch; ``more`` are other keys.
+
+    Raises
+    ------
+    InputError
+        If a value is out of range.
+    """
+    return Cluster(servers, switches, switches, servers, port_gbps, **more)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Sequence
 
 
 def order_of(waits: Sequence[Sequence[int]]) -> list[int]:
@@ -21,6 +22,27 @@ def order_of(waits: Sequence[Sequence[int]]) -> list[int]:
     return order
 
 
+def earliest(
+    waits: Sequence[Sequence[int]], lasts: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """Return an order as :func:`order_of` does, and of everything when it begins if as early as it may.
+
+    Parameters
+    ----------
+    lasts
+        How long each takes.
+    """
+    order = order_of(waits)
+    start, end = [0.0] * len(waits), [0.0] * len(waits)
+    for at in order:
+        begin = 0.0
+        for before in waits[at]:
+            if end[before] > begin:
+                begin = end[before]
+        start[at], end[at] = begin, begin + lasts[at]
+    return order, start
+
+
 def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
     """Return the positions along one cycle, each waiting for the one after; none if there is none."""
     held_up = sorted({*range(len(waits))}.difference(order_of(waits)))
@@ -33,3 +55,34 @@ def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:
         seen[at] = len(seen)
         at = next(before for before in waits[at] if before in inside)
     return list(seen)[seen[at] :]
+
+
+def last_end(following: Sequence[Sequence[int]], end_of: Callable[[int, float], float]) -> float:
+    """Return when the last has ended if each is taken once what it waits for has ended.
+
+    Of those that are ready the one that has been so longest is next; ties go by position.
+
+    Parameters
+    ----------
+    following
+        Of each the positions of those that wait for it.
+    end_of
+        When one ends, given its position and since when it is ready.
+    """
+    missing = [0] * len(following)
+    for after in following:
+        for j in after:
+            missing[j] += 1
+    ready = [0.0] * len(following)
+    queue = [(0.0, i) for i, count in enumerate(missing) if not count]
+    last = 0.0
+    while queue:
+        now, i = heapq.heappop(queue)
+        ended = end_of(i, now)
+        last = max(last, ended)
+        for j in following[i]:
+            ready[j] = max(ready[j], ended)
+            missing[j] -= 1
+            if not missing[j]:
+                heapq.heappush(queue, (ready[j], j))
+    return last

@@ -9,7 +9,6 @@ them on the same circuits. Written from a description of the simulator's rules, 
 
 from __future__ import annotations
 
-import heapq
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +19,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
+from topox_core.model.waiting_order import last_end
 from topox_core.runs.stopping import Stop, never
 
 # An all-reduce first adds up within the server: 2 S / (4 GPUs x 200 Gbit/s), as TopoOpt's scripts
@@ -44,32 +44,16 @@ def booked_iteration_ms(
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    booking = _Booking(graph, cluster, layout)
     succ_ptr, succ_idx = (array.tolist() for array in graph.successors)
-    missing = np.diff(graph.pred_ptr).tolist()
-    ready = [0.0] * len(graph)
-    queue = [(0.0, i) for i, count in enumerate(missing) if not count]
-    last = 0.0
-    asked = 0
-    while queue:
-        asked += 1
-        if asked % ASKED_EVERY == 0 and stop():
-            raise Stopped
-        now, i = heapq.heappop(queue)
-        end = booking.end(i, now)
-        last = max(last, end)
-        for j in succ_idx[succ_ptr[i] : succ_ptr[i + 1]]:
-            ready[j] = max(ready[j], end)
-            missing[j] -= 1
-            if not missing[j]:
-                heapq.heappush(queue, (ready[j], j))
-    return last
+    following = [succ_idx[first:until] for first, until in pairwise(succ_ptr)]
+    return last_end(following, _Booking(graph, cluster, layout, stop).end)
 
 
 class _Booking:
     """When every link and device is free."""
 
-    def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout) -> None:
+    def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop) -> None:
+        self.stop, self.asked = stop, 0
         self.kind: list[int] = graph.kind.tolist()
         self.duration: list[float] = graph.duration_ms.tolist()
         self.device = list(zip(graph.server.tolist(), graph.device.tolist(), strict=True))
@@ -83,6 +67,9 @@ class _Booking:
 
     def end(self, i: int, ready: float) -> float:
         """Return the end of a task that is ready now, booking what it uses."""
+        self.asked += 1
+        if self.asked % ASKED_EVERY == 0 and self.stop():
+            raise Stopped
         if self.kind[i] == COMPUTE:
             ended = max(ready, self.idle.get(self.device[i], 0.0)) + self.duration[i]
             self.idle[self.device[i]] = ended

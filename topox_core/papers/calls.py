@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -60,7 +61,7 @@ def answers(calls: Sequence[Call], stop: Stop, lost: list[str]) -> Iterator[tupl
         If a call raises one.
     """
     came: SimpleQueue[list[tuple[Call, Any]]] = SimpleQueue()
-    run = CellsRun(calls, _key, make, None, _computing.get(), came.put)
+    run = CellsRun(calls, attrgetter("key"), make, None, _computing.get(), came.put)
     try:
         while run.running or not came.empty():
             if stop():
@@ -84,10 +85,6 @@ def answers(calls: Sequence[Call], stop: Stop, lost: list[str]) -> Iterator[tupl
 def make(call: Call) -> Any:
     """Make a call, in a worker."""
     return call.function(*call.arguments)
-
-
-def _key(call: Call) -> Any:
-    return call.key
 
 
 def _raise_bad_input(run: CellsRun[Call, Any, Any]) -> None:

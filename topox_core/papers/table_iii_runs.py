@@ -11,7 +11,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static_layout import static_layout
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
@@ -47,13 +47,7 @@ class Printed:
     @property
     def cluster(self) -> Cluster:
         """The cluster: one port of every server on each switch, slots of 1 ms (section V), full duplex."""
-        return Cluster(
-            servers=self.servers,
-            ports_per_server=self.degree,
-            switches=self.degree,
-            ports_per_switch=self.servers,
-            port_gbps=self.port_gbps,
-        )
+        return one_port_a_switch(self.servers, self.degree, self.port_gbps)
 
 
 TABLE = tuple(

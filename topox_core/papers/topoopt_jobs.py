@@ -15,7 +15,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
@@ -26,7 +26,7 @@ from topox_core.schedule.settings import Settings as PlannerSettings
 from topox_core.strategy.blueprint import A100, Blueprint
 from topox_core.strategy.models import named
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.recommenders import BAG
+from topox_core.strategy.recommenders import dlrm_layers
 from topox_core.strategy.strategy import data_parallel
 from topox_core.strategy.task_graph import task_graph
 from topox_core.topology.finder import find_layout
@@ -35,7 +35,7 @@ from topox_core.topology.traffic import demand_of
 
 # TopoOpt's simulator puts no limit on memory.
 NO_LIMIT_GB = 1e9
-TABLES, DIMENSION, ROWS, BOTTOM, TOP = 128, 128, 10_000_000, 2048, 4096
+TABLES, DIMENSION, BOTTOM, TOP = 128, 128, 2048, 4096
 PLANNER = PlannerSettings.of(engine="list")
 # Figures 12 and 13.
 BATCHES, DEGREES, SERVERS = (64, 128, 256, 512, 1024, 2048), (4, 8), 128
@@ -59,17 +59,7 @@ def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph
         A100,
         "dlrm128",
     )
-    below: tuple[str, ...] = ()
-    for i in range(7):
-        below = (plan.dense(f"bottom{i}", BOTTOM, BOTTOM, below),)
-    lookups = tuple(
-        plan.embedding(f"table{i}", ROWS, DIMENSION, BAG, element_bytes) for i in range(TABLES)
-    )
-    width = BOTTOM + TABLES * DIMENSION
-    below = (plan.moving("concat", "concat", width, width, below + lookups),)
-    for i, (inputs, outputs) in enumerate([(width, TOP), *[(TOP, TOP)] * 14, (TOP, 1)]):
-        below = (plan.dense(f"top{i}", inputs, outputs, below),)
-    return plan.graph()
+    return dlrm_layers(plan, TABLES, DIMENSION, BOTTOM, TOP, element_bytes)
 
 
 @lru_cache(maxsize=4)
@@ -94,14 +84,7 @@ def lowered(model: str, servers: int, rings: int = 1) -> TransferGraph:
 
 def network(servers: int, degree: int, port_gbps: float, delay_ms: float = 0.0) -> Cluster:
     """Return a cluster with one port of every server on each of ``degree`` switches."""
-    return Cluster(
-        servers=servers,
-        ports_per_server=degree,
-        switches=degree,
-        ports_per_switch=servers,
-        port_gbps=port_gbps,
-        reconfiguration_ms=delay_ms,
-    )
+    return one_port_a_switch(servers, degree, port_gbps, reconfiguration_ms=delay_ms)
 
 
 def rival_fabrics(settings: Settings, cluster: Cluster) -> dict[str, FabricOptions]:

@@ -182,14 +182,7 @@ def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple
         Ports of a GPU's NIC on its rail.
     latency_us
         Of one step of a collective.
-
-    Raises
-    ------
-    InputError
-        If the ports or the latency are out of range.
     """
-    check_whole(nic_ports, file="settings", field="nic_ports")
-    check_number(latency_us, file="settings", field="latency_us")
     used = rail_parallelisms(job)
     return (
         _rings_only(job, used, latency_us),

@@ -13,7 +13,7 @@ import numpy as np
 
 from topox_core.errors import wrong_setting
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.rails.iteration import COMPUTE, RailIteration
+from topox_core.rails.iteration import COMPUTE, RailIteration, Window
 
 MAX = 1.0
 
@@ -48,15 +48,6 @@ def jittered(iteration: RailIteration, spread: float, seed: int) -> RailIteratio
 
 
 @dataclass(frozen=True)
-class MeasuredWindow:
-    """One gap between two phases, by the parallelism of the traffic before it and after it."""
-
-    before: str
-    after: str
-    length_ms: float
-
-
-@dataclass(frozen=True)
 class MeasuredSweep:
     """Mean iteration time against switching delay, emulated on Perlmutter.
 
@@ -86,9 +77,9 @@ WINDOWS_PROVENANCE = (
     "evaluation/llama-3-3d-16-latency). A batch of 24, not the paper's; three pipeline phases are logged to "
     "end before they start and are taken as points"
 )
-# FSDP's traffic and the pipeline's take turns.
+# FSDP's traffic and the pipeline's take turns; neither begins nor bytes are told.
 WINDOWS = tuple(
-    MeasuredWindow(*(("fsdp", "pp") if k % 2 == 0 else ("pp", "fsdp")), length_ms)
+    Window(0, 0, *(("fsdp", "pp") if k % 2 == 0 else ("pp", "fsdp")), "", 0.0, length_ms, 0.0)
     for k, length_ms in enumerate(
         (32.9, 55.2, 36.7, 0.45, 0.84, 2221.8, 541.8, 1.73, 0.84, 331.2, 85.6, 1961.5, 2.05, 17.2)
     )

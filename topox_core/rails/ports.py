@@ -52,10 +52,8 @@ def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
     Raises
     ------
     InputError
-        If the NIC has no port, or too few for a static split.
+        If the NIC has too few ports for a static split.
     """
-    if rail.nic_ports < 1:
-        raise wrong_setting("nic_ports", f"must be at least 1 (got {rail.nic_ports})")
     sides, halved = _sides(iteration, rail.nic_ports)
     wiring = _wiring(iteration, sides)
     owner = _owners(iteration, wiring) if rail.static_split else {}

@@ -7,7 +7,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build
 from topox_core.rails.folding import unfolded_size
@@ -15,47 +15,29 @@ from topox_core.rails.iteration import COMPUTE, KINDS, SEND, WORK, RailIteration
 from topox_core.training.job import Job
 
 
-def as_task_graph(
-    source: Job | RailIteration, *, by_layer: bool = False
-) -> tuple[TaskGraph, Cluster]:
-    """Return an iteration as a task graph on the servers of one rail, and a cluster that suits it.
+def as_task_graph(job: Job, *, by_layer: bool = False) -> tuple[TaskGraph, Cluster]:
+    """Return a job's iteration as a task graph on the servers of one rail, and a cluster that suits it.
 
     A server is a rank. The order of a rank's computing and of a group's communications becomes
-    dependencies. The cluster has two switches and two ports a server, half the NIC's speed each
-    (the job's, or 400 Gbit/s for an iteration), for the two neighbours in a ring.
+    dependencies. The cluster has two switches and two ports a server, half the NIC's speed each,
+    for the two neighbours in a ring.
 
     Parameters
     ----------
     by_layer
-        Of a job: a collective for each layer, else one for all layers of a pass.
+        A collective for each layer, else one for all layers of a pass.
 
     Raises
     ------
     InputError
-        If the iteration is folded or larger than a task graph may be.
+        If it is larger than a task graph may be.
     """
-    speed = 400.0
-    if isinstance(source, Job):
-        speed = source.machine.nic_gbps
-        folded = build(source, fold=True, by_layer=by_layer)
-        _check_counts(source.heading, *unfolded_size(folded, source), _members(folded))
-        source = build(source, by_layer=by_layer)
-    elif any(group.size > len(group.ranks) for group in source.groups):
-        raise InputError(
-            "is folded: its ranks stand for others, so that it has no task graph; build it without folding",
-            file=f"iteration {source.name}",
-        )
-    else:
-        _check_counts(source.name, len(source), len(source.pred_idx), _members(source))
-    cluster = Cluster(
-        servers=source.ranks,
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=source.ranks,
-        port_gbps=speed / 2,
-        name=f"{source.ranks} servers of one rail, 2 OCS",
-    )
-    return validated(source.name, _tasks(source), f"iteration {source.name}"), cluster
+    folded = build(job, fold=True, by_layer=by_layer)
+    _check_counts(job.heading, *unfolded_size(folded, job), _members(folded))
+    iteration = build(job, by_layer=by_layer)
+    name = f"{iteration.ranks} servers of one rail, 2 OCS"
+    cluster = one_port_a_switch(iteration.ranks, 2, job.machine.nic_gbps / 2, name=name)
+    return validated(iteration.name, _tasks(iteration), f"iteration {iteration.name}"), cluster
 
 
 def _members(iteration: RailIteration) -> int:

@@ -77,15 +77,7 @@ def servers(one: Technology) -> int:
 
 
 def gpus(one: Technology, scale_up: int) -> int:
-    """Return the most GPUs with one switch a rail: scale-up domain times radix / 2.
-
-    Raises
-    ------
-    InputError
-        If the scale-up domain has no GPU.
-    """
-    if scale_up < 1:
-        raise wrong_setting("scale_up", f"must be at least 1 (got {scale_up})")
+    """Return the most GPUs with one switch a rail: scale-up domain times radix / 2."""
     return scale_up * servers(one)
 
 
@@ -99,10 +91,8 @@ def fits(one: Technology, on_rail: int, split: bool = False) -> int:
     Raises
     ------
     InputError
-        If there is no server, or the rail is wider than the switch and may not be split.
+        If the rail is wider than the switch and may not be split.
     """
-    if on_rail < 1:
-        raise wrong_setting("servers", f"must be at least 1 (got {on_rail})")
     most = servers(one)
     if on_rail > most and not split:
         raise wrong_setting(

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 from topox_core.errors import InputError, Mistakes, printable
 from topox_core.io.content import first_letter
 from topox_core.io.json import FileFormat, count_of, read_object
-from topox_core.io.limits import WINDOWS
+from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.rails.iteration import Window
-from topox_core.schema.fields import PRINTABLE, fields_of, problems, setting
-from topox_core.schema.records import from_values
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import check_values, from_values
 
 FORMAT, VERSION = "topox-windows", 1
 MAX_WINDOWS = WINDOWS.entries
@@ -60,17 +60,13 @@ def _of_json(data: bytes, file: str) -> WindowList:
     windows = _Windows(file, "window")
     record = read_object(data, file, _FORM, {"windows": windows.add})
     count_of(record, "windows", "windows", file)
-    for key in ("name", "iteration_ms"):
-        if record.get(key) is not None:
-            for field, problem in problems(fields_of(WindowList)[key].hint, record[key], key):
-                raise InputError(problem, file=file, field=field)
-    return windows.listed(record.get("name") or _stem(file), record.get("iteration_ms"))
+    given = {key: record[key] for key in ("name", "iteration_ms") if record.get(key) is not None}
+    check_values(WindowList, given, file, must=())
+    return windows.listed(given.get("name") or _stem(file), given.get("iteration_ms"))
 
 
 def _of_table(data: bytes, file: str) -> WindowList:
-    table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after")
-    if "length_ms" not in table.columns:
-        raise InputError("needs a column length_ms (the first row names the columns)", file=file)
+    table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after", ("length_ms",))
     windows = _Windows(file, "row")
     for number, cells in table.rows:
         if any(cells[len(table.columns) :]):
@@ -105,9 +101,7 @@ class _Windows:
 
     def add(self, number: int, row: Any) -> None:
         """Check one window and keep it."""
-        if len(self._windows) >= MAX_WINDOWS:
-            problem = f"holds more than the {MAX_WINDOWS:,} windows a file may have"
-            raise InputError(problem, file=self._file)
+        check_count(len(self._windows) + 1, MAX_WINDOWS, "windows a file may have", self._file)
         if isinstance(row, dict):
             row = {key: one for key, one in row.items() if one is not None}
             if "begin_ms" not in row:
@@ -150,10 +144,6 @@ def _stem(file: str) -> str:
     return file.rpartition("/")[2].partition(".")[0] or "windows"
 
 
-def _record(window: Window) -> dict[str, Any]:
-    return {column: getattr(window, column) for column in COLUMNS}
-
-
 def dump_windows_json(name: str, iteration_ms: float, windows: Iterable[Window]) -> bytes:
     """Return windows as the file :func:`load_windows` reads."""
     record = {
@@ -161,11 +151,11 @@ def dump_windows_json(name: str, iteration_ms: float, windows: Iterable[Window])
         "version": VERSION,
         "name": name,
         "iteration_ms": iteration_ms,
-        "windows": [_record(one) for one in windows],
+        "windows": [vars(one) for one in windows],
     }
     return json.dumps(record, allow_nan=False).encode()
 
 
 def dump_windows_csv(windows: Iterable[Window]) -> bytes:
     """Return windows as a table that :func:`load_windows` reads."""
-    return table_bytes(COLUMNS, map(_record, windows))
+    return table_bytes(COLUMNS, map(vars, windows))

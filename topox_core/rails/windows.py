@@ -8,10 +8,10 @@ communications of one parallelism. A negative window is an overlap of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError, unknown, wrong_setting
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray
+from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
 from topox_core.training.order import pass_order
 from topox_core.training.schedule import ORDERS
@@ -67,28 +67,11 @@ def windows_by_stage(
         are no multiple of the stages.
     """
     _check(stages, microbatches, schedule, chunks)
-    return [
-        len(phases_of_stage(stages, microbatches, schedule, stage, chunks)) - 1
+    phases = (
+        groupby(_communications(stages, microbatches, schedule, stage, chunks))
         for stage in range(stages)
-    ]
-
-
-def phases_of_stage(
-    stages: int, microbatches: int, schedule: str, stage: int, chunks: int = 2
-) -> list[str]:
-    """Return a stage's phases in order: ``fsdp``, ``pp``, last ``sync`` (the optimizer's).
-
-    Raises
-    ------
-    InputError
-        As :func:`windows_by_stage`, and if there is no such stage.
-    """
-    _check(stages, microbatches, schedule, chunks)
-    if not 0 <= stage < stages:
-        raise wrong_setting("stage", f"must be 0 to {stages - 1} (got {stage})")
-    return [
-        word for word, _ in groupby(_communications(stages, microbatches, schedule, stage, chunks))
-    ]
+    )
+    return [sum(1 for _ in one) - 1 for one in phases]
 
 
 def _communications(
@@ -163,17 +146,14 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     graph = execution.graph
     node, rail = _rails(execution)
     return windows_of_transfers(
-        Transfers(
-            graph.origin[node].astype(np.int64),
-            rail,
-            graph.source[node],
-            graph.destination[node],
-            execution.start_ms[node],
-            execution.end_ms[node],
-            np.nan_to_num(graph.size_bytes[node]),
-            [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()],
-            [graph.task_kind[i] or "transfer" for i in node.tolist()],
-        )
+        graph.origin[node].astype(np.int64),
+        rail,
+        np.stack((graph.source[node], graph.destination[node])),
+        execution.start_ms[node],
+        execution.end_ms[node],
+        np.nan_to_num(graph.size_bytes[node]),
+        [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in node.tolist()],
+        [graph.task_kind[i] or "transfer" for i in node.tolist()],
     )
 
 
@@ -194,51 +174,45 @@ def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) ->
     )
 
 
-@dataclass(frozen=True)
-class Transfers:
-    """Transfers that ran, one row for each rail that one used.
+def windows_of_transfers(
+    task: NDArray[np.int64],
+    rail: NDArray[np.int64],
+    ends: NDArray[np.integer[Any]],
+    start_ms: FloatArray,
+    end_ms: FloatArray,
+    size_bytes: FloatArray,
+    label: Sequence[str],
+    operation: Sequence[str],
+) -> tuple[Window, ...]:
+    """Return the windows of transfers that ran, one row for each rail that one used, by server, rail and time.
 
-    ``task`` is the position of the task that a transfer is of, ``label`` the kind of traffic.
-    """
-
-    task: NDArray[np.int64]
-    rail: NDArray[np.int64]
-    source: IntArray
-    destination: IntArray
-    start_ms: FloatArray
-    end_ms: FloatArray
-    size_bytes: FloatArray
-    label: Sequence[str]
-    operation: Sequence[str]
-
-
-def windows_of_transfers(transfers: Transfers) -> tuple[Window, ...]:
-    """Return the windows of transfers that ran, by server, rail and time.
+    Parameters
+    ----------
+    task
+        The position of the task that a transfer is of.
+    ends
+        Sources, and destinations.
+    label, operation
+        The kind of traffic, and of task.
 
     Raises
     ------
     InputError
         If there is no transfer.
     """
-    if not len(transfers.task):
+    if not len(task):
         raise InputError("has no transfer, so it has no phases of communication")
-    rails = int(transfers.rail.max()) + 1
+    rails = int(rail.max()) + 1
     # One communication is one task on one rail.
-    task, first, task_of = np.unique(
-        transfers.task * rails + transfers.rail, return_index=True, return_inverse=True
-    )
-    ends = np.stack((transfers.source, transfers.destination))
-    owner, server, start, end = calls_of(
-        task_of, ends, (transfers.start_ms, transfers.end_ms), len(task)
-    )
-    size: FloatArray = np.bincount(task_of, weights=transfers.size_bytes).astype(np.float64)
+    call, first, call_of = np.unique(task * rails + rail, return_index=True, return_inverse=True)
+    owner, server, start, end = calls_of(call_of, ends, (start_ms, end_ms), len(call))
+    size: FloatArray = np.bincount(call_of, weights=size_bytes).astype(np.float64)
     labels, kinds = (
-        np.array([words[i] for i in first.tolist()], np.object_)
-        for words in (transfers.label, transfers.operation)
+        np.array([words[i] for i in first.tolist()], np.object_) for words in (label, operation)
     )
     return windows_between(
         _phases(
-            (server, task[owner] % rails, labels[owner]),
+            (server, call[owner] % rails, labels[owner]),
             kinds[owner],
             start[owner],
             end[owner],
@@ -275,33 +249,25 @@ def calls_of(
     return owner, call % servers, start, _by(task, times_ms[1], tasks, np.maximum, -np.inf)
 
 
-class RecordedCall(NamedTuple):
-    """A communication that was recorded: when the last of its ranks was there, and when it ended."""
+def windows_of_calls(
+    calls: Iterable[tuple[int, str, str, float, float, float]],
+) -> tuple[Window, ...]:
+    """Return the windows of recorded communications, by rank and time.
 
-    ranks: tuple[int, ...]
-    parallelism: str
-    operation: str
-    start_ms: float
-    end_ms: float
-    size_bytes: float
-
-
-def windows_of_calls(calls: Sequence[RecordedCall]) -> tuple[Window, ...]:
-    """Return the windows of recorded communications, by rank and time."""
-    rows = [(rank, call) for call in calls for rank in call.ranks]
-    rank = np.array([rank for rank, _ in rows], np.int64)
+    Parameters
+    ----------
+    calls
+        Of each rank of a communication: rank, parallelism, operation, when the last of its ranks was
+        there and when it ended (ms), and its bytes.
+    """
+    columns = list(zip(*calls, strict=True))
+    if not columns:
+        return ()
+    rank = np.array(columns[0], np.int64)
+    parallelism, operation = (np.array(one, np.object_) for one in columns[1:3])
+    start, end, size = (np.array(one, np.float64) for one in columns[3:])
     return windows_between(
-        _phases(
-            (
-                rank,
-                np.zeros_like(rank),
-                np.array([call.parallelism for _, call in rows], np.object_),
-            ),
-            np.array([call.operation for _, call in rows], np.object_),
-            np.array([call.start_ms for _, call in rows], np.float64),
-            np.array([call.end_ms for _, call in rows], np.float64),
-            np.array([call.size_bytes for _, call in rows], np.float64),
-        )
+        _phases((rank, np.zeros_like(rank), parallelism), operation, start, end, size)
     )
 
 

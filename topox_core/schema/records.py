@@ -15,7 +15,7 @@ from topox_core.schema.fields import bare, fields_of, is_record, plain, problems
 T = TypeVar("T")
 
 
-def check_fields(record: Any, file: str = "") -> None:
+def check_fields(record: Any, file: str = "", item: str = "") -> None:
     """Check every field of a new record; whole numbers given for real ones become real.
 
     Called by ``__post_init__`` of a frozen dataclass, which then checks what one field cannot say.
@@ -31,7 +31,7 @@ def check_fields(record: Any, file: str = "") -> None:
     if not _fits(kind, values):
         for name, field in fields.items():
             for path, problem in problems(field.hint, values[name], name):
-                raise InputError(problem, file=file, field=path)
+                raise InputError(problem, file=file, item=item, field=path)
     for name, value in values.items():
         if type(value) is int and fields[name].kind is float:
             # 40 and 40.0 are one value, with one digest.

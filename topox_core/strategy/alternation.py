@@ -53,7 +53,7 @@ def alternate(
     graph: OperatorGraph,
     servers: int,
     topologies: Topologies[T],
-    settings: SearchSettings | None = None,
+    settings: SearchSettings,
     *,
     fixed: Iterable[Placement] = (),
     stop: Callable[[], bool] = never,
@@ -72,7 +72,6 @@ def alternate(
         If a fixed configuration does not suit the model, nothing to start from fits the memory, or
         ``topologies.every`` is not a whole number above 0; and whatever ``find`` refuses.
     """
-    settings = settings or SearchSettings()
     check_whole(topologies.every, file="search", field="every")
     pinned = {placement.operator: placement for placement in fixed}
     start = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))

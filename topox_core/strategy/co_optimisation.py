@@ -172,12 +172,6 @@ class CoOptimised:
     run: int
     stopped_by: str
 
-    @property
-    def speed_up(self) -> float:
-        """How many times faster than the start."""
-        best_ms = self.outcome.iteration_ms
-        return self.start_outcome.iteration_ms / best_ms if best_ms > 0 else 1.0
-
 
 def co_optimise(
     model: ModelOnCluster,

@@ -9,7 +9,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened, grouped
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.strategy.kernel import Exchanged, Placed, Routes, iteration_ms
+from topox_core.strategy.kernel import Exchanged, Placed, iteration_ms
 from topox_core.strategy.network import StrategyNetwork
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
@@ -59,15 +59,7 @@ class FastEvaluator:
             *grouped(consumer, number, count),
             *flattened(sizes, np.float64),
         )
-        self._routes = Routes(
-            network.servers,
-            network.route_ptr,
-            network.route_link,
-            network.byte_ms,
-            network.latency_ms,
-            network.ring_ptr,
-            network.ring_stride,
-        )
+        self._routes = network.routes
         self._known: list[Placement | None] = [None] * count
         self._placed = Placed(
             np.ones(count, np.int32), np.zeros(count, np.int32), np.zeros(count), np.zeros(count)
@@ -75,8 +67,8 @@ class FastEvaluator:
 
     def __call__(self, strategy: Strategy) -> float:
         """Return the iteration time in ms."""
-        if strategy.servers != self.network.servers:
-            problem = f"has {strategy.servers} servers and the network {self.network.servers}"
+        if strategy.servers != self._routes.servers:
+            problem = f"has {strategy.servers} servers and the network {self._routes.servers}"
             raise InputError(problem, file="strategy", field="servers")
         placed = self._placed
         for k, placement in enumerate(strategy.placements):

@@ -12,7 +12,7 @@ from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_whole, is_number
 from topox_core.model.durations import transfer_ms
 from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import FloatArray, IntArray
+from topox_core.strategy.kernel import Routes
 from topox_core.strategy.strategy import check_servers
 
 
@@ -22,26 +22,12 @@ class StrategyNetwork:
 
     Attributes
     ----------
-    route_ptr, route_link
-        The links from server a to b are ``route_link[route_ptr[a * servers + b]:route_ptr[a *
-        servers + b + 1]]``.
-    byte_ms
-        Of each link, ms a byte.
-    ring_ptr, ring_stride
-        The strides of a group of g members are ``ring_stride[ring_ptr[g]:ring_ptr[g + 1]]``.
     symmetric
         Every rotation of the servers leaves the network as it is.
     """
 
-    servers: int
-    route_ptr: IntArray
-    route_link: IntArray
-    byte_ms: FloatArray
-    latency_ms: float
-    ring_ptr: IntArray
-    ring_stride: IntArray
+    routes: Routes
     symmetric: bool
-    name: str
 
 
 def non_blocking(
@@ -63,7 +49,7 @@ def non_blocking(
     ring_ptr = np.maximum(np.arange(servers + 2, dtype=np.int32) - 1, 0).astype(
         np.int32
     )  # one ring of stride 1 a group size
-    return StrategyNetwork(
+    routes = Routes(
         servers,
         ptr,
         links,
@@ -71,9 +57,8 @@ def non_blocking(
         latency_us / 1000,
         ring_ptr,
         np.ones(servers, np.int32),
-        True,
-        f"non-blocking, {ports} x {port_gbps:g} Gbit/s a server",
     )
+    return StrategyNetwork(routes, symmetric=True)
 
 
 def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) -> StrategyNetwork:
@@ -104,7 +89,7 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
     for members in range(1, servers + 1):
         strides += _ring_strides(layout, members)
         ring_ptr.append(len(strides))
-    return StrategyNetwork(
+    routes = Routes(
         servers,
         np.array(ptr, np.int32),
         np.array(links, np.int32),
@@ -112,9 +97,8 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
         latency_us / 1000,
         np.array(ring_ptr, np.int32),
         np.array(strides, np.int32),
-        False,
-        layout.name,
     )
+    return StrategyNetwork(routes, symmetric=False)
 
 
 def _checked(servers: object, port_gbps: float, latency_us: float) -> float:

@@ -13,7 +13,7 @@ from topox_core.fabrics.lowering_search import Case, ring_choices
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import quick_ms
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
@@ -74,12 +74,10 @@ def cluster_of(
     InputError
         If a number is out of range.
     """
-    return Cluster(
-        servers=servers,
-        ports_per_server=ports,
-        switches=ports,
-        ports_per_switch=servers,
-        port_gbps=port_gbps,
+    return one_port_a_switch(
+        servers,
+        ports,
+        port_gbps,
         reconfiguration_ms=reconfiguration_ms,
         name=f"{servers} servers, {ports} OCS of {port_gbps:g} Gbit/s ports",
     )

@@ -29,6 +29,27 @@ def dlrm(servers: int, configuration: int, element_bytes: int = 8) -> OperatorGr
         A100,
         {1: "dlrm128", 2: "dlrm16"}[configuration],
     )
+    return dlrm_layers(plan, tables, dimension, bottom, top, element_bytes, "Concat_1")
+
+
+def dlrm_layers(
+    plan: Blueprint,
+    tables: int,
+    dimension: int,
+    bottom: int,
+    top: int,
+    element_bytes: int,
+    concat: str = "",
+) -> OperatorGraph:
+    """Return a DLRM of tables of 10^7 rows, 7 bottom layers and 16 top layers.
+
+    Parameters
+    ----------
+    dimension, bottom, top
+        Elements of a row of a table, and width of the layers below and above.
+    concat
+        Under which name the concatenation was measured.
+    """
     below: tuple[str, ...] = ()
     for i in range(7):
         below = (plan.dense(f"bottom{i}", bottom, bottom, below),)
@@ -37,7 +58,7 @@ def dlrm(servers: int, configuration: int, element_bytes: int = 8) -> OperatorGr
         for i in range(tables)
     )
     width = bottom + tables * dimension
-    below = (plan.moving("concat", "concat", width, width, below + lookups, "Concat_1"),)
+    below = (plan.moving("concat", "concat", width, width, below + lookups, concat),)
     for i, (inputs, outputs) in enumerate([(width, top), *[(top, top)] * 14, (top, 1)]):
         below = (plan.dense(f"top{i}", inputs, outputs, below),)
     return plan.graph()

@@ -205,7 +205,7 @@ def search(
     graph: OperatorGraph,
     servers: int,
     evaluate: Evaluator,
-    settings: SearchSettings | None = None,
+    settings: SearchSettings,
     *,
     fixed: Iterable[Placement] = (),
     start: Strategy | None = None,
@@ -237,7 +237,6 @@ def search(
         If a fixed or given configuration does not suit the model, or nothing to start from fits the
         memory.
     """
-    settings = settings or SearchSettings()
     pinned = {placement.operator: placement for placement in fixed}
     base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     chain = Chain(graph, base, evaluate, settings, pinned)

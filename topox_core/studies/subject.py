@@ -15,6 +15,7 @@ from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read
 from topox_core.io.json import digest_of
 from topox_core.io.resource_limits import limited_reading
+from topox_core.io.sample_folder import named_sample
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
 from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
@@ -91,7 +92,7 @@ class Subject:
     def job(self) -> Job | None:
         """The training job that its task graph is of; None of another one's."""
         if self.kind == "sample":
-            made = SAMPLES.named(str(self.values["name"])).made_by
+            made = named_sample(SAMPLES, str(self.values["name"])).made_by
             return job_of(made["workload"], made["set"]) if made else None
         workload = self.workload
         return None if workload is None else job_of(workload.name, self.parameters)
@@ -208,7 +209,7 @@ def _check_names(subject: Subject) -> None:
     values = subject.values
     if subject.kind == "sample":
         with _field("subject.name"):
-            SAMPLES.named(values["name"])
+            named_sample(SAMPLES, values["name"])
     elif subject.kind == "workload":
         with _field("subject.generator"):
             workload_of(values["generator"])

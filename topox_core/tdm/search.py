@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from topox_core.tdm.model.round import (
     RoundTracePoint,
     StoppedBy,
     TdmSettings,
+    with_bound,
 )
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.stage_table import Rings, StageTable
@@ -60,10 +60,6 @@ def floor_of(table: StageTable) -> RoundBound:
                 by = f"{what} of pod {pod} in pod group {g}: the traffic of all jobs, twice"
                 best = replace(best, round_s=float(seconds[pod]), by=by)
     return best
-
-
-# Relative; sums of the same times in another order differ by less.
-SAME = 1e-9
 
 
 class Search:
@@ -186,13 +182,10 @@ class Search:
         """
         if bound is None or bound.round_s <= self.floor.round_s:
             bound = self.floor
-        proved = bound.round_s >= result.round_s * (1 - SAME)
+        reason = stopped_by or self.stop_reason or "heuristic"
         return replace(
-            result,
+            with_bound(result, bound, reason),
             algorithm=self.settings.algorithm,
-            status="optimal" if proved else "feasible",
-            stopped_by="proof" if proved else stopped_by or self.stop_reason or "heuristic",
-            bound=replace(bound, round_s=min(bound.round_s, result.round_s)),
             wall_s=self.elapsed_s,
             seed=self.settings.seed,
             trace=tuple(self.trace),
@@ -200,21 +193,10 @@ class Search:
         )
 
 
-class Algorithm(Protocol):
-    """One way to share the fabric."""
-
-    def __call__(self, search: Search, /) -> Round:
-        """Return a round; the best so far once ``search.stop()`` is true.
-
-        Raises
-        ------
-        TooFewPortsError
-            If ports are too few for the pairs that must talk, in whatever groupings the algorithm
-            tries.
-        InputError
-            If a limit of the algorithm is passed.
-        """
-        ...
+# One way to share the fabric: returns a round, the best so far once ``search.stop()`` is true; raises
+# TooFewPortsError where ports are too few for the pairs that must talk, in whatever groupings it tries,
+# and InputError past a limit of its own.
+Algorithm = Callable[[Search], Round]
 
 
 def shortest(*rounds: Round | None) -> Round | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
-from topox_core.io.limits import MAX_RUN_DEPENDENCIES
+from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.entries import launch_us
 from topox_core.traces.matching import Call, Clocks
@@ -24,20 +23,13 @@ Cut = tuple[int, float]
 
 
 @dataclass(frozen=True)
-class Piece:
-    """The lane between two cuts; times in us of the file's clock."""
-
-    end_us: float
-    kernels_us: float
-    kind: str
-
-
-@dataclass(frozen=True)
 class CutLane:
     """A rank's lane.
 
     Attributes
     ----------
+    pieces
+        The lane between two cuts: when it ends, how long it works (us of the file's clock), its kind.
     posted_after
         For each entry the piece at whose end it was posted; -1 if before all.
     resumed_by
@@ -49,7 +41,7 @@ class CutLane:
         Time in which the GPU worked, and what several streams worked at once beyond it.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[tuple[float, float, str], ...]
     posted_after: tuple[int, ...]
     resumed_by: tuple[int | None, ...]
     earlier: tuple[tuple[int, ...], ...]
@@ -99,7 +91,7 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
     for (i, _), (j, until) in itertools.pairwise(cuts):
         inside = slice(i + 1, j + 1)
         worked = _union(lane.start_us[inside], lane.end_us[inside], begin)
-        pieces.append(Piece(until, worked, _kind(step, inside)))
+        pieces.append((until, worked, _kind(step, inside)))
     total = float((lane.end_us - lane.start_us).sum())
     return CutLane(
         tuple(pieces),
@@ -134,11 +126,8 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
                     break
         found.append(tuple(before))
         total += len(before)
-        if total > MAX_RUN_DEPENDENCIES:
-            most = f"{MAX_RUN_DEPENDENCIES:,}"
-            raise InputError(
-                f"has more than the {most} dependencies a run may have", file=step.recording.file
-            )
+        file = step.recording.file
+        check_count(total, MAX_RUN_DEPENDENCIES, "dependencies a run may have", file)
     return tuple(found)
 
 
@@ -214,16 +203,16 @@ def assemble(
     first_of: dict[int, int] = {}
     for rank, lane in lanes.items():
         first_of[rank] = len(nodes)
-        for number, piece in enumerate(lane.pieces):
+        for number, (end_us, kernels_us, kind) in enumerate(lane.pieces):
             nodes.append(
                 Node(
                     f"r{rank}.s{number}",
-                    piece.kind,
+                    kind,
                     [len(nodes) - 1] if number else [],
                     0.0,
                     (rank,),
-                    kernels_ms=piece.kernels_us / 1000,
-                    end_ms=(piece.end_us - clocks.offset_us[rank] - begin) / 1000,
+                    kernels_ms=kernels_us / 1000,
+                    end_ms=(end_us - clocks.offset_us[rank] - begin) / 1000,
                 )
             )
     # Of each rank's entry, the calls that are its parts.

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Annotated
 
 from topox_core.errors import InputError
-from topox_core.io.limits import MAX_CALL_MEMBERS, MAX_RANKS, MAX_RUN_DEPENDENCIES
+from topox_core.io.limits import MAX_CALL_MEMBERS, MAX_RANKS, MAX_RUN_DEPENDENCIES, check_count
 from topox_core.io.ranges import is_number
 from topox_core.model.waiting_order import order_of
 from topox_core.schema.fields import setting
@@ -42,6 +42,7 @@ FEW_EDGES = 8
 EXACT_NS, ROUNDED_US = "exact_ns", 2.0
 # A message of so many bytes stands for a dependency between servers.
 DEPENDENCY_BYTES = 1
+_DEPENDENCIES = "dependencies a run may have"
 # The group that ASTRA-sim knows without a groups file: all ranks.
 ALL_RANKS = "0"
 
@@ -335,13 +336,17 @@ class _Builder:
         total = 0
         stands = self._stand_ins()
         for number, node in enumerate(self.nodes):
+            waited = [
+                (rank, before)
+                for rank, at in self.stands_for[number]
+                for before in self.ranks[rank].nodes[at].waits
+            ]
+            # Counted before it is done: a file of 48 kB can ask for 10 s of it.
+            total += sum(len(stands[one]) for one in waited)
+            check_count(total, MAX_RUN_DEPENDENCIES, _DEPENDENCIES)
             found = dict.fromkeys(node.waits)
-            for rank, at in self.stands_for[number]:
-                for before in self.ranks[rank].nodes[at].waits:
-                    total += len(stands[rank, before])
-                    if total > MAX_RUN_DEPENDENCIES:
-                        raise _too_many_dependencies()
-                    found.update(dict.fromkeys(stands[rank, before]))
+            for one in waited:
+                found.update(dict.fromkeys(stands[one]))
             found.pop(number, None)
             node.waits = list(found)
 
@@ -357,15 +362,10 @@ class _Builder:
                     continue
                 # Counted before those that stand twice are put together: that is what it costs.
                 self.passed_on += sum(len(stands[rank, before]) for before in waits[at])
-                if self.passed_on > MAX_RUN_DEPENDENCIES:
-                    raise _too_many_dependencies()
+                check_count(self.passed_on, MAX_RUN_DEPENDENCIES, _DEPENDENCIES)
                 through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
                 stands[rank, at] = tuple(through)
         return stands
-
-
-def _too_many_dependencies() -> InputError:
-    return InputError(f"holds more than the {MAX_RUN_DEPENDENCIES:,} dependencies a run may have")
 
 
 def _is_call(node: ChakraNode) -> bool:

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON
+from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON, check_count
 from topox_core.io.ranges import is_whole
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.chakra_wire import METADATA, messages, node_of
@@ -109,15 +109,8 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
         except DecodeError:
             raise InputError("is no Chakra node", file=file, item=f"message {number}") from None
         dependencies += len(records[-1]["data_deps"]) + len(records[-1]["ctrl_deps"])
-        if dependencies > MAX_RUN_DEPENDENCIES:
-            raise InputError(
-                f"holds more than the {MAX_RUN_DEPENDENCIES:,} dependencies a trace may have",
-                file=file,
-            )
-        if len(records) > CHAKRA.entries:
-            raise InputError(
-                f"holds more than the {CHAKRA.entries:,} nodes a trace may have", file=file
-            )
+        check_count(dependencies, MAX_RUN_DEPENDENCIES, "dependencies a trace may have", file)
+        check_count(len(records), CHAKRA.entries, "nodes a trace may have", file)
     return records
 
 
@@ -130,10 +123,7 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
     listed = named.get("workloadgraph", named.get("nodes"))
     if not isinstance(listed, list):
         raise InputError("holds no workload_graph", file=file)
-    if len(listed) > CHAKRA.entries:
-        raise InputError(
-            f"holds more than the {CHAKRA.entries:,} nodes a trace may have", file=file
-        )
+    check_count(len(listed), CHAKRA.entries, "nodes a trace may have", file)
     records = []
     for number, one in enumerate(listed, 1):
         if not isinstance(one, dict):

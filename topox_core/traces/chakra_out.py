@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
-from topox_core.model.waiting_order import order_of
+from topox_core.model.waiting_order import earliest, order_of
 from topox_core.traces.chakra_in import DEPENDENCY_BYTES, EXACT_NS, KINDS
 from topox_core.traces.chakra_nodes import ORDER_ONLY
 from topox_core.traces.chakra_wire import (
@@ -81,21 +81,18 @@ def export_chakra(
     return writer.exported()
 
 
-def _in_order(graph: TaskGraph) -> list[int]:
-    """Return positions so that each task comes after what it waits for."""
-    return order_of([[graph.position[name] for name in task.dependencies] for task in graph.tasks])
+def _waits_of(graph: TaskGraph) -> list[list[int]]:
+    """Return the positions that each task waits for."""
+    return [[graph.position[name] for name in task.dependencies] for task in graph.tasks]
 
 
 def _by_start(graph: TaskGraph, nic_gbps: float) -> list[int]:
     """Return positions by when each task could begin at the earliest, those that wait after what they wait for."""
-    start_ms, end_ms = [0.0] * len(graph.tasks), [0.0] * len(graph.tasks)
-    order = _in_order(graph)
-    for at in order:
-        task = graph.tasks[at]
-        waits = (end_ms[graph.position[name]] for name in task.dependencies)
-        start_ms[at] = max(waits, default=0.0)
-        ms = task.duration_ms
-        end_ms[at] = start_ms[at] + (_sent_ms(task.size_bytes, nic_gbps) if ms is None else ms)
+    lasts_ms = [
+        _sent_ms(task.size_bytes, nic_gbps) if task.duration_ms is None else task.duration_ms
+        for task in graph.tasks
+    ]
+    order, start_ms = earliest(_waits_of(graph), lasts_ms)
     return sorted(order, key=start_ms.__getitem__)
 
 
@@ -266,7 +263,7 @@ def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:
     for task in tasks:
         named = (task.server, task.source, task.destination, *(task.members or ()))
         own.append(dict.fromkeys(server for server in named if server is not None))
-    order = _in_order(graph)
+    order = order_of(_waits_of(graph))
     below = [dict(one) for one in own]
     for at in order:
         if tasks[at].kind == "barrier":

@@ -20,6 +20,7 @@ from topox_core.io.limits import (
     MAX_TOLD_BYTES,
     MB,
     RECORDING,
+    check_count,
 )
 from topox_core.io.ranges import is_whole
 from topox_core.traces.communication import COMMUNICATION
@@ -32,7 +33,6 @@ from topox_core.traces.recording import (
     Recording,
     Scope,
     Step,
-    StreamWait,
     Work,
 )
 from topox_core.traces.source import Source, groups_listed, rank_in_name
@@ -90,7 +90,7 @@ class _Columns:
     call_numbers: array[int] = field(default_factory=lambda: array("q"))
     kernels: list[tuple[float, float, int, int, str, dict[str, Any]]] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
-    waits: list[StreamWait] = field(default_factory=list)
+    waits: list[tuple[float, int, int]] = field(default_factory=list)
     syncs: list[tuple[float, int, int, int, int]] = field(default_factory=list)
     blocks: list[tuple[float, float]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -99,7 +99,6 @@ class _Columns:
     threads: dict[object, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     told_bytes: int = 0
-    others: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         rows = len(self.work_times) // 2 + len(self.call_times)
@@ -164,20 +163,16 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
     with gc_paused():
         for events in stream:
             _take(events, columns, known, source.name)
-            if len(columns) > RECORDING.entries:
-                raise InputError(
-                    f"holds more than the {RECORDING.entries:,} events of use that a trace may have",
-                    file=source.name,
-                )
-            if columns.objects > MAX_KEPT_OBJECTS:
-                raise InputError(
-                    f"holds more than the {MAX_KEPT_OBJECTS:,} communications, their scopes and waits a trace may have",
-                    file=source.name,
-                )
-            if len(columns.steps) > MAX_STEPS:
-                raise InputError(
-                    f"holds more than the {MAX_STEPS:,} steps a trace may have", file=source.name
-                )
+            check_count(
+                len(columns), RECORDING.entries, "events of use that a trace may have", source.name
+            )
+            check_count(
+                columns.objects,
+                MAX_KEPT_OBJECTS,
+                "communications, their scopes and waits a trace may have",
+                source.name,
+            )
+            check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
             if columns.told_bytes > MAX_TOLD_BYTES:
                 most = f"{MAX_TOLD_BYTES / MB:,.0f} MB"
                 raise InputError(
@@ -277,7 +272,7 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     columns.call_times.append(begin)
     columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
-        columns.waits.append(StreamWait(begin, thread, correlation))
+        columns.waits.append((begin, thread, correlation))
     elif "Synchronize" in name:
         columns.blocks.append((begin, end))
 
@@ -359,8 +354,8 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         ),
         tuple(
             sorted(
-                (StreamWait(w.at_us - base, w.thread, w.correlation) for w in columns.waits),
-                key=lambda w: w.at_us,
+                ((at - base, thread, number) for at, thread, number in columns.waits),
+                key=lambda one: one[0],
             )
         ),
         tuple(_exact_waits(columns, launch_of, base)),

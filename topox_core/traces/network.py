@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, wrong_setting
 from topox_core.io.limits import NETWORK
-from topox_core.model.cluster import Cluster
+from topox_core.io.ranges import number_in
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.traces.source import Content, Source
 
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
@@ -80,12 +81,10 @@ def read_network(source: Source, optical: int | None = None, ports: int = 2) -> 
     hops = 2 if _plain(kinds[at]) == "switch" else 1
     latency = hops * _number(found["latency"][at], "latency", file, least=0.0)
     with errors_in_file(file):
-        cluster = Cluster(
-            servers=counts[at],
-            ports_per_server=ports,
-            switches=ports,
-            ports_per_switch=counts[at],
-            port_gbps=speed / ports,
+        cluster = one_port_a_switch(
+            counts[at],
+            ports,
+            speed / ports,
             latency_us=latency / 1_000,
             devices_per_server=math.prod(counts[:at]),
             name=f"{counts[at]} servers, {ports} OCS, in place of a {kinds[at]}",
@@ -98,10 +97,7 @@ def _plain(kind: str) -> str:
 
 
 def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = number_in(text)
     if not least <= value < 1e9 or (whole and value != int(value)):
         kind = (
             "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.io.limits import check_count
 from topox_core.io.perfetto import FORMAT
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.rails.iteration import Window
-from topox_core.rails.windows import Transfers, windows_of_transfers
+from topox_core.rails.windows import windows_of_transfers
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.source import Source
 
@@ -33,9 +34,7 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
             row = _row(event, source.name)
             if row is not None:
                 rows.setdefault((str(event.get("name")), *row[:4]), row)
-        if len(rows) > MAX_TRANSFERS:
-            problem = f"holds more than the {MAX_TRANSFERS:,} transfers a trace may have"
-            raise InputError(problem, file=source.name)
+        check_count(len(rows), MAX_TRANSFERS, "transfers a trace may have", source.name)
     other = stream.header.get("otherData")
     if not isinstance(other, dict) or other.get("format") != FORMAT:
         raise InputError(
@@ -46,19 +45,18 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
     columns = list(zip(*rows.values(), strict=True))
     ends = np.array(columns[5], np.float64)
     makespan = other.get("makespan_ms")
-    transfers = Transfers(
+    lasts_ms = makespan if is_number(makespan, 0.0, 1e15) else ends.max()
+    windows = windows_of_transfers(
         np.array(columns[0], np.int64),
         np.array(columns[1], np.int64),
-        np.array(columns[2], np.int32),
-        np.array(columns[3], np.int32),
+        np.array(columns[2:4], np.int32),
         np.array(columns[4], np.float64),
         ends,
         np.array(columns[6], np.float64),
         columns[7],
         columns[8],
     )
-    lasts_ms = makespan if is_number(makespan, 0.0, 1e15) else ends.max()
-    return windows_of_transfers(transfers), float(lasts_ms)
+    return windows, float(lasts_ms)
 
 
 def _row(event: Event, file: str) -> tuple[Any, ...] | None:

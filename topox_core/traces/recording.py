@@ -66,15 +66,6 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamWait:
-    """A host call that lets a stream wait; ``correlation`` is its number."""
-
-    at_us: float
-    thread: int
-    correlation: int
-
-
-@dataclass(frozen=True, slots=True)
 class ExactWait:
     """A recorded wait of one stream for another, of which the profiler told both.
 
@@ -109,6 +100,8 @@ class Recording:
         By name: ranks (empty: all) and description.
     base_us
         Subtracted from all times of the file.
+    stream_waits
+        Calls of the host that let a stream wait: when (us), thread, correlation.
     unlaunched
         Activities whose launch was not recorded, in a file that has launches.
     unfinished_us
@@ -127,7 +120,7 @@ class Recording:
     work: Work
     kernels: tuple[Kernel, ...]
     scopes: tuple[Scope, ...]
-    stream_waits: tuple[StreamWait, ...]
+    stream_waits: tuple[tuple[float, int, int], ...]
     exact_waits: tuple[ExactWait, ...]
     blocks: tuple[tuple[float, float], ...]
     steps: tuple[Step, ...]

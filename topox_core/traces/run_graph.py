@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import add
 
 from topox_core.errors import InputError
 from topox_core.model.durations import transfer_ms
-from topox_core.model.waiting_order import order_of
+from topox_core.model.waiting_order import earliest
 
 
 @dataclass
@@ -148,22 +149,15 @@ def replay_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> float:
         If the graph has a cycle.
     """
     nodes = graph.nodes
-    order = order_of([node.waits for node in nodes])
+    lasts_ms = [call_ms(node) if node.is_call else node.duration_ms for node in nodes]
+    order, start_ms = earliest([node.waits for node in nodes], lasts_ms)
     if len(order) < len(nodes):
         held_up = min({*range(len(nodes))}.difference(order))
         raise InputError(
             "the waits that were found go round in a circle: not one recording, or not one step",
             item=nodes[held_up].id,
         )
-    end = [0.0] * len(nodes)
-    for at in order:
-        node = nodes[at]
-        begin = 0.0
-        for before in node.waits:
-            if end[before] > begin:
-                begin = end[before]
-        end[at] = begin + (call_ms(node) if node.is_call else node.duration_ms)
-    return max(end, default=0.0)
+    return max(map(add, start_ms, lasts_ms), default=0.0)
 
 
 def recorded_time(node: Node) -> float:

@@ -50,11 +50,6 @@ class StepOfRank:
     host_us: float
     told: tuple[tuple[Scope, int], ...] = ()
 
-    @property
-    def rank(self) -> int:
-        """The rank."""
-        return self.recording.rank
-
 
 class RankSteps:
     """The steps of one rank's file.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.traces.run_graph import Node, RunGraph, label_of
 
@@ -216,12 +216,10 @@ def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cl
     """
     servers = max(2, graph.servers)
     devices = max((task.device or 0 for task in graph.tasks), default=0) + 1
-    return Cluster(
-        servers=servers,
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=servers,
-        port_gbps=nic_gbps / 2,
+    return one_port_a_switch(
+        servers,
+        2,
+        nic_gbps / 2,
         slot_ms=slot_of(recorded_ms),
         devices_per_server=devices,
         name=f"{servers} servers of a recorded run, 2 OCS",

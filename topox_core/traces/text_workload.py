@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from topox_core.errors import InputError, shown, wrong_setting
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import MAX_GENERATED_TASKS, TEXT_WORKLOAD
+from topox_core.io.limits import MAX_GENERATED_TASKS, TEXT_WORKLOAD, check_count
+from topox_core.io.ranges import number_in
 from topox_core.model.cluster import MAX_SERVERS
 from topox_core.text.numbers import size as size_words
 from topox_core.text.numbers import time
@@ -86,9 +87,7 @@ def read_text_workload(source: Source) -> TextWorkload:
         raise InputError(
             f"must be the number of rows (got {shown(lines[1])})", file=source.name, item="line 2"
         ) from None
-    if len(lines) - 2 > TEXT_WORKLOAD.entries:
-        most = TEXT_WORKLOAD.entries
-        raise InputError(f"holds more than the {most:,} rows a workload may have", file=source.name)
+    check_count(len(lines) - 2, TEXT_WORKLOAD.entries, "rows a workload may have", source.name)
     if announced != len(lines) - 2:
         raise InputError(
             f"announces {announced:,} rows and has {len(lines) - 2:,}", file=source.name
@@ -107,10 +106,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
         raise InputError(problem, file=file, item=item)
 
     def number(at: int, field: str) -> float:
-        try:
-            value = float(cells[at])
-        except ValueError:
-            value = -1.0
+        value = number_in(cells[at])
         if not 0 <= value < 1e18:
             problem = f"must be a number from 0 (got {shown(cells[at])})"
             raise InputError(problem, file=file, item=item, field=field)

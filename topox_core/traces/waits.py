@@ -97,11 +97,11 @@ class _Finder:
         ]
         pieces += [(one.begin_us, 1, partial(self._numbered, one)) for one in told]
         pieces += [(s.begin_us, 1, partial(self._told, s.begin_us, c)) for s, c in self._step.told]
-        for one in recording.stream_waits:
-            at = bisect_right(begins, (one.thread, one.at_us)) - 1
-            in_named = at >= 0 and begins[at][0] == one.thread and one.at_us <= named[begins[at]]
-            if not (one.correlation in exact or in_named or inside.around(one.thread, one.at_us)):
-                pieces.append((one.at_us, 2, partial(self._stream_wait, one.at_us)))
+        for at_us, thread, correlation in recording.stream_waits:
+            at = bisect_right(begins, (thread, at_us)) - 1
+            in_named = at >= 0 and begins[at][0] == thread and at_us <= named[begins[at]]
+            if not (correlation in exact or in_named or inside.around(thread, at_us)):
+                pieces.append((at_us, 2, partial(self._stream_wait, at_us)))
         pieces += [(end, 3, partial(self._blocking, begin, end)) for begin, end in recording.blocks]
         for at_us, _, use in sorted(pieces, key=lambda piece: piece[:2]):
             if self._from <= at_us <= self._until + AFTER_ALL:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from topox_core.rails.iteration import Window
-from topox_core.rails.windows import RecordedCall, windows_of_calls
+from topox_core.rails.windows import windows_of_calls
 from topox_core.traces.recorded_run import RunStep
 from topox_core.traces.run_graph import label_of
 
@@ -53,19 +53,14 @@ def windows_of_step(step: RunStep, labels: Mapping[str, str]) -> RecordedWindows
     for node in graph.calls:
         if node.kind == "barrier":
             continue
-        call = RecordedCall(
-            tuple(rank for rank in node.ranks if rank in present),
-            label_of(node, labels) or ("all_to_all" if node.kind == "unknown" else node.kind),
-            node.kind,
-            node.at_ms,
-            node.end_ms,
-            node.size_bytes or 0.0,
-        )
-        calls.append(call)
-        naive += [
-            call._replace(ranks=(rank,), start_ms=begin, end_ms=end)
-            for rank, begin, end in node.kernels
+        label = label_of(node, labels) or ("all_to_all" if node.kind == "unknown" else node.kind)
+        size = node.size_bytes or 0.0
+        calls += [
+            (rank, label, node.kind, node.at_ms, node.end_ms, size)
+            for rank in node.ranks
+            if rank in present
         ]
+        naive += [(rank, label, node.kind, begin, end, size) for rank, begin, end in node.kernels]
     everyone = windows_of_calls(calls)
     return RecordedWindows(
         step.number,

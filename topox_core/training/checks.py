@@ -8,7 +8,6 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import PRINTABLE, setting
-from topox_core.schema.records import check_fields
 
 MAX = 1_000_000  # more than any job has
 MAX_NAME = 200
@@ -27,20 +26,6 @@ def width(title: str, description: str, unit: str = "") -> Any:
 def short_text() -> Any:
     """Return what a field is annotated with that is a name or a heading."""
     return setting(without=PRINTABLE, max_length=MAX_NAME)
-
-
-def check_part(part: Any, item: str) -> None:
-    """Check every field of a part of a job by what it says of itself.
-
-    Raises
-    ------
-    InputError
-        For the first that is wrong; part and field are named.
-    """
-    try:
-        check_fields(part)
-    except InputError as error:
-        raise InputError(error.problem, item=item, field=error.field) from None
 
 
 def obey(part: object, item: str, name: str, rules: Iterable[Rule], most: int = MAX) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.limits import MAX_GENERATED_TASKS
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.training.job import Job
 from topox_core.training.program import Program, Spread, Step, instances
@@ -75,12 +75,10 @@ def suggested_cluster(job: Job, ports: int = 2) -> Cluster:
     machine = job.machine
     servers = job.servers
     total_gbps = machine.gpus_per_server * machine.nic_gbps * machine.network_share
-    return Cluster(
-        servers=servers,
-        ports_per_server=ports,
-        switches=ports,
-        ports_per_switch=servers,
-        port_gbps=total_gbps / ports,
+    return one_port_a_switch(
+        servers,
+        ports,
+        total_gbps / ports,
         devices_per_server=max(1, machine.gpus_per_server // job.plan.tensor),
         name=f"{servers} servers, {ports} OCS",
     )

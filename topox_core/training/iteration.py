@@ -22,29 +22,13 @@ from topox_core.training.weights import (
 )
 
 
-@dataclass(frozen=True)
-class Walk:
-    """The pipeline in time.
-
-    Attributes
-    ----------
-    end_ms
-        When each rank is free after its last pass.
-    sent_ms
-        How long each rank stood still until its messages were gone.
-    last_ms
-        How long its last pass took, a backward one.
-    """
-
-    end_ms: list[float]
-    sent_ms: list[float]
-    last_ms: list[float]
-
-
 def walk(
     job: Job, forward_ms: Sequence[float], backward_ms: Sequence[float], message_ms: float
-) -> Walk:
+) -> tuple[list[float], list[float]]:
     """Run the passes of one replica; the other replicas do the same at the same time.
+
+    Returned are, of each rank, when it is free after its last pass, and how long it stood still until
+    its messages were gone (ms).
 
     A pass starts when its rank is free and the activation of the chunk before, or the gradient of the
     chunk after, has arrived. The receiver need not be waiting; the sender is free when its message has
@@ -70,8 +54,7 @@ def walk(
         free_ms,
         sent_ms,
     )
-    # A rank's last pass is one of its first chunk.
-    return Walk(free_ms.tolist(), sent_ms.tolist(), list(backward_ms[:ranks]))
+    return free_ms.tolist(), sent_ms.tolist()
 
 
 _CLOSE = 1e-12
@@ -89,8 +72,9 @@ class Iteration:
         Of every chunk.
     message_ms
         From a stage to the next, made whole where it was split.
-    walked
-        The pipeline in time.
+    end_ms, sent_ms
+        When each rank is free after its last pass, and how long it stood still until its messages were
+        gone.
     gradients_ms, exposed_ms
         What a rank's gradients take, and how much longer the rank takes for them.
     tied_ms
@@ -103,7 +87,8 @@ class Iteration:
     factor: float
     passes: list[ChunkPasses]
     message_ms: float
-    walked: Walk
+    end_ms: list[float]
+    sent_ms: list[float]
     gradients_ms: list[float]
     exposed_ms: list[float]
     tied_ms: float
@@ -113,13 +98,13 @@ class Iteration:
     @cached_property
     def last_rank(self) -> int:
         """The rank whose gradients are there last: all updates wait for it."""
-        ends = [sum(both) for both in zip(self.walked.end_ms, self.exposed_ms, strict=True)]
+        ends = [sum(both) for both in zip(self.end_ms, self.exposed_ms, strict=True)]
         return ends.index(max(ends))
 
     @property
     def computed_ms(self) -> float:
         """When the last gradients are there."""
-        return self.walked.end_ms[self.last_rank] + self.exposed_ms[self.last_rank]
+        return self.end_ms[self.last_rank] + self.exposed_ms[self.last_rank]
 
     @property
     def total_ms(self) -> float:
@@ -146,7 +131,7 @@ class Iteration:
 
     def busy_ms(self, rank: int) -> float:
         """Return how long a rank is at work: its passes, and its messages until they have gone."""
-        return self.rank_passes(rank).total_ms + self.walked.sent_ms[rank]
+        return self.rank_passes(rank).total_ms + self.sent_ms[rank]
 
     @cached_property
     def busiest_rank(self) -> int:
@@ -181,16 +166,18 @@ def _timed(job: Job, factor: float) -> Iteration:
     message_ms = message(job).ms(job) + gathered_ms(job)
     forward = [one.forward.total_ms for one in passes]
     backward = [one.backward.total_ms for one in passes]
-    walked = walk(job, forward, backward, message_ms)
+    end_ms, sent_ms = walk(job, forward, backward, message_ms)
     gradients = [sum(one.ms(job) for one in stage_gradients(job, stage)) for stage in stages]
     return Iteration(
         job,
         factor,
         passes,
         message_ms,
-        walked,
+        end_ms,
+        sent_ms,
         gradients,
-        [_exposed_ms(job, stage, gradients[stage], walked.last_ms[stage]) for stage in stages],
+        # A rank's last pass is the backward one of its first chunk.
+        [_exposed_ms(job, stage, gradients[stage], backward[stage]) for stage in stages],
         sum(one.ms(job) for one in tied_tables(job)),
         max(stage_update_ms(job, stage) for stage in stages),
         max(sum(one.ms(job) for one in stage_gathers(job, stage)) for stage in stages),

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from topox_core.schema.fields import plain_setting, setting
-from topox_core.training.checks import check_part, degree, short_text
+from topox_core.schema.records import check_fields
+from topox_core.training.checks import degree, short_text
 
 
 def _speed(title: str, unit: str, description: str) -> Any:
@@ -80,7 +81,7 @@ class Machine:
     status: Annotated[str, setting(choices=("calibrated", "transferred", "your own"))] = "your own"
 
     def __post_init__(self) -> None:
-        check_part(self, "machine")
+        check_fields(self, item="machine")
 
     @property
     def operations_per_ms(self) -> float:

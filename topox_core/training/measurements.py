@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from topox_core.errors import InputError, printable, shown
-from topox_core.io.limits import MEASURED
+from topox_core.io.limits import MEASURED, check_count
+from topox_core.io.ranges import number_in
 from topox_core.io.tables import read_table
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
@@ -70,14 +70,11 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
         job that cannot be; row and column are named.
     """
     file = printable(file, 200) if file else "measurements"
-    table = read_table(data, file, MEASURED, COLUMNS, ",".join(COLUMNS[:3]) + ",...")
-    for column in COLUMNS:
-        if column not in table.columns:
-            raise InputError("is missing", file=file, item="first row", field=column)
+    example = ",".join(COLUMNS[:3]) + ",..."
+    table = read_table(data, file, MEASURED, COLUMNS, example, COLUMNS)
     found: list[Measured] = []
     for number, cells in table.rows:
-        if len(found) >= MEASURED.entries:
-            raise InputError(f"holds more than {MEASURED.entries:,} rows", file=file)
+        check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
         if len(cells) > len(table.columns):
             raise InputError("has more cells than columns", file=file, item=f"row {number}")
         row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
@@ -129,10 +126,7 @@ def _number(cell: str, column: str, wrong: partial[InputError]) -> float:
     if not cell:
         raise wrong("is empty", field=column)
     kind = "a whole number of at least 1" if column in WHOLE else "a number above 0"
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
+    value = number_in(cell)
     if not 0 < value <= 1e12 or (column in WHOLE and value != int(value)):
         raise wrong(f"must be {kind}, without a unit (got {shown(cell)})", field=column)
     return value

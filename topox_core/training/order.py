@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from topox_core.model.waiting_order import earliest
+
 
 def warm_passes(
     stage: int, stages: int, microbatches: int, schedule: str, virtual_stages: int = 1
@@ -15,25 +17,16 @@ def warm_passes(
     return min(2 * (stages - 1 - stage) + (virtual_stages - 1) * stages, turns)
 
 
-def order(stage: int, stages: int, microbatches: int, schedule: str) -> list[tuple[str, int]]:
-    """Return a stage's work in order: ("f" or "b", microbatch).
-
-    1F1B: ``stages - 1 - stage`` forwards to warm up, then one forward and one backward in turn,
-    then the backwards that are left (Narayanan et al., SC 2021, section 2.2). ``afab``: all
-    forwards, then all backwards (GPipe).
-    """
-    return [(way, m) for way, m, _ in pass_order(stage, stages, microbatches, schedule)]
-
-
 def pass_order(
     stage: int, stages: int, microbatches: int, schedule: str, virtual_stages: int = 1
 ) -> list[tuple[str, int, int]]:
     """Return a stage's passes in order: ("f" or "b", microbatch, the stage's model chunk).
 
-    1F1B and all-forward-all-backward: see :func:`order`. Interleaved:
-    Narayanan et al. (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then
-    through its second, and so on; 2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P
-    microbatches all of them do (Megatron-LM).
+    1F1B: ``stages - 1 - stage`` forwards to warm up, then one forward and one backward in turn,
+    then the backwards that are left (Narayanan et al., SC 2021, section 2.2). ``afab``: all
+    forwards, then all backwards (GPipe). Interleaved, from the same section: P microbatches go
+    through a rank's first chunk, then through its second, and so on; 2 (P - 1 - stage) + (v - 1) P
+    forward passes warm up; with only P microbatches all of them do (Megatron-LM).
     """
     together = stages if schedule == "interleaved" else max(1, microbatches)
     turns = [
@@ -71,26 +64,22 @@ Passes = list[list[tuple[str, int, int]]]
 
 def order_1f1b(stages: int, microbatches: int) -> Passes:
     """Return the passes of each stage in the order 1F1B, begun as soon as what they wait for has ended."""
-    orders = [
-        [(way.upper(), k) for way, k in order(stage, stages, microbatches, "1f1b")]
+    every = [
+        (way, k, stage)
         for stage in range(stages)
+        for way, k, _ in pass_order(stage, stages, microbatches, "1f1b")
     ]
-    # Forward passes wait for the stage before, backward ones for the stage after: at the ends for nobody.
-    ends = {
-        (kind, k, beyond): 0
-        for kind, beyond in (("F", -1), ("B", stages))
-        for k in range(microbatches)
-    }
+    position = {one: at for at, one in enumerate(every)}
+    waits: list[list[int]] = []
+    for at, (way, k, stage) in enumerate(every):
+        # Forward passes wait for the stage before, backward ones for the stage after: at the ends for nobody.
+        beyond = way, k, stage - 1 if way == "f" else stage + 1
+        befores = [position[beyond]] if beyond in position else []
+        if at and every[at - 1][2] == stage:
+            befores.append(at - 1)
+        waits.append(befores)
+    _, begins = earliest(waits, [1.0] * len(every))
     passes: Passes = [[] for _ in range(stages)]
-    free = [0] * stages
-    while any(len(passes[s]) < len(orders[s]) for s in range(stages)):
-        for s in range(stages):
-            while len(passes[s]) < len(orders[s]):
-                kind, k = orders[s][len(passes[s])]
-                before = kind, k, s - 1 if kind == "F" else s + 1
-                if before not in ends:
-                    break
-                begin = max(free[s], ends[before])
-                ends[kind, k, s] = free[s] = begin + 1
-                passes[s].append((kind, k, begin))
+    for (way, k, stage), begin in zip(every, begins, strict=True):
+        passes[stage].append((way.upper(), k, int(begin)))
     return passes

@@ -66,7 +66,7 @@ def parts(one: Iteration) -> dict[str, float]:
         "tensor": passes.tensor_ms,
         "context": passes.context_ms,
         "expert": passes.experts_ms,
-        "sends": one.walked.sent_ms[rank],
+        "sends": one.sent_ms[rank],
         "bubble": one.bubble_ms(rank),
         "gradients": passes.weights_ms + one.exposed_ms[rank] + one.tied_ms + one.gather_ms,
         "update": one.update_ms,
@@ -134,11 +134,11 @@ def _messages(one: Iteration, rank: int) -> list[Piece]:
     backward = sum(chunk > 0 for chunk in range(rank, job.chunks, ranks))
     calls = (forward + backward) * job.plan.microbatches
     sent = message(job)
-    hidden_ms = 0.0 if one.walked.sent_ms[rank] else calls * one.message_ms
+    hidden_ms = 0.0 if one.sent_ms[rank] else calls * one.message_ms
     return [
         Piece(
             "stage to stage",
-            one.walked.sent_ms[rank],
+            one.sent_ms[rank],
             hidden_ms,
             sent.kind,
             sent.size_bytes,

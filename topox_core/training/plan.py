@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from topox_core.schema.fields import plain_setting, setting
-from topox_core.training.checks import check_part, degree, divides, obey
+from topox_core.schema.records import check_fields
+from topox_core.training.checks import degree, divides, obey
 
 MAX_MICROBATCHES = 65_536
 MAX_SKEW = 3
@@ -112,7 +113,7 @@ class Plan:
     seed: Annotated[int, plain_setting("Seed", "of the uneven choice", ge=0, le=2**31)] = 0
 
     def __post_init__(self) -> None:
-        check_part(self, "plan")
+        check_fields(self, item="plan")
         obey(self, "plan", "expert", [divides(self.data, "data")], self.data)
 
     @property

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import plain_setting, setting
-from topox_core.training.checks import check_part
+from topox_core.schema.records import check_fields
 
 ORDERS = ("1f1b", "afab", "interleaved")
 RECOMPUTE = ("none", "selective", "full")
@@ -148,7 +148,7 @@ class Schedule:
     ) = None
 
     def __post_init__(self) -> None:
-        check_part(self, "schedule")
+        check_fields(self, item="schedule")
         if (self.order == "interleaved") != (self.virtual > 1):
             rule = "2 or more when the order is interleaved, and 1 otherwise"
             problem = f"must be {rule} (got {self.virtual})"

@@ -6,15 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from topox_core.schema.fields import plain_setting
-from topox_core.training.checks import (
-    Rule,
-    check_part,
-    degree,
-    divides,
-    obey,
-    short_text,
-    width,
-)
+from topox_core.schema.records import check_fields
+from topox_core.training.checks import Rule, degree, divides, obey, short_text, width
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class Shape:
     )
 
     def __post_init__(self) -> None:
-        check_part(self, "shape")
+        check_fields(self, item="shape")
         obey(self, "shape", "heads", [divides(self.hidden, "hidden")], self.hidden)
         width = self.hidden // self.heads
         keys = Rule(

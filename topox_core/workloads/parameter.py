@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task
 
 
@@ -114,14 +114,8 @@ def compute_task(
 
 def suggested_cluster(servers: int, port_gbps: float, switches: int = 2) -> Cluster:
     """Return a cluster whose servers have one port on each optical switch."""
-    return Cluster(
-        servers=servers,
-        ports_per_server=switches,
-        switches=switches,
-        ports_per_switch=servers,
-        port_gbps=port_gbps,
-        name=f"{servers} servers, {switches} OCS",
-    )
+    name = f"{servers} servers, {switches} OCS"
+    return one_port_a_switch(servers, switches, port_gbps, name=name)
 
 
 def cluster_of_servers(values: dict[str, Any]) -> Cluster:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from topox_core.io.cluster_file import load_cluster
-from topox_core.io.sample_folder import SAMPLE_FOLDER, SampleIndex
+from topox_core.io.sample_folder import SAMPLE_FOLDER, named_sample, samples_of
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -58,7 +58,7 @@ class Sample:
         return (SAMPLE_FOLDER / self.cluster_file).read_bytes()
 
 
-SAMPLES: SampleIndex[Sample] = SampleIndex("samples", Sample)
+SAMPLES = samples_of("samples", Sample)
 
 
 def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
@@ -69,7 +69,7 @@ def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
     InputError
         If there is no sample of that name.
     """
-    sample = SAMPLES.named(name)
+    sample = named_sample(SAMPLES, name)
     graph = load_graph(sample.graph_bytes(), sample.graph_file)
     cluster = load_cluster(sample.cluster_bytes(), sample.cluster_file)
     check_fits(graph, cluster, sample.graph_file)

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.lanes import RunPicture, on_one_clock
+from topox_core.figures.lanes import on_one_clock
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
 from topox_core.figures.rails_windows import windows_side_by_side
 from topox_core.library.comparison import ComparedValue, RunComparison
@@ -64,9 +64,8 @@ def _clocks(drawn: Drawn, refused: Sequence[str], theme: Theme) -> None:
     longest = max(one.makespan_ms for one in drawn.values())
     shortest = min(one.makespan_ms for one in drawn.values())
     for letter, one in drawn.items():
-        picture = RunPicture(letter, one.makespan_ms, one.image, one.lanes)
         chart(
-            on_one_clock(picture, longest, shortest, theme),
+            on_one_clock(letter, one.makespan_ms, one.image, one.lanes, longest, shortest, theme),
             f"clock_{letter}",
             f"Run {letter} over {time(one.makespan_ms)}, on a clock of {time(longest)}: "
             f"{plural(one.lanes.servers, 'server')}, devices compute {percent(one.device_busy)} of the time.",

@@ -170,7 +170,7 @@ def _figure_of(
         figure = numbers_as_dots(one.values, theme, unit=unit, truth=truth, truth_words=truth_words)
         return figure, {number: [short(v) for v in one.values], count: [1] * len(one.values)}
     figure = numbers_histogram(
-        [(b.low, b.high, b.count) for b in one.bins],
+        one.bins,
         theme,
         unit=unit,
         ends=ends,
@@ -178,7 +178,7 @@ def _figure_of(
         truth_words=truth_words,
     )
     names = [bin_words(one.bins, at) for at in range(len(one.bins))]
-    return figure, {number: names, count: [b.count for b in one.bins]}
+    return figure, {number: names, count: [answers for _, _, answers in one.bins]}
 
 
 def answers_menu(lab: Lab, question: Question) -> None:

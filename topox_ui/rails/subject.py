@@ -198,16 +198,7 @@ def _of_scenario() -> Simulated | None:
 
 def measured_list() -> WindowList:
     """Return the authors' window list; it has no times, so windows stand where equal traffic between them would put them."""
-    return even(
-        WindowList(
-            "measured-by-the-authors",
-            WINDOWS_ITERATION_MS,
-            tuple(
-                Window(0, 0, one.before, one.after, "", 0.0, one.length_ms, 0.0) for one in WINDOWS
-            ),
-            False,
-        )
-    )
+    return even(WindowList("measured-by-the-authors", WINDOWS_ITERATION_MS, WINDOWS, False))
 
 
 def even(listed: WindowList) -> WindowList:

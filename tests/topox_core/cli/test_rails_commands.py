@@ -110,7 +110,7 @@ HEAD = b'{"format": "topox-windows", "version": 1, '
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"before,after\npp,dp\n", "needs a column length_ms"),
+        (b"before,after\npp,dp\n", "first row, field length_ms: is missing"),
         (b"length_ms\n", "holds no window"),
         (b"length_ms\nfast\n", "row 2, field length_ms: must be a number (got 'fast')"),
         (b"length_ms,rank\n1,-1\n", "row 2, field rank: must be from 0 to 10,000,000 (got -1)"),

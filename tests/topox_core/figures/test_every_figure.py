@@ -488,12 +488,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [0.3, 1.0],
     ),
     lanes.on_one_clock: lambda look: (
-        lanes.on_one_clock(
-            lanes.RunPicture("A", 176.0, np.zeros((24, 90), np.uint8), LANES),
-            244.0,
-            176.0,
-            look,
-        ),
+        lanes.on_one_clock("A", 176.0, np.zeros((24, 90), np.uint8), LANES, 244.0, 176.0, look),
         [176],
     ),
     rails_windows.windows_side_by_side: lambda look: (

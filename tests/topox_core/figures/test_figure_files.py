@@ -74,6 +74,6 @@ def test_where_there_is_no_chrome_the_same_line_is_said(monkeypatch) -> None:
 def test_a_copy_of_a_figure_is_the_same_figure_for_plotly() -> None:
     """Streamlit draws a figure and then a copy of it; what plotly would take for a change is drawn twice."""
     lengths = np.array([1.0, 2.0, 3.0])
-    sent = json.loads(frame(go.Figure(go.Bar(x=lengths, base=lengths)), LIGHT, 100).to_json())
+    sent = json.loads(frame([go.Bar(x=lengths, base=lengths)], LIGHT, 100).to_json())
     assert "template" not in sent["layout"] and sent["layout"]["datarevision"]
     assert sent["data"][0]["x"] == sent["data"][0]["base"] == [1, 2, 3]

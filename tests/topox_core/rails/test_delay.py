@@ -23,10 +23,9 @@ from topox_core.rails.delay import (
 )
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, changed, preset
-from topox_core.rails.task_graph import as_task_graph
-from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
+from topox_core.rails.technologies import SCALE_UP, fits, gpus, technology
 from topox_core.rails.window_lengths import by_class, share_above
-from topox_core.rails.windows import phases_of_stage, windows_by_formula, windows_by_stage
+from topox_core.rails.windows import windows_by_formula, windows_by_stage
 from topox_core.training.job import Job
 
 lengths = st.lists(st.floats(-1e3, 1e5, allow_nan=False), min_size=1, max_size=30)
@@ -243,7 +242,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings: 1,000 stages and 10,000 microbatches make 20,000,000 passes": lambda: (
         windows_by_stage(1000, 10_000)
     ),
-    "settings, field stage: must be 0 to 3 (got 4)": lambda: phases_of_stage(4, 4, "1f1b", 4),
     "settings, field windows: at least one window is needed (the list is empty)": lambda: (
         provisioned_ms(10.0, [], 1.0),
     ),
@@ -270,7 +268,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field technology: 'piezzo': unknown technology (did you mean 'piezo'?)": lambda: (
         technology("piezzo")
     ),
-    "settings, field scale_up: must be at least 1 (got 0)": lambda: gpus(TECHNOLOGIES[0], 0),
     "a rail of 512 servers needs 1,024 ports, more than the 576 of Piezo (Polatis)": lambda: fits(
         technology("piezo"), 512
     ),
@@ -278,8 +275,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "field parameters: must be": lambda: advise(float("nan"), 8),
     "settings, field gpus: must be": lambda: advise(1e9, 0),
     "field gpus: must be": lambda: advise(1e9, True),
-    "field nic_ports": lambda: constraints(PRESET, 0),
-    "field latency_us": lambda: constraints(PRESET, 2, -1.0),
     "did you mean 'llama3-70b'": lambda: preset("llama3-70"),
     # Sizes are named before memory is spent.
     "more than the limit of 4,000,000: fold its replicas": lambda: build(
@@ -292,7 +287,6 @@ REFUSED: dict[str, Callable[[], object]] = {
         ),
         fold=True,
     ),
-    "is folded": lambda: as_task_graph(build(PRESET, fold=True)),
     "field iteration_ms: must be more than the": lambda: build(
         changed(PRESET, {"iteration_ms": 10.0})
     ),

@@ -24,7 +24,7 @@ from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import Round, RoundBound, TdmSettings
-from topox_core.tdm.model.round_file import to_json, to_record
+from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import iterations_per_s, round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.workloads.catalogue import generate
@@ -125,7 +125,6 @@ def test_the_file_says_what_the_round_is() -> None:
     assert sum(row["links"] for row in record["links"]) == answer.links.sum()
     told = [row["iterations_per_s"] for row in record["jobs"]]
     assert told == pytest.approx(iterations_per_s(answer).tolist())
-    assert "links" not in to_record(answer, links=False)
 
 
 # -- jobs from task graphs -------------------------------------------------------------------------------
@@ -175,7 +174,12 @@ def test_workloads_keep_their_bytes(name: str, collective: str) -> None:
     task_graph, _ = generate(name)
     shape = derived(task_graph)
     lowered = lower(task_graph, Lowering())
-    assert shape.total_gbit == pytest.approx(np.nansum(lowered.size_bytes) * 8 / 1e9)
+    shares = {
+        "ring_all_reduce": 2 * (shape.units - 1),
+        "all_to_all": shape.units * (shape.units - 1),
+    }
+    moved_gbit = shares[collective] * shape.volume_gbit
+    assert moved_gbit == pytest.approx(np.nansum(lowered.size_bytes) * 8 / 1e9)
     assert shape.collective == collective
     assert shape.train_s > 0
 
@@ -191,7 +195,7 @@ def test_computing_shares_devices_and_ignores_the_network() -> None:
 def test_jobs_are_spread_over_pod_groups_and_pods() -> None:
     sync = Task("sync", "all_reduce", (), size_bytes=1e9, members=tuple(range(8)))
     jobs = jobs_from_graphs(
-        [(graph(sync), 3), (graph(sync), "last")], PodNetwork(2, 4, 8, 100.0, 800.0)
+        [(graph(sync), 3), (TaskGraph("last", (sync,)), 1)], PodNetwork(2, 4, 8, 100.0, 800.0)
     )
     assert [job.id for job in jobs.jobs] == ["g-0", "g-1", "g-2", "last"]
     assert [job.pod_group for job in jobs.jobs] == [0, 1, 0, 1]

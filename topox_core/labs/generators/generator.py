@@ -8,7 +8,7 @@ from typing import Any
 
 from topox_core.errors import InputError, unknown
 from topox_core.labs.draws import Draws, first_that
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 
 Number = int | float
@@ -163,14 +163,7 @@ def small_cluster(
     servers: int, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0
 ) -> Cluster:
     """Return the cluster of the small instances: as many switches as ports; at 8 Gbit/s a MB takes a ms."""
-    return Cluster(
-        servers=servers,
-        ports_per_server=ports,
-        switches=ports,
-        ports_per_switch=servers,
-        port_gbps=port_gbps,
-        reconfiguration_ms=delay_ms,
-    )
+    return one_port_a_switch(servers, ports, port_gbps, reconfiguration_ms=delay_ms)
 
 
 def task_table(graph: TaskGraph) -> GivenTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
@@ -34,31 +34,13 @@ PRINTED = {
 ENDLESS_GBPS = 1e9
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What circuits from the task graph save against others, as shares; what there is none of saves nothing.
+def saved(name: str, over: str, ports: int, steps: int) -> tuple[dict[str, float], float, float]:
+    """Return what circuits from the task graph save against others on one of :data:`JOBS`, and an iteration on each in ms.
 
-    Attributes
-    ----------
-    time
-        Of what an iteration takes longer than its computing alone.
-    ports
-        Of the circuits.
-    gap
-        Of what an iteration takes longer than on an ideal switch.
-    graph_ms, other_ms
-        An iteration on each.
+    Shares by series: of what an iteration takes longer than its computing alone (``time``), of the
+    circuits (``ports``), and of what it takes longer than on an ideal switch (``gap``); what there is
+    none of saves nothing.
     """
-
-    time: float
-    ports: float
-    gap: float
-    graph_ms: float
-    other_ms: float
-
-
-def saved(name: str, over: str, ports: int, steps: int) -> Saved:
-    """Return what circuits from the task graph save on one of :data:`JOBS`."""
     graph, cluster = generate(name) if name == PIPELINE else load_sample(name)
     cluster = cluster.changed(ports_per_server=ports, switches=ports)
     order = FabricRequest(lower(graph, PLANNER.lowering), cluster, PLANNER)
@@ -79,13 +61,12 @@ def saved(name: str, over: str, ports: int, steps: int) -> Saved:
     ideal_ms = run_one("ideal", replace(order, runs=runs)).iteration_ms
     endless = FabricOptions(equivalent_gbps=ENDLESS_GBPS)
     computing_ms = run_one("fat_tree", replace(order, options=endless)).iteration_ms
-    return Saved(
-        _share(own.iteration_ms - computing_ms, other.iteration_ms - computing_ms),
-        _share(found.circuits, _circuits(other)),
-        _share(own.iteration_ms - ideal_ms, other.iteration_ms - ideal_ms),
-        own.iteration_ms,
-        other.iteration_ms,
-    )
+    shares = {
+        "time": _share(own.iteration_ms - computing_ms, other.iteration_ms - computing_ms),
+        "ports": _share(found.circuits, _circuits(other)),
+        "gap": _share(own.iteration_ms - ideal_ms, other.iteration_ms - ideal_ms),
+    }
+    return shares, own.iteration_ms, other.iteration_ms
 
 
 def _circuits(run: FabricRun) -> int:
@@ -106,14 +87,14 @@ def rows(run: CardRun) -> Iterator[Row]:
         int(run.settings["steps"]),
     )
     for name, words in JOBS.items():
-        one = saved(name, over, ports, steps)
-        data = {"task_graph_ms": one.graph_ms, "other_ms": one.other_ms}
+        shares, graph_ms, other_ms = saved(name, over, ports, steps)
+        data = {"task_graph_ms": graph_ms, "other_ms": other_ms}
         for series in run.card.series:
             yield beside(
                 series,
                 words,
                 f"{ports} ports",
-                100 * getattr(one, series),
+                100 * shares[series],
                 PRINTED[series],
                 unit="%",
                 data=data,

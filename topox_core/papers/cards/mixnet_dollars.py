@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -94,7 +94,3 @@ def _ratios(rows: Sequence[Row], port_gbps: float) -> list[float]:
         for row in rows
         if row.series == FAT_TREE and row.item.startswith(f"{port_gbps:g} Gbit/s")
     ]
-
-
-def _most(port_gbps: float) -> Callable[[tuple[Row, ...]], float]:
-    return lambda rows: max(_ratios(rows, port_gbps))

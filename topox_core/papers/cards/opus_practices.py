@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import starmap
 
 from topox_core.papers.card import CardRun, Words
 from topox_core.papers.rows import MATCH, Row, directed, printed
@@ -24,38 +24,30 @@ from topox_core.training.shape import SHAPES
 WORDS = {"TP": "tensor", "DP": "data", "PP": "pipeline", "CP": "context"}
 
 
-@dataclass(frozen=True)
-class Point:
-    """A model and a cluster of servers of eight H100 that a row of table 1 speaks of."""
-
-    shape: str
-    servers: int
-    batch: int
-
-
+# Models and clusters of servers of eight H100 that the rows of table 1 speak of: shape, servers, batch.
 # One cluster for every row of table 1, and both ends of its second one.
 POINTS = (
-    Point("llama3-8b", 1, 64),
-    Point("llama3-70b", 8, 256),
-    Point("llama3-70b", 64, 1_024),
-    Point("llama3-70b", 128, 1_024),
-    Point("llama3-405b", 256, 2_048),
+    ("llama3-8b", 1, 64),
+    ("llama3-70b", 8, 256),
+    ("llama3-70b", 64, 1_024),
+    ("llama3-70b", 128, 1_024),
+    ("llama3-405b", 256, 2_048),
 )
 
 
 @lru_cache(maxsize=len(POINTS))
-def fastest_ms(point: Point) -> dict[frozenset[str], float]:
+def fastest_ms(shape: str, servers: int, batch: int) -> dict[frozenset[str], float]:
     """Return the shortest iteration by the parallelisms that a plan has, of those that fit the memory."""
     best: dict[frozenset[str], float] = {}
-    for job in jobs(SHAPES[point.shape], MACHINES["h100"], point.servers, point.batch):
+    for job in jobs(SHAPES[shape], MACHINES["h100"], servers, batch):
         used = frozenset(word for word, field in WORDS.items() if getattr(job.plan, field) > 1)
         if fits(job):
             best[used] = min(best.get(used, float("inf")), iteration(job).total_ms)
     return best
 
 
-def _rule(point: Point) -> Row:
-    shape, gpus = SHAPES[point.shape], 8 * point.servers
+def _rule(model: str, servers: int, batch: int) -> Row:
+    shape, gpus = SHAPES[model], 8 * servers
     size = "small" if shape.parameters < LARGE else "large"
     row = next(
         one
@@ -65,11 +57,11 @@ def _rule(point: Point) -> Row:
     named = [
         frozenset(words.replace(",", " &").replace("& ", "").split()) for words in row.strategies
     ]
-    times = fastest_ms(point)
+    times = fastest_ms(model, servers, batch)
     inside = {used: times[used] for used in named if used in times}
     best = min(times, key=lambda used: times[used])
     if not inside:
-        raise AssertionError(f"no plan of the rule fits {point}")
+        raise AssertionError(f"no plan of the rule fits {model} on {servers} servers")
     choice = min(inside, key=lambda used: inside[used])
     ratio = inside[choice] / times[best]
     return directed(
@@ -187,7 +179,7 @@ def _shares() -> Iterator[Row]:
 
 
 def rows(run: CardRun) -> Iterator[Row]:  # noqa: ARG001 (no switch, nothing printed that is a number)
-    yield from map(_rule, POINTS)
+    yield from starmap(_rule, POINTS)
     yield from _calls()
     yield from _shares()
 

@@ -264,10 +264,6 @@ class Simulation:
         """Whether circuits ever change on this rail."""
         return self.rail.optical and not self.rail.static_split
 
-    def on_demand_ms(self, dark_ms: float) -> float:
-        """Return the iteration time on demand, with this dark time instead of the rail's."""
-        return self._walk(self._with(dark_ms), self._standing, None)[0].iteration_ms
-
     def both_ms(self, dark_ms: float) -> tuple[float, float]:
         """Return the iteration time on demand and provisioned, with another dark time."""
         rail = self._with(dark_ms)

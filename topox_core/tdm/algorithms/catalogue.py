@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
 from topox_core.tdm.algorithms.decomposition import (
+    ALL_TRAIN,
     barrier_per_pod_group,
-    best_grouping,
+    one_barrier,
     three_groups,
-    with_all_train,
 )
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
 from topox_core.tdm.algorithms.portfolio import best_of_all, exact
@@ -148,7 +149,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "follows from their fronts in one pass. Above 14 jobs in a pod group the smallest ones are bundled.",
             "beyond",
             "hill-climbing",
-            best_grouping,
+            partial(one_barrier, form=DRAFT),
         ),
         "all-train": Entry(
             "All-train phases",
@@ -157,7 +158,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "longer one. It helps where training outlasts communication.",
             "beyond",
             "best-grouping",
-            with_all_train,
+            partial(one_barrier, form=ALL_TRAIN),
         ),
         "barrier-per-pod-group": Entry(
             "A barrier for each pod group",

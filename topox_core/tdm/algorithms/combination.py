@@ -16,9 +16,9 @@ from topox_core.tdm.algorithms.splits import (
     subsets_of,
 )
 from topox_core.tdm.kernels.grouping import Points
-from topox_core.tdm.model.round import RoundForm
+from topox_core.tdm.model.round import SAME, RoundForm
 from topox_core.tdm.model.rounds import round_s_of
-from topox_core.tdm.search import SAME, Search
+from topox_core.tdm.search import Search
 
 # Bundles drawn anew at most, and in a row without gain.
 MAX_DRAWS = 40

@@ -31,23 +31,11 @@ BOUND_FOR = {
 OUT_OF_TIME = "Stopped before all splits were worked out: this is the round of "
 
 
-def best_grouping(search: Search) -> Round:
-    """Return the best two-group round for the rings of Algorithm 3.
+def one_barrier(search: Search, form: RoundForm) -> Round:
+    """Return the best two-group round of a form for the rings of Algorithm 3.
 
-    Never longer than hill climbing's.
+    Never longer than hill climbing's; with phases in which all train never longer than without.
     """
-    return _one_barrier(search, DRAFT)
-
-
-def with_all_train(search: Search) -> Round:
-    """Return the best round with phases in which all train.
-
-    Never longer than :func:`best_grouping`'s.
-    """
-    return _one_barrier(search, ALL_TRAIN)
-
-
-def _one_barrier(search: Search, form: RoundForm) -> Round:
     start, combination = start_of(search), all_splits(search)
     if combination is None:
         return _unfinished(search, start, form)

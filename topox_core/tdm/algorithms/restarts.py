@@ -12,9 +12,8 @@ from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import load_of
 from topox_core.tdm.search import Search, shortest
 
-# First and last temperature, as shares of the round at the start, and the weight of what no barrier
-# waits for.
-HOT, COLD, PUSH = 0.1, 1e-4, 2.0
+# First and last temperature, as shares of the round at the start.
+HOT, COLD = 0.1, 1e-4
 # Annealing is asked to stop between pieces of this many steps times jobs.
 PIECE = 2_000_000
 
@@ -60,7 +59,7 @@ def annealing(search: Search) -> Round:
                 best, message=f"Stopped after {number / pieces:.0%} of {settings.steps:,} steps."
             )
         steps = settings.steps * (number + 1) // pieces - settings.steps * number // pieces
-        cooling = Cooling(steps, float(temperature[number]), float(temperature[number + 1]), PUSH)
+        cooling = Cooling(steps, float(temperature[number]), float(temperature[number + 1]))
         length, second = anneal(ordered, search.table.fabric, switching, second, cooling, random)
         if length < best.round_s:
             group = np.zeros(len(jobs), np.int64)

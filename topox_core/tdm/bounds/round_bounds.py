@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from topox_core.tdm.kernels.relaxed import EITHER, Box, Demand, front, least_round_s, within_reach
 from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm, StoppedBy
+from topox_core.tdm.model.round import (
+    DRAFT,
+    SAME,
+    Round,
+    RoundBound,
+    RoundForm,
+    StoppedBy,
+    with_bound,
+)
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import fixed_and_arc_gbit, inside_pods_gbit
 
@@ -32,7 +40,6 @@ SLACKS = (0.0, 2.5e-4, 1e-3)
 MAX_OPEN = 20_000  # of one best-first search
 MAX_TIMES = 12  # different computing times told apart; others count as the next shorter one
 MAX_REFINED = 60  # combinations of computing times that are worked out in full
-PROVED = 1e-9  # relative
 
 
 @dataclass(frozen=True)
@@ -88,15 +95,9 @@ def bounded(answer: Round) -> Round:
     bound = lower_bound(answer.jobs, answer.reading, form, answer.round_s)
     if answer.bound.any_rings and answer.bound_s >= bound.round_s:
         return answer
-    proved = bound.round_s >= answer.round_s * (1 - PROVED)
     stopped_by: StoppedBy = "heuristic" if answer.stopped_by == "proof" else answer.stopped_by
-    return replace(
-        answer,
-        bound=replace(bound, round_s=min(bound.round_s, answer.round_s)),
-        status="optimal" if proved else "feasible",
-        stopped_by="proof" if proved else stopped_by,
-        message="" if proved else answer.message,
-    )
+    answer = with_bound(answer, bound, stopped_by)
+    return replace(answer, message="") if answer.status == "optimal" else answer
 
 
 def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
@@ -336,11 +337,11 @@ def _both(one: Floats, other: Floats) -> Floats:
 
 def _words(jobs: Jobs, fronts: _Fronts, times: _Times, value: float, windows: bool) -> str:
     """Say what sets the bound: computing alone, one pod group alone, or several together."""
-    if float(times.round_s(np.zeros((1, 2)), windows)[0]) >= value * (1 - PROVED):
+    if float(times.round_s(np.zeros((1, 2)), windows)[0]) >= value * (1 - SAME):
         longest = max(jobs.jobs, key=lambda job: job.train_s)
         return f"computing alone, that of job {longest.id} among it"
     most_loaded = fronts.pod_groups[0]
-    if float(times.round_s(fronts.alone(most_loaded), windows).min()) >= value * (1 - PROVED):
+    if float(times.round_s(fronts.alone(most_loaded), windows).min()) >= value * (1 - SAME):
         return f"ports and servers of pod group {most_loaded.pod_group}, over every grouping and every ring"
     return (
         f"several pod groups behind one barrier, pod group {most_loaded.pod_group} foremost, over every grouping and "

@@ -312,17 +312,16 @@ class OrderedJobs(NamedTuple):
     between_s: FloatArray
 
 
-class Cooling(NamedTuple):
-    """Steps of an annealing, and its first and last temperature as shares of the round at the start.
+# A pod group counts so much even where it is not the longest: improving it is no plateau.
+_PUSH = 2.0
 
-    A pod group counts a little even where it is not the longest (``push``), so that improving it is
-    no plateau.
-    """
+
+class Cooling(NamedTuple):
+    """Steps of an annealing, and its first and last temperature as shares of the round at the start."""
 
     steps: int
     hot: float
     cold: float
-    push: float
 
 
 @compiled
@@ -350,7 +349,7 @@ def _computing(train_s: FloatArray, between_s: FloatArray, second: BoolArray) ->
 
 @compiled
 def _cost(
-    seconds: FloatArray, switching: Switching, ordered: OrderedJobs, second: BoolArray, push: float
+    seconds: FloatArray, switching: Switching, ordered: OrderedJobs, second: BoolArray
 ) -> tuple[float, float]:
     """Return the length of the round, and the same with a little of every pod group's own communication on top."""
     length = round_length_s(
@@ -360,7 +359,7 @@ def _cost(
         switching,
         False,
     )
-    return length, length + push * (
+    return length, length + _PUSH * (
         (seconds[:, 0] ** 2).mean() ** 0.5 + (seconds[:, 1] ** 2).mean() ** 0.5
     )
 
@@ -379,7 +378,7 @@ def anneal(
     A step flips one job, or lets two of a pod group change places; every other one takes the pod
     group that is longest in one of the stages.
     """
-    load, start, push = ordered.load, ordered.start, cooling.push
+    load, start = ordered.load, ordered.start
     groups, jobs, pods = len(start) - 1, len(second), load.units.shape[1]
     demand, links, rings = (
         np.empty((pods, pods)),
@@ -392,7 +391,7 @@ def anneal(
         part, inside = _part(load, start[g], start[g + 1]), second[start[g] : start[g + 1]]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
-    best_s, now = _cost(seconds, switching, ordered, second, push)
+    best_s, now = _cost(seconds, switching, ordered, second)
     best = second.copy()
     scale = best_s if best_s < np.inf else 1.0
     owner = np.empty(jobs, np.int64)
@@ -418,7 +417,7 @@ def anneal(
         old_first, old_second = seconds[g, 0], seconds[g, 1]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
-        length, cost = _cost(seconds, switching, ordered, second, push)
+        length, cost = _cost(seconds, switching, ordered, second)
         if cost <= now or rng.random() < np.exp((now - cost) / temperature):
             now = cost
             if length < best_s:

@@ -7,7 +7,6 @@ are those of :func:`derived`.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
+from topox_core.model.waiting_order import last_end
 from topox_core.tdm.mixes.deployment import Placement
-from topox_core.tdm.model.jobs import COLLECTIVES, MAX_UNITS, Collective, Job, Jobs, PodNetwork
+from topox_core.tdm.model.jobs import MAX_UNITS, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
 
 _GBIT = 8 / 1e9  # of a byte
@@ -36,10 +36,6 @@ class Derived:
     ----------
     collective
         Whose pattern its traffic takes: the one that moves most of its bytes.
-    share
-        Of all bytes, those that really are of this collective.
-    total_gbit
-        What one iteration moves over the network.
     units
         Servers that take part; the parameter server is not one of them.
     volume_gbit
@@ -50,20 +46,9 @@ class Derived:
     """
 
     collective: Collective
-    share: float
-    total_gbit: float
     units: int
     volume_gbit: float
     train_s: float
-
-    @property
-    def words(self) -> str:
-        """The job in words."""
-        pattern = COLLECTIVES[self.collective].lower()
-        return (
-            f"{pattern} ({100 * self.share:.0f} % of {self.total_gbit:,.4g} Gbit), {self.units} units, "
-            f"trains {self.train_s:.4g} s"
-        )
 
 
 def derived(graph: TaskGraph) -> Derived:
@@ -111,18 +96,11 @@ def derived(graph: TaskGraph) -> Derived:
         "all_to_all": units * (units - 1),
     }
     volume = total / shares[collective] * _GBIT
-    return Derived(
-        collective,
-        sums[collective] / total,
-        total * _GBIT,
-        units,
-        volume,
-        computing_ms(graph) / 1000,
-    )
+    return Derived(collective, units, volume, computing_ms(graph) / 1000)
 
 
 def jobs_from_graphs(
-    graphs: Sequence[tuple[TaskGraph, int | str]],
+    graphs: Sequence[tuple[TaskGraph, int]],
     network: PodNetwork,
     *,
     name: str = "from task graphs",
@@ -137,7 +115,7 @@ def jobs_from_graphs(
     Parameters
     ----------
     graphs
-        A graph with how many jobs of it there are, or with the name of the one job.
+        A graph with how many jobs of it there are.
     units_per_pod
         How many units a pod has room for, of all jobs together; as many as a file may have if None.
 
@@ -151,14 +129,11 @@ def jobs_from_graphs(
     placement = Placement(network, MAX_UNITS if units_per_pod is None else units_per_pod)
     jobs: list[Job] = []
     for graph, copies in graphs:
-        if isinstance(copies, int) and not 1 <= copies <= MAX_JOBS:
+        if not 1 <= copies <= MAX_JOBS:
             problem = f"must be from 1 to {MAX_JOBS:,} (got {copies:,})"
             raise InputError(problem, item=f"graph {graph.name}", field="count")
         shape = derived(graph)
-        if isinstance(copies, str):
-            names = [copies]
-        else:
-            names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
+        names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
         jobs += [_placed(placement, one, shape) for one in names]
     return validated(name, network, jobs, name)
 
@@ -169,32 +144,21 @@ def computing_ms(graph: TaskGraph) -> float:
     A device takes, of the tasks that wait for it, the one that waited longest; ties in the order of
     the graph.
     """
-    position = graph.position
-    waiting = [len(task.dependencies) for task in graph.tasks]
     following: list[list[int]] = [[] for _ in graph.tasks]
     for i, task in enumerate(graph.tasks):
         for dependency in task.dependencies:
-            following[position[dependency]].append(i)
+            following[graph.position[dependency]].append(i)
     free: dict[tuple[int, int], float] = {}
-    ready = [0.0] * len(graph.tasks)
-    heap = [(0.0, i) for i, count in enumerate(waiting) if not count]
-    heapq.heapify(heap)
-    last = 0.0
-    while heap:
-        since, i = heapq.heappop(heap)
-        end = since
+
+    def end_of(i: int, since: float) -> float:
         task = graph.tasks[i]
-        if task.kind in COMPUTE_KINDS:
-            device = task.server or 0, task.device or 0
-            end = max(since, free.get(device, 0.0)) + (task.duration_ms or 0.0)
-            free[device] = end
-        last = max(last, end)
-        for j in following[i]:
-            ready[j] = max(ready[j], end)
-            waiting[j] -= 1
-            if not waiting[j]:
-                heapq.heappush(heap, (ready[j], j))
-    return last
+        if task.kind not in COMPUTE_KINDS:
+            return since
+        device = task.server or 0, task.device or 0
+        free[device] = max(since, free.get(device, 0.0)) + (task.duration_ms or 0.0)
+        return free[device]
+
+    return last_end(following, end_of)
 
 
 def _traffic(graph: TaskGraph) -> dict[Collective, list[tuple[float, tuple[int, ...]]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.io.sample_folder import SAMPLE_FOLDER, SampleIndex
+from topox_core.io.sample_folder import SAMPLE_FOLDER, named_sample, samples_of
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.jobs_file import load_jobs
 
@@ -44,7 +44,7 @@ class JobSample:
     made_by: dict[str, Any] = field(default_factory=dict)
 
 
-JOB_SAMPLES: SampleIndex[JobSample] = SampleIndex("job_mixes", JobSample)
+JOB_SAMPLES = samples_of("job_mixes", JobSample)
 
 
 def load_job_sample(name: str) -> Jobs:
@@ -55,5 +55,5 @@ def load_job_sample(name: str) -> Jobs:
     InputError
         If there is no sample of that name.
     """
-    sample = JOB_SAMPLES.named(name)
+    sample = named_sample(JOB_SAMPLES, name)
     return load_jobs((SAMPLE_FOLDER / sample.file).read_bytes(), sample.file)

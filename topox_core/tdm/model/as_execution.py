@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ BYTES = 1e9 / 8  # of a Gbit
 _PARALLELISM = {"ring_all_reduce": "dp", "all_to_all": "ep"}
 _WAY = {PUSH: "push", PULL: "pull"}
 Link = tuple[int, int, int, int]  # from pod and port, to pod and port
+Work = tuple[str, str, tuple[int, ...]]  # name and kind of tasks, and on which pods they are
 
 
 def execution_of(answer: Round, pod_group: int) -> Execution:
@@ -51,34 +52,14 @@ def execution_of(answer: Round, pod_group: int) -> Execution:
 
 
 @dataclass
-class _Circuit:
-    """One link while it serves one transfer."""
-
-    link: Link
-    setup_s: float
-    start_s: float
-    end_s: float
-    task: str
-    changed: bool
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What a job computes between two of its turns: name and kind of its tasks, and on which pods."""
-
-    name: str
-    kind: str
-    pods: tuple[int, ...]
-
-
-@dataclass
 class _Drawing:
     answer: Round
     pod_group: int
     cycle: Cycle
     tasks: list[Task] = field(default_factory=list)
     interval: dict[str, tuple[float, float]] = field(default_factory=dict)
-    circuits: list[_Circuit] = field(default_factory=list)
+    # Of each link while it serves a transfer: start_s, link, setup_s, end_s, its task, and whether it changed.
+    circuits: list[tuple[float, Link, float, float, str, bool]] = field(default_factory=list)
     into: dict[int, list[str]] = field(default_factory=dict)  # what each boundary waits for
 
     @property
@@ -118,16 +99,8 @@ class _Drawing:
                 for link in links:
                     if (link[0], link[2]) == (i, j):
                         dark = first and link in changed
-                        self.circuits.append(
-                            _Circuit(
-                                link,
-                                phase.start_s if dark else begin_s,
-                                begin_s,
-                                end_s,
-                                task.id,
-                                dark,
-                            )
-                        )
+                        setup_s = phase.start_s if dark else begin_s
+                        self.circuits.append((begin_s, link, setup_s, end_s, task.id, dark))
 
     def _links(self, phase: Phase) -> NDArray[np.int32]:
         if phase.group == NOBODY:
@@ -158,32 +131,32 @@ class _Drawing:
             job, group = self.jobs.jobs[n], self.answer.group[n]
             push, pull = turns[group, PUSH], turns[group, PULL]
             seconds = after_push_s(job, self.answer.reading)
+            after_push: Work
             if aggregates(job, self.answer.reading):
-                name, after_push = "train", _Work("aggregate", "update", (job.server_pod or 0,))
+                name, after_push = "train", ("aggregate", "update", (job.server_pod or 0,))
             else:
-                name, after_push = "train 2", _Work("train 1", "forward", job.pods)
+                name, after_push = "train 2", ("train 1", "forward", job.pods)
             self._compute(n, device, after_push, seconds, (push + 1, pull))
             # What does not fit in before the round ends has been going on since the round began.
             tail = min(job.train_s, self.cycle.round_s - phases[pull].end_s)
-            train = _Work(name, "forward", job.pods)
-            self._compute(n, device, train, tail, (pull + 1, len(phases)))
+            self._compute(n, device, (name, "forward", job.pods), tail, (pull + 1, len(phases)))
             rest = job.train_s - tail
             if rest > 1e-9:
-                before = replace(train, name=f"{name}, from the round before")
+                before = f"{name}, from the round before", "forward", job.pods
                 self._compute(n, device, before, rest, (0, push))
 
     def _compute(
-        self, n: int, device: int, work: _Work, seconds: float, boundaries: tuple[int, int]
+        self, n: int, device: int, work: Work, seconds: float, boundaries: tuple[int, int]
     ) -> None:
         """Add computing on every pod that starts at the first boundary and is over by the second."""
         if seconds <= 0:
             return
-        first, until = boundaries
+        (first, until), (name, kind, pods) = boundaries, work
         start = self._boundary_s(first)
-        for pod in work.pods:
+        for pod in pods:
             task = Task(
-                f"{self.jobs.jobs[n].id}/{work.name}/{pod}",
-                work.kind,
+                f"{self.jobs.jobs[n].id}/{name}/{pod}",
+                kind,
                 (_boundary(first),),
                 server=pod,
                 device=device,
@@ -237,11 +210,10 @@ class _Drawing:
         )
 
     def _circuits(self, node: dict[str, int]) -> Circuits:
-        rows = sorted(self.circuits, key=lambda one: (one.start_s, one.link))
-        columns = np.array([one.link for one in rows], np.int32).reshape(-1, 4)
-        times = (
-            np.array([(one.setup_s, one.start_s, one.end_s) for one in rows]).reshape(-1, 3) * MS
-        )
+        rows = sorted(self.circuits, key=lambda one: one[:2])
+        columns = np.array([link for _, link, *_ in rows], np.int32).reshape(-1, 4)
+        seconds = np.array([(setup_s, start_s, end_s) for start_s, _, setup_s, end_s, *_ in rows])
+        times = seconds.reshape(-1, 3) * MS
         return Circuits(
             switch=np.zeros(len(rows), np.int32),
             source=columns[:, 0],
@@ -251,8 +223,8 @@ class _Drawing:
             setup_ms=times[:, 0],
             start_ms=times[:, 1],
             end_ms=times[:, 2],
-            node=np.array([node[one.task] for one in rows], np.int32),
-            changed=np.array([one.changed for one in rows], np.bool_),
+            node=np.array([node[task] for *_, task, _ in rows], np.int32),
+            changed=np.array([changed for *_, changed in rows], np.bool_),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,8 @@ Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 StoppedBy = Literal["proof", "time_limit", "cancelled", "heuristic"]
 PUSH, PULL = 0, 1
 NOBODY = -1
+# Relative; sums of the same times in another order differ by less.
+SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,23 @@ class Round:
     def gap(self) -> float:
         """Relative distance between round and bound."""
         return max(0.0, (self.round_s - self.bound_s) / self.round_s) if self.round_s > 0 else 0.0
+
+
+def with_bound(answer: Round, bound: RoundBound, stopped_by: StoppedBy) -> Round:
+    """Return a round with a bound, which counts for no more than the round; where the two meet, that is a proof.
+
+    Parameters
+    ----------
+    stopped_by
+        Why its search ended, without a proof.
+    """
+    proved = bound.round_s >= answer.round_s * (1 - SAME)
+    return replace(
+        answer,
+        bound=replace(bound, round_s=min(bound.round_s, answer.round_s)),
+        status="optimal" if proved else "feasible",
+        stopped_by="proof" if proved else stopped_by,
+    )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ def to_record(
     *,
     non_tdm_s: float | None = None,
     settings: TdmSettings | None = None,
-    links: bool = True,
 ) -> dict[str, Any]:
     """Return a round as JSON keys; times that are infinite or unknown are null.
 
@@ -34,8 +33,6 @@ def to_record(
         The round of the same jobs without time division, for comparison.
     settings
         What was asked for; the reading alone, if None.
-    links
-        Whether to list the links of every stage and the jobs one by one.
     """
     record: dict[str, Any] = {
         "format": FORMAT,
@@ -64,9 +61,8 @@ def to_record(
     }
     if non_tdm_s and answer.cycles:
         record["reduction"] = 1.0 - answer.round_s / non_tdm_s
-    if links:
-        record["links"] = links_of(answer)
-        record["jobs"] = jobs_of(answer)
+    record["links"] = links_of(answer)
+    record["jobs"] = jobs_of(answer)
     return record
 
 
