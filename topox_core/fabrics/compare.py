@@ -105,16 +105,13 @@ def run_with_best_lowering(name: str, request: JobRequest, stop: Stop = never) -
 def _run_with_best_lowering(name: str, request: JobRequest, stop: Stop) -> FabricRun:
     if name == "ideal":
         return _ideal(request, stop)
-    if name in FIXED:
+    if name == "scheduled" or name in FIXED:
         with _named(name):
             if stop():
                 raise Stopped
+            if name == "scheduled":
+                return freely_scheduled(request, stop)
             return fixed_run(name, request, stop)
-    if name == "scheduled":
-        with _named(name):
-            if stop():
-                raise Stopped
-            return freely_scheduled(request, stop)
     return fastest_run(Case(name, request), lambda lowered: run_one(name, lowered, stop))
 
 

@@ -70,7 +70,7 @@ def row(
     """Return a made-up row, so that every number below can be checked by hand."""
     rival = key in ("fixed", "fat_tree", "same_cost")
     offer = None if rival else offer_of(question.offers, key)
-    choice = question.offer(offer, degree, level) if offer else question.rival(key, degree)
+    choice = question.at(offer, degree, level) if offer else question.rival(key, degree)
     return Row(choice, time_ms, usd, 0.0)
 
 
