@@ -117,7 +117,7 @@ def test_by_time_and_by_price_others_win(race: Resolved, by: str, winner: str) -
         row(question, "mems", 300_000.0, 4 * DOLLAR_AN_HOUR),
     ]
     assert [one.choice.key for one in verdict(question, rows).best] == [winner]
-    assert front_of_rows(rows).on.tolist() == [True, True, True, False]
+    assert front_of_rows(rows).tolist() == [True, True, True, False]
 
 
 def words_of(question: Question, *rows: Row) -> str:
