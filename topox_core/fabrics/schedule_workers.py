@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -14,6 +13,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.batch import REMEMBERED, Shared
 from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.latest import Latest
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 
@@ -52,7 +52,7 @@ class ScheduleWorkers:
         self._lock = threading.Lock()
         self._starting: list[Future[object]] = []
         self._answered_s = float("-inf")
-        self._shared: OrderedDict[str, Shared] = OrderedDict()  # graphs ready to be sent
+        self._shared = Latest[Shared](REMEMBERED)  # graphs ready to be sent
 
     @property
     def ready(self) -> bool:
@@ -80,10 +80,8 @@ class ScheduleWorkers:
         """
         key = f"{graph.digest}|{graph.name}"
         with self._lock:
-            shared = self._shared.pop(key, None) or Shared.of(graph, key)
+            shared = self._shared.get(key) or Shared.of(graph, key)
             self._shared[key] = shared
-            while len(self._shared) > REMEMBERED:
-                self._shared.popitem(last=False)
         try:
             future = self._executor.submit(_schedule_in_worker, shared, cluster, settings, quickly)
         except RuntimeError:  # closed meanwhile
