@@ -10,8 +10,6 @@ from typing import Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.transfer_graph import FloatArray
-
 Pair = tuple[int, int]  # an input and an output of a switch
 # Below this share of the largest entry a difference is what rounding leaves.
 ROUNDING = 1e-12
@@ -44,15 +42,12 @@ class DemandPlan:
 
     Attributes
     ----------
-    demand_ms
-        Square matrix: time on one port from an input to an output.
     delay_ms
         Of every set-up; the first of a switch is free if ``first_free``.
     method
         How the plan came about, in words.
     """
 
-    demand_ms: FloatArray
     delay_ms: float
     first_free: bool
     switches: tuple[tuple[Configuration, ...], ...]

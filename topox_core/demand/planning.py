@@ -123,7 +123,7 @@ def plan_demand(
 
     def plan(name: str, carried: list[list[Configuration]]) -> DemandPlan:
         rows = tuple(map(tuple, carried))
-        return DemandPlan(demand, delay_ms, first_free, rows, METHODS[name])
+        return DemandPlan(delay_ms, first_free, rows, METHODS[name])
 
     if method == "shared":
         mine = peeled(demand / switches, stop)

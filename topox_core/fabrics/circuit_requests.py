@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import check_servers
+from topox_core.fabrics.fluid import check_servers, held_devices
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
     RequestTables,
@@ -22,7 +22,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.kernels.known_order import Holders, Orders, around
 from topox_core.schedule.repetition import starts_in_order
 
@@ -212,18 +212,6 @@ def _alike(one: Requests, other: Requests) -> bool:
     """Return whether two iterations use the same ports at the same times."""
     same = [np.array_equal(getattr(one, at), getattr(other, at)) for at in ("out_port", "in_port")]
     return all(same) and bool(np.allclose(one.start, other.start, TIME_ALIKE, TIME_ALIKE))
-
-
-def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
-    """Return the device that each task holds alone (-1: none), and the number of devices."""
-    device = np.full(len(graph), -1, np.int32)
-    compute = graph.kind == COMPUTE
-    if not exclusive or not compute.any():
-        return device, 0
-    places = graph.server[compute].astype(np.int64) * 8192 + graph.device[compute]
-    unique, number = np.unique(places, return_inverse=True)
-    device[compute] = number
-    return device, len(unique)
 
 
 def _wiring(request: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray, RequestTables]:

@@ -19,6 +19,7 @@ from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.settings import Settings
 
@@ -28,7 +29,7 @@ EQUAL = 0.005
 MAX_DELAY_MS = 3_600_000.0
 
 MAX_KEPT = 8  # runs of the ideal switch, which serve every delay
-_ideal_kept: dict[tuple[str, ...], FabricRun] = {}
+_ideal_kept = Latest[FabricRun](MAX_KEPT)
 
 OnRun = Callable[[FabricRun], None]
 
@@ -105,16 +106,13 @@ def run_with_best_lowering(name: str, request: JobRequest, stop: Stop = never) -
 def _run_with_best_lowering(name: str, request: JobRequest, stop: Stop) -> FabricRun:
     if name == "ideal":
         return _ideal(request, stop)
-    if name in FIXED:
+    if name == "scheduled" or name in FIXED:
         with _named(name):
             if stop():
                 raise Stopped
+            if name == "scheduled":
+                return freely_scheduled(request, stop)
             return fixed_run(name, request, stop)
-    if name == "scheduled":
-        with _named(name):
-            if stop():
-                raise Stopped
-            return freely_scheduled(request, stop)
     return fastest_run(Case(name, request), lambda lowered: run_one(name, lowered, stop))
 
 
@@ -130,8 +128,6 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
     run = _ideal_kept.get(key) if given is None else None
     if run is None:
         run = _ideal_of(at_once, stop)
-        while len(_ideal_kept) >= MAX_KEPT:
-            _ideal_kept.pop(next(iter(_ideal_kept)), None)
         if given is None:
             _ideal_kept[key] = run
     if any(one.iteration_ms < run.iteration_ms * (1 - 1e-9) for one in request.runs.values()):

@@ -95,10 +95,6 @@ class FixedCircuits:
         layout = fail_layout(self.result.layout, failure, self.result.wiring, self._each)
         return self._run(self.job.lowered(self.lowering).graph, self.result, layout)
 
-    def unharmed(self) -> FabricRun:
-        """Return the iteration before a failure, run as those after one are."""
-        return self._run(self.job.lowered(self.lowering).graph, self.result, self.result.layout)
-
     def _run(self, graph: TransferGraph, result: LayoutResult, layout: Layout) -> FabricRun:
         """Run a lowered graph on circuits, its collectives on the rings of ``result``."""
         settings = replace(self.job.settings, lowering=self.lowering)

@@ -23,6 +23,7 @@ from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution, PathRates
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import MET, ClassBound, FixedCircuits, Result
 from topox_core.schedule.settings import Settings
@@ -115,7 +116,7 @@ FIXED = {
 }
 # Jobs whose fixed circuits are kept: they serve every delay.
 MAX_KEPT = 8
-_kept: dict[tuple[object, ...], FabricRun] = {}
+_kept = Latest[FabricRun](MAX_KEPT)
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,6 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
             for other in in_turn(job, run.iteration_ms, stop):
                 if other.iteration_ms < run.iteration_ms * (1 - 1e-9):
                     run = other
-        while len(_kept) >= MAX_KEPT:
-            _kept.pop(next(iter(_kept)), None)
         if options.layout is None:  # arrays, which a key would not tell apart
             _kept[key] = run
     return replace(run, execution=replace(run.execution, cluster=job.cluster))

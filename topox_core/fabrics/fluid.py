@@ -118,11 +118,6 @@ class FluidNetwork:
         return FluidNetwork(np.asarray(capacity, np.float64), path_ptr, path_link, pair_ptr)
 
     @property
-    def paths_of_pair(self) -> IntArray:
-        """Number of paths of each pair."""
-        return np.diff(self.pair_ptr)
-
-    @property
     def path_capacity(self) -> FloatArray:
         """What a path carries when it is alone, in bytes per ms."""
         least: FloatArray = (
@@ -131,6 +126,18 @@ class FluidNetwork:
             else np.zeros(0)
         )
         return least
+
+
+def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
+    """Return the device that each task holds alone (-1: none), and the number of devices."""
+    device = np.full(len(graph), -1, np.int32)
+    compute = graph.kind == COMPUTE
+    if not exclusive or not compute.any():
+        return device, 0
+    places = graph.server[compute].astype(np.int64) * 8192 + graph.device[compute]
+    unique, number = np.unique(places, return_inverse=True)
+    device[compute] = number
+    return device, len(unique)
 
 
 @dataclass(frozen=True)
@@ -166,18 +173,11 @@ class FluidTasks:
         """Return the tasks of a graph; ``left_bytes`` are what its nodes still have to send, if not all they have."""
         work = work_bytes(graph, cluster) if left_bytes is None else left_bytes
         moving = np.flatnonzero(work > 0)
-        device = np.full(len(graph), -1, np.int32)
-        compute = graph.kind == COMPUTE
-        if exclusive_devices and compute.any():
-            place = (
-                graph.server[compute].astype(np.int64) * cluster.devices_per_server
-                + graph.device[compute]
-            )
-            device[compute] = np.unique(place, return_inverse=True)[1]
+        device, _ = held_devices(graph, exclusive_devices)
         return FluidTasks(
             graph,
             work,
-            np.where(compute, graph.duration_ms, latency_ms(graph, cluster)),
+            np.where(graph.kind == COMPUTE, graph.duration_ms, latency_ms(graph, cluster)),
             moving,
             pairs.of_node[moving],
             device,
@@ -194,7 +194,7 @@ class FluidTasks:
     def on(self, network: FluidNetwork) -> TaskTables:
         """Return the tables for these links; a transfer whose pair has no path waits for ever."""
         graph, moving = self.graph, self.moving
-        split = network.paths_of_pair[self.pair]
+        split = np.diff(network.pair_ptr)[self.pair]
         counts = np.zeros(len(graph), np.int64)
         counts[moving] = split
         length_ms = self.length_ms

@@ -167,14 +167,12 @@ class LayoutTimes:
 
     def _network(self, circuits: Matrix, routes: _Routes) -> FluidNetwork:
         source, destination = np.nonzero(circuits)
-        capacity = circuits[source, destination].astype(np.float64)
-        path_ptr, path_link = routes.path_ptr, routes.path_link
+        parallel = circuits[source, destination].astype(np.float64)
+        capacity = parallel * bytes_per_ms(self.cluster.port_gbps)
+        network = FluidNetwork(capacity, routes.path_ptr, routes.path_link, routes.pair_ptr)
         if self.cluster.duplex == "half":
-            capacity, path_ptr, path_link = half_duplex(
-                self.cluster, circuits, (source, destination), path_ptr, path_link
-            )
-        speed = bytes_per_ms(self.cluster.port_gbps)
-        return FluidNetwork(capacity * speed, path_ptr, path_link, routes.pair_ptr)
+            return half_duplex(network, self.cluster, source, destination)
+        return network
 
 
 class _Routes(NamedTuple):
@@ -190,31 +188,34 @@ def _digest(circuits: Matrix) -> bytes:
 
 
 def half_duplex(
+    network: FluidNetwork,
     cluster: Cluster,
-    circuits: Matrix,
-    ends: tuple[NDArray[np.intp], NDArray[np.intp]],
-    path_ptr: IntArray,
-    path_link: IntArray,
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return capacities in ports and the paths, with what the two directions of a link and a server's ports share."""
-    source, destination = ends
-    n, links = cluster.servers, len(source)
+    source: NDArray[np.integer],
+    destination: NDArray[np.integer],
+) -> FluidNetwork:
+    """Return a network with what the two directions of a link and a server's ports share as further links.
+
+    ``source`` and ``destination`` are the ends of the links that are there, by source, then
+    destination.
+    """
+    n, links, one_way = cluster.servers, len(source), network.capacity
     number = np.full((n, n), -1, np.int64)
     number[source, destination] = np.arange(links)
     back = number[destination, source]
     first = np.flatnonzero((back >= 0) & (source < destination))
     both = np.full(links, -1, np.int64)
     both[first] = both[back[first]] = links + np.arange(len(first))
-    parallel = circuits[source, destination].astype(np.float64)
     capacity = np.concatenate(
         [
-            parallel,
-            np.maximum(parallel[first], parallel[back[first]]),
-            np.full(n, float(cluster.ports_per_server)),
+            one_way,
+            np.maximum(one_way[first], one_way[back[first]]),
+            np.full(n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)),
         ]
     )
     ports = links + len(first)
     table = np.stack([np.arange(links), both, ports + source, ports + destination], axis=1)
-    crossed = table[path_link]
+    crossed = table[network.path_link]
     counts = np.concatenate([[0], np.cumsum((crossed >= 0).sum(axis=1))])
-    return capacity, counts[path_ptr].astype(np.int32), crossed[crossed >= 0].astype(np.int32)
+    path_ptr = counts[network.path_ptr].astype(np.int32)
+    path_link = crossed[crossed >= 0].astype(np.int32)
+    return FluidNetwork(capacity, path_ptr, path_link, network.pair_ptr)

@@ -19,7 +19,6 @@ from topox_core.fabrics.sweep import (
     CellResult,
     Column,
     ColumnResult,
-    MapJob,
     MapKnown,
     Point,
     Sweep,
@@ -27,7 +26,6 @@ from topox_core.fabrics.sweep import (
 )
 from topox_core.fabrics.winner import MapOutcome, Winner
 from topox_core.runs.cells import CellsResult, CellsRun
-from topox_core.runs.executor import LocalExecutor
 from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.text.numbers import delay_label, percent, short, whole_percent
 from topox_core.text.sentences import enumeration
@@ -226,24 +224,24 @@ def _halves(first: int, last: int) -> list[tuple[int, int]]:
     return [(first, middle), (middle, last)] if last - first > 1 else [(first, last)]
 
 
-def run_call(job: MapJob, call: Cell | Column) -> CellResult | ColumnResult:
+def run_call(sweep: Sweep, call: Cell | Column) -> CellResult | ColumnResult:
     """Make one call of a map."""
-    return _run_cell(job, call) if isinstance(call, Cell) else _pass_on(job, call)
+    return _run_cell(sweep, call) if isinstance(call, Cell) else _pass_on(sweep, call)
 
 
-def _request(job: MapJob, value: float, delay_ms: float | None) -> JobRequest:
-    cluster = at_point(job.cluster, job.by, value, delay_ms or 0.0)
-    return JobRequest(job.task_graph, cluster, job.settings, job.options)
+def _request(sweep: Sweep, value: float, delay_ms: float | None) -> JobRequest:
+    cluster = at_point(sweep.cluster, sweep.axes.by, value, delay_ms or 0.0)
+    return JobRequest(sweep.task_graph, cluster, sweep.settings, sweep.options)
 
 
-def _run_cell(job: MapJob, cell: Cell) -> CellResult:
+def _run_cell(sweep: Sweep, cell: Cell) -> CellResult:
     """Run one cell; why a fabric cannot run stands beside the others' outcomes."""
     paying = cell.delay_ms is not None
-    request = _request(job, cell.value, cell.delay_ms)
+    request = _request(sweep, cell.value, cell.delay_ms)
     outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
     runs: dict[str, FabricRun] = {}
-    for name in job.fabrics:
+    for name in sweep.fabrics:
         if (name in PAYS_DELAY) != paying:
             continue
         try:
@@ -258,20 +256,13 @@ def _run_cell(job: MapJob, cell: Cell) -> CellResult:
 
 def _outcome(run: FabricRun) -> MapOutcome:
     result = run.result
-    outcome = MapOutcome(
-        run.iteration_ms,
-        run.bound_ms,
-        run.circuits_changed,
-        run.dark_ms,
-        run.traffic.bandwidth_tax,
-    )
     if result is None:
-        return outcome
+        return MapOutcome(run.iteration_ms)
     switched = result.alternative or result
     if switched.switching == "fixed" or result.settings.switching == "fixed":
-        return replace(outcome, keeps_fixed=True)
-    return replace(
-        outcome,
+        return MapOutcome(run.iteration_ms, keeps_fixed=True)
+    return MapOutcome(
+        run.iteration_ms,
         plan_ms=switched.makespan_ms,
         plan_bound_ms=next(
             (one.bound_ms for one in result.classes if one.changes_circuits), switched.bound_ms
@@ -281,28 +272,24 @@ def _outcome(run: FabricRun) -> MapOutcome:
     )
 
 
-def _pass_on(job: MapJob, column: Column) -> ColumnResult:
+def _pass_on(sweep: Sweep, column: Column) -> ColumnResult:
     """Carry the plans of a column out at every shorter delay, and keep what is better there."""
-    better: dict[float, MapOutcome] = {}
+    better: ColumnResult = {}
     for delay_ms, alone in zip(column.delay_ms, column.alone, strict=True):
-        request = _request(job, column.value, delay_ms)
+        request = _request(sweep, column.value, delay_ms)
         passed = best_passed(request, column.plans, alone.iteration_ms)
         if passed is None:
             continue
-        circuits, makespan_ms = passed.execution.circuits, passed.execution.makespan_ms
+        makespan_ms = passed.execution.makespan_ms
         bound_ms = min(alone.plan_bound_ms, passed.bound.ms, makespan_ms)
         better[delay_ms] = replace(
             alone,
             iteration_ms=makespan_ms,
-            bound_ms=min(alone.bound_ms, bound_ms),
-            circuits_changed=int(circuits.changed.sum()),
-            dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
-            bandwidth_tax=1.0,
             plan_ms=makespan_ms,
             plan_bound_ms=bound_ms,
             keeps_fixed=False,
         )
-    return ColumnResult(better)
+    return better
 
 
 Call = Cell | Column
@@ -335,8 +322,8 @@ def map_run(
         Results computed before, by :meth:`Sweep.key`, which are not computed again; new ones are
         added.
     executor
-        Who computes: an executor, which whoever made it ends, or how many worker processes of the
-        run's own; by default one a core.
+        Who computes: an executor, which whoever made it ends, or how many worker processes of each
+        round; by default one a core.
     """
     there = {} if known is None else known
     failures: dict[Call, Exception] = {}
@@ -358,18 +345,13 @@ def map_run(
                 words = "finer where the winner changes"
 
     def rounds() -> Generator[Turn, CellsResult[Call, CellResult | ColumnResult], None]:
-        own = None if isinstance(executor, concurrent.futures.Executor) else LocalExecutor(executor)
-        try:
-            for words, asked in calls():
-                run = CellsRun(asked, sweep.key, run_call, there, own or executor, shared=sweep.job)
-                ended = yield Turn(words, run)
-                failures.update(ended.failures)
-                if ended.stopped:
-                    stopped.append(ended.stopped)
-                    return
-        finally:
-            if own is not None:
-                own.kill()
+        for words, asked in calls():
+            run = CellsRun(asked, sweep.key, run_call, there, executor, shared=sweep.job)
+            ended = yield Turn(words, run)
+            failures.update(ended.failures)
+            if ended.stopped:
+                stopped.append(ended.stopped)
+                return
 
     def read(_turn: Turn | None, _ended: bool) -> MapResult:
         reasons = [str(error) or type(error).__name__ for error in failures.values()]

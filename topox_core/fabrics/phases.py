@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from topox_core.demand.assignment import SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
-from topox_core.fabrics.circuit_requests import Profile, held_devices, numbered_servers
+from topox_core.fabrics.circuit_requests import Profile, numbered_servers
 from topox_core.fabrics.circuits import circuit_run, execution_of
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import Stopped, held_devices
 from topox_core.fabrics.kernels.circuit_requests import Requests
 from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
+from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
 
@@ -36,7 +37,7 @@ MAX_LINES = 128
 MAX_UNUSED_WORK = 10_000
 # Iterations kept: a plan asks for those of each way of lowering two or three times (moe: 4 of 7 s).
 MAX_KEPT = 6
-_kept: dict[Hashable, Profile] = {}
+_kept = Latest[Profile](MAX_KEPT)
 
 
 def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
@@ -138,7 +139,8 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
         *(graph.digest, graph.lowering, profile.cluster.digest),
         *(exclusive_devices, profile.repeats),
     )
-    if key not in _kept:
+    best = _kept.get(key)
+    if best is None:
         unused = min(planes - 1, MAX_UNUSED_WORK // max(1, len(graph)))
         carried = (graph.kind == TRANSFER) & (profile.length_ms > 0)
         by_phase = (
@@ -151,10 +153,8 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
             for way in (*by_phase, *_held(profile, carried, planes))
         )
         best = min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
-        while len(_kept) >= MAX_KEPT:
-            _kept.pop(next(iter(_kept)), None)
         _kept[key] = best
-    return _kept[key]
+    return best
 
 
 def _in_order(

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
-from typing import cast
+from typing import Any
 
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.batch import REMEMBERED, Shared
 from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.latest import Latest
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 
 IDLE_S = 600.0  # then a worker without work ends and gives its memory back
-_GRAPH = "graph"  # stands for the task graph of a result on its way
 
 
 def _nothing() -> None:
@@ -56,7 +52,7 @@ class ScheduleWorkers:
         self._lock = threading.Lock()
         self._starting: list[Future[object]] = []
         self._answered_s = float("-inf")
-        self._shared: OrderedDict[str, Shared] = OrderedDict()  # graphs ready to be sent
+        self._shared = Latest[Shared](REMEMBERED)  # graphs ready to be sent
 
     @property
     def ready(self) -> bool:
@@ -72,7 +68,7 @@ class ScheduleWorkers:
                 self._executor.submit(self._load) for _ in range(self._executor.workers)
             ]
             for one in self._starting:
-                one.add_done_callback(self._started)
+                one.add_done_callback(self._answered)
 
     def schedule(
         self, graph: TaskGraph, cluster: Cluster, settings: Settings, quickly: bool = False
@@ -84,79 +80,28 @@ class ScheduleWorkers:
         """
         key = f"{graph.digest}|{graph.name}"
         with self._lock:
-            shared = self._shared.pop(key, None) or Shared.of(graph, key)
+            shared = self._shared.get(key) or Shared.of(graph, key)
             self._shared[key] = shared
-            while len(self._shared) > REMEMBERED:
-                self._shared.popitem(last=False)
-        future: Future[Result] = Future()
         try:
-            answer = self._executor.submit(_schedule_in_worker, shared, cluster, settings, quickly)
+            future = self._executor.submit(_schedule_in_worker, shared, cluster, settings, quickly)
         except RuntimeError:  # closed meanwhile
+            future = Future()
             future.cancel()
             return future
-        future.add_done_callback(lambda asked: answer.cancel() if asked.cancelled() else None)
-        answer.add_done_callback(partial(self._take, future, graph))
+        future.add_done_callback(self._answered)
         return future
 
     def close(self) -> None:
         """End the processes at once."""
         self._executor.kill()
 
-    def _started(self, loaded: Future[object]) -> None:
-        if not loaded.cancelled() and loaded.exception() is None:
+    def _answered(self, future: Future[Any]) -> None:
+        if not future.cancelled() and future.exception() is None:
             self._answered_s = time.monotonic()
-
-    def _take(self, future: Future[Result], graph: TaskGraph, answer: Future[bytes]) -> None:
-        """Pass an answer on; called in a thread of the executor."""
-        if answer.cancelled() or not future.set_running_or_notify_cancel():
-            future.cancel()
-            return
-        error = answer.exception()
-        if error is not None:
-            future.set_exception(error)
-            return
-        self._answered_s = time.monotonic()
-        future.set_result(_unpacked(answer.result(), graph))
-
-
-# -- in a worker -----------------------------------------------------------------------------------
 
 
 def _schedule_in_worker(
     shared: Shared, cluster: Cluster, settings: Settings, quickly: bool
-) -> bytes:
-    """Schedule a graph; return the result without it."""
+) -> Result:
     graph: TaskGraph = shared.value()
-    return _packed(schedule(graph, cluster, settings, quickly=quickly), graph)
-
-
-class _Packer(pickle.Pickler):
-    """Leaves out the task graph, which whoever asked has."""
-
-    def __init__(self, file: io.BytesIO, graph: TaskGraph) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._graph = graph
-
-    def persistent_id(self, value: object) -> str | None:
-        return _GRAPH if value is self._graph else None
-
-
-class _Unpacker(pickle.Unpickler):
-    """Puts in the task graph of whoever asked."""
-
-    def __init__(self, file: io.BytesIO, graph: TaskGraph) -> None:
-        super().__init__(file)
-        self._graph = graph
-
-    def persistent_load(self, _name: str) -> TaskGraph:
-        return self._graph
-
-
-def _packed(result: Result, graph: TaskGraph) -> bytes:
-    file = io.BytesIO()
-    _Packer(file, graph).dump(result)
-    return file.getvalue()
-
-
-def _unpacked(packed: bytes, graph: TaskGraph) -> Result:
-    return cast("Result", _Unpacker(io.BytesIO(packed), graph).load())
+    return schedule(graph, cluster, settings, quickly=quickly)

@@ -14,11 +14,12 @@ from topox_core.fabrics.static_layout import hops_of, routes_of, static_layout, 
 from topox_core.model.execution import Execution, PathRates
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 
 # Whose layout the circuits are: TopologyFinder's, the matrix of bytes', or the task graph's.
 MAX_KEPT = 8
-_kept: dict[tuple[object, ...], LayoutAnswer] = {}
+_kept = Latest[LayoutAnswer](MAX_KEPT)
 
 
 def run_static(request: FabricRequest, stop: Stop) -> FabricRun:
@@ -108,8 +109,6 @@ def graph_layout(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     answer = _kept.get(key)
     if answer is None:
         answer = layout_by_graph(request, stop)
-        while len(_kept) >= MAX_KEPT:
-            _kept.pop(next(iter(_kept)), None)
         _kept[key] = answer
     return answer
 

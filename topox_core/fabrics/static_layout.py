@@ -9,6 +9,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, Pairs
+from topox_core.fabrics.layout_times import half_duplex
 from topox_core.fabrics.links import LinkRoutes
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
@@ -63,10 +64,6 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
         f"link from server {a} to {b}" + (f" ({k} circuits)" if k > 1 else "")
         for (a, b), k in zip(number, parallel.tolist(), strict=True)
     ]
-    capacity = [float(k) for k in parallel]
-    shared: list[tuple[int, ...]] = [(i,) for i in range(len(number))]
-    if cluster.duplex == "half":
-        shared = _half_duplex(number, capacity, names, cluster)
     paths: list[list[list[int]]] = []
     hops: list[int] = []
     sender_path: list[int] = []
@@ -75,12 +72,17 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
         of_pair = []
         for route in layout.routes.get(pair, ()) if partial else routes_of(layout, pair):
             crossed = [number[hop] for hop in hops_of(route, pair, number)]
-            of_pair.append([resource for link in crossed for resource in shared[link]])
+            of_pair.append(crossed)
             sender += route[:-1]
             sender_path += [len(hops)] * len(crossed)
             hops.append(len(crossed))
         paths.append(of_pair)
-    network = FluidNetwork.of(np.array(capacity) * bytes_per_ms(cluster.port_gbps), paths)
+    network = FluidNetwork.of(parallel.astype(np.float64) * bytes_per_ms(cluster.port_gbps), paths)
+    if cluster.duplex == "half":
+        network = half_duplex(network, cluster, source, destination)
+        both = [(a, b) for a, b in number if a < b and (b, a) in number]
+        names += [f"circuits between servers {a} and {b}, both ways" for a, b in both]
+        names += [f"ports of server {server}" for server in range(cluster.servers)]
     return LinkRoutes(
         pairs=pairs,
         network=network,
@@ -131,23 +133,3 @@ def hops_of(
                 f"the route {written} uses a circuit from server {a} to server {b}, which is not there"
             )
     return hops
-
-
-def _half_duplex(
-    number: dict[tuple[int, int], int], capacity: list[float], names: list[str], cluster: Cluster
-) -> list[tuple[int, ...]]:
-    """Add what half duplex shares, and return for each link all that its bytes use."""
-    shared: list[tuple[int, ...]] = []
-    both: dict[tuple[int, int], int] = {}
-    for (a, b), i in number.items():
-        if (a, b) not in both and (b, a) in number:
-            both[a, b] = both[b, a] = len(capacity)
-            capacity.append(max(capacity[i], capacity[number[b, a]]))
-            names.append(f"circuits between servers {a} and {b}, both ways")
-    ports = len(capacity)
-    capacity += [float(cluster.ports_per_server)] * cluster.servers
-    names += [f"ports of server {s}" for s in range(cluster.servers)]
-    for (a, b), i in number.items():
-        pair = (both[a, b],) if (a, b) in both else ()
-        shared.append((i, *pair, ports + a, ports + b))
-    return shared

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
@@ -398,16 +399,10 @@ class _Search:
             return None
         if self.length_ms(plan, MAX_MS) < target_ms:
             return MAX_MS
-        low, high = max(least, MIN_MS), MAX_MS
+        low = max(least, MIN_MS)
         if self.length_ms(plan, low) >= target_ms:
             return least
-        while high > low * NEAR:
-            between = (low * high) ** 0.5
-            if self.length_ms(plan, between) < target_ms:
-                low = between
-            else:
-                high = between
-        return low
+        return _turn(low, MAX_MS, lambda delay_ms: self.length_ms(plan, delay_ms) >= target_ms)[0]
 
     def length_ms(self, plan: Execution, delay_ms: float) -> float:
         """Return how long a plan's orders take at a delay."""
@@ -430,6 +425,17 @@ class _Search:
         left_out = {name: why for name, why in refused.items() if name not in self.rivals}
         plans = tuple(PassedPlan.carrying(plan) for plan in self.plans)
         return Verdict(self.effort, brackets, left_out, plans)
+
+
+def _turn(low_ms: float, high_ms: float, holds: Callable[[float], bool]) -> tuple[float, float]:
+    """Return two delays, a twentieth apart, between which something begins to hold that holds at every longer delay."""
+    while high_ms > low_ms * NEAR:
+        between = (low_ms * high_ms) ** 0.5
+        if holds(between):
+            high_ms = between
+        else:
+            low_ms = between
+    return low_ms, high_ms
 
 
 class _Bounds:
@@ -474,14 +480,8 @@ class _Bounds:
                 return 0.0
             if delay_ms == MAX_MS and not self._reaches(MAX_MS, target_ms, near):
                 continue
-            low, high = max(MIN_MS, low_ms or 0.0), delay_ms
-            while high > low * NEAR:
-                between = (low * high) ** 0.5
-                if self._reaches(between, target_ms, near):
-                    high = between
-                else:
-                    low = between
-            delay_ms = high
+            reaches = partial(self._reaches, target_ms=target_ms, near=near)
+            delay_ms = _turn(max(MIN_MS, low_ms or 0.0), delay_ms, reaches)[1]
         return None if delay_ms == MAX_MS else delay_ms
 
     def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:

@@ -29,10 +29,6 @@ class MapOutcome:
     """
 
     iteration_ms: float
-    bound_ms: float
-    circuits_changed: int
-    dark_ms: float
-    bandwidth_tax: float
     plan_ms: float | None = None
     plan_bound_ms: float = 0.0
     rounding_ms: float = 0.0

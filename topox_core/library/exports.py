@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,19 +30,13 @@ _LAST = (
 )
 
 
-@dataclass(frozen=True)
-class RunTable:
-    """Runs as rows of cells: numbers, words, truth values, None."""
+def run_table(
+    library: RunLibrary, which: RunFilter = ALL
+) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """Return runs as a table: its columns, and its rows of numbers, words, truth values and None.
 
-    columns: tuple[str, ...]
-    rows: Iterable[tuple[Any, ...]]
-
-
-def run_table(library: RunLibrary, which: RunFilter = ALL) -> RunTable:
-    """Return runs as a table, read as its rows are walked through.
-
-    A setting or measure that is called as a column of every run has ``settings.`` or ``measures.``
-    before its name.
+    Runs are read as the rows are walked through. A setting or measure that is called as a column of
+    every run has ``settings.`` or ``measures.`` before its name.
     """
     settings: dict[str, None] = {}
     measures: dict[str, None] = {}
@@ -56,7 +49,7 @@ def run_table(library: RunLibrary, which: RunFilter = ALL) -> RunTable:
         *(_apart(name, "measures", *settings) for name in measures),
         *_LAST,
     )
-    return RunTable(columns, _rows(library, which, tuple(settings), tuple(measures)))
+    return columns, _rows(library, which, tuple(settings), tuple(measures))
 
 
 def _settings(one: StoredRun) -> dict[str, Any]:
@@ -100,8 +93,7 @@ def _date(started: float) -> str:
 
 def runs_csv(library: RunLibrary, which: RunFilter = ALL) -> bytes:
     """Return runs as CSV in which no cell is a formula."""
-    table = run_table(library, which)
-    return table_bytes(table.columns, table.rows)
+    return table_bytes(*run_table(library, which))
 
 
 def runs_parquet(library: RunLibrary, which: RunFilter = ALL) -> bytes:
@@ -120,11 +112,10 @@ def runs_parquet(library: RunLibrary, which: RunFilter = ALL) -> bytes:
             "is not installed, which Parquet needs: pip install pyarrow, or export CSV",
             file="pyarrow",
         ) from None
-    table = run_table(library, which)
-    cells = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
+    columns, rows = run_table(library, which)
+    cells = list(zip(*rows, strict=True)) or [() for _ in columns]
     arrays = {
-        name: _arrow_column(arrow, column)
-        for name, column in zip(table.columns, cells, strict=True)
+        name: _arrow_column(arrow, column) for name, column in zip(columns, cells, strict=True)
     }
     out = io.BytesIO()
     parquet.write_table(arrow.table(arrays), out)

@@ -169,16 +169,6 @@ class KeptInput:
     content: bytes
 
 
-@dataclass(frozen=True)
-class Subject:
-    """Something that was run, how often, and when last (seconds since the epoch)."""
-
-    name: str
-    graph: str
-    runs: int
-    newest: float
-
-
 class RunLibrary:
     """A library of runs. Every method is one transaction and may be called from any thread.
 
@@ -211,24 +201,9 @@ class RunLibrary:
 
     # runs, written
 
-    def add(
-        self,
-        records: Iterable[RunRecord],
-        study: int | None = None,
-        points: Sequence[int] | None = None,
-    ) -> tuple[int, ...]:
-        """Keep runs and return their numbers; a run that is there already keeps its own.
-
-        Parameters
-        ----------
-        study, points
-            The study that they belong to, and which point of it each of them is.
-        """
-        with self._connections.writing() as connection:
-            ids = tuple(put_run(connection, record)[0] for record in records)
-            if study is not None and points is not None:
-                _link(connection, study, dict(zip(points, ids, strict=True)))
-        return ids
+    def add(self, records: Iterable[RunRecord]) -> tuple[int, ...]:
+        """Keep runs and return their numbers; a run that is there already keeps its own."""
+        return tuple(run for run, _ in self.add_each(records))
 
     def add_each(self, records: Iterable[RunRecord]) -> list[tuple[int, bool]]:
         """Keep runs as :meth:`add` does, and return number and whether it was written for each."""
@@ -363,18 +338,7 @@ class RunLibrary:
         Raises
         ------
         InputError
-            If it is damaged, or unpacks to more than a file may have.
-        """
-        packed = self.packed_result(run)
-        return None if packed is None else inflated(packed, str(self.path), f"run {run}")
-
-    def packed_result(self, run: int) -> bytes | None:
-        """Return the result file of a run as it was kept, or None.
-
-        Raises
-        ------
-        InputError
-            If it was kept and is gone.
+            If it is damaged or gone, or unpacks to more than a file may have.
         """
         row = self._one(
             "SELECT result_bytes, content FROM runs LEFT JOIN results ON run = id WHERE id = ?", run
@@ -383,7 +347,7 @@ class RunLibrary:
             return None
         if not isinstance(row["content"], bytes):
             raise InputError("its result is damaged", file=str(self.path), item=f"run {run}")
-        return row["content"]
+        return inflated(row["content"], str(self.path), f"run {run}")
 
     def count(self, which: RunFilter = ALL) -> int:
         """Return how many runs there are."""
@@ -391,24 +355,21 @@ class RunLibrary:
         row = self._one(f"SELECT count(*) AS runs FROM runs WHERE {where}", *values)
         return 0 if row is None else int(row["runs"])
 
-    def subjects(self, which: RunFilter = ALL) -> list[Subject]:
-        """Return what was run, newest first."""
+    def subjects(self, which: RunFilter = ALL) -> list[str]:
+        """Return the names of what was run, newest first."""
         where, values = condition(which)
         with self._connections.reading() as connection:
             rows = connection.execute(
-                "SELECT subject, graph, count(*) AS runs, max(started) AS newest FROM runs "
-                f"WHERE {where} GROUP BY subject, graph ORDER BY newest DESC",
+                f"SELECT subject FROM runs WHERE {where} GROUP BY subject ORDER BY max(started) DESC",
                 values,
             ).fetchall()
-        return [Subject(row["subject"], row["graph"], row["runs"], row["newest"]) for row in rows]
+        return [str(row["subject"]) for row in rows]
 
-    def values(self, column: str) -> list[str]:
-        """Return what there is of ``status``, ``kind``, ``version`` or ``host``, in alphabetical order."""
-        if column not in ("status", "kind", "version", "host"):
-            raise ValueError(column)
+    def statuses(self) -> list[str]:
+        """Return the status words that there are, in alphabetical order."""
         with self._connections.reading() as connection:
-            rows = connection.execute(f"SELECT DISTINCT {column} FROM runs ORDER BY 1").fetchall()
-        return [str(row[0]) for row in rows]
+            rows = connection.execute("SELECT DISTINCT status FROM runs ORDER BY 1").fetchall()
+        return [str(row["status"]) for row in rows]
 
     # studies
 
@@ -432,7 +393,10 @@ class RunLibrary:
     def link_points(self, study: int, runs: Mapping[int, int]) -> None:
         """Say which runs are points of a study: by number of the point, number of the run."""
         with self._connections.writing() as connection:
-            _link(connection, study, runs)
+            connection.executemany(
+                "INSERT OR REPLACE INTO study_points VALUES (?, ?, ?)",
+                [(study, point, run) for point, run in runs.items()],
+            )
 
     def set_study_state(self, study: int, state: str) -> None:
         """Say how a study stands.
@@ -462,18 +426,6 @@ class RunLibrary:
         with self._connections.reading() as connection:
             rows = connection.execute(f"{STUDIES} ORDER BY created DESC, id DESC").fetchall()
         return [decode_study(row, str(self.path)) for row in rows]
-
-    def study_runs(self, study: int) -> list[tuple[int, StoredRun]]:
-        """Return the points of a study that are kept, in the order of their numbers."""
-        with self._connections.reading() as connection:
-            points = connection.execute(
-                "SELECT point, run FROM study_points WHERE study = ? ORDER BY point", (study,)
-            ).fetchall()
-            runs = connection.execute(
-                f"{RUNS} WHERE id IN (SELECT run FROM study_points WHERE study = ?)", (study,)
-            ).fetchall()
-        stored = {row["id"]: decode(row, str(self.path)) for row in runs}
-        return [(int(row["point"]), stored[row["run"]]) for row in points if row["run"] in stored]
 
     # inputs
 
@@ -518,10 +470,3 @@ class RunLibrary:
 
     def _no_run(self, run: int) -> InputError:
         return InputError("there is no such run", file=str(self.path), item=f"run {run}")
-
-
-def _link(connection: sqlite3.Connection, study: int, runs: Mapping[int, int]) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO study_points VALUES (?, ?, ?)",
-        [(study, point, run) for point, run in runs.items()],
-    )

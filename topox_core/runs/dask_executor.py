@@ -116,15 +116,6 @@ class DaskExecutor(Executor):
         asked.add_done_callback(self._done.put)
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse further calls, and end the connection once those that were submitted are answered."""
-        with self._lock:
-            self._closed = True
-            waiting = [future for _, future in self._calls.values()]
-        if wait and not cancel_futures:
-            concurrent.futures.wait(waiting)
-        self.kill()
-
     def kill(self) -> None:
         """Give up all calls and end the connection; workers finish the calls they are at."""
         with self._lock:

@@ -86,6 +86,10 @@ class Executor(concurrent.futures.Executor, ABC):
     def kill(self) -> None:
         """End at once: waiting calls are cancelled, running ones are given up."""
 
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 (the interface's)
+        """End at once, as :meth:`kill` does."""
+        self.kill()
+
 
 class LocalExecutor(Executor):
     """Worker processes, each with one call at a time, so that a dead worker costs one call only.
@@ -139,20 +143,6 @@ class LocalExecutor(Executor):
         if workers != self.workers:
             self.workers = max(1, workers)
             self._feed()
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse further calls and let the workers end with those that were submitted."""
-        with self._lock:
-            self._closed = True
-            waiting = list(self._waiting)
-            running = [*self._busy, *self._idle]
-        if cancel_futures:
-            for future, *_ in waiting:
-                future.cancel()
-        if wait:
-            concurrent.futures.wait([future for future, *_ in waiting])
-        for pool in running:
-            pool.shutdown(wait=wait)
 
     def kill(self) -> None:
         """End the workers at once: waiting calls are cancelled, running ones raise WorkerDied."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from topox_core.runs.stopping import Stop, WhenSet, never
+from topox_core.runs.stopping import Stop, never
 
 POLL_S = 0.05
 CLOSE_S = 1.0
@@ -158,7 +158,7 @@ class FunctionRun(Generic[ResultT, StepT]):
 
     def _work(self) -> None:
         try:
-            self._result = self._function(WhenSet(self._stopped), self._steps.append)
+            self._result = self._function(self._stopped.is_set, self._steps.append)
         except Exception as error:
             self._failure = error
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,26 +27,9 @@ class AfterSeconds:
         return self.clock() - self.began >= self.seconds
 
 
-@dataclass(frozen=True)
-class WhenSet:
-    """Stop once an event is set."""
-
-    event: threading.Event
-
-    def __call__(self) -> bool:
-        """Return whether the event is set."""
-        return self.event.is_set()
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    """Stop as soon as one of several criteria says so."""
-
-    stops: tuple[Stop, ...]
-
-    def __call__(self) -> bool:
-        """Return whether one of the criteria is met."""
-        return any(stop() for stop in self.stops)
+def any_of(*stops: Stop) -> Stop:
+    """Return the criterion that is met as soon as one of several is."""
+    return lambda: any(stop() for stop in stops)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
 from topox_core.runs.cores import give_way, lower_priority
-from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
+from topox_core.runs.stopping import AfterSeconds, any_of
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
@@ -321,7 +321,7 @@ class Portfolio:
         """Search until told to stop, publishing now and then; runs in a thread."""
         give_way()
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
-        stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
+        stop = any_of(self._cancelled.is_set, self._enough.is_set, AfterSeconds(left))
         planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0

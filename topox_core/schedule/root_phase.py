@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from topox_core.runs.cores import give_way
-from topox_core.runs.stopping import AfterSeconds, Stop, WhenSet
+from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Limits
@@ -51,7 +51,7 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
     if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= bound:
         return RootPhase(plan, bound, bound_by, source, search_planner)
     enough = threading.Event()
-    beside = threading.Thread(target=_search, args=(search, WhenSet(enough), True), daemon=True)
+    beside = threading.Thread(target=_search, args=(search, enough.is_set, True), daemon=True)
     if limits.threads > 1:
         beside.start()
     root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S

@@ -12,7 +12,7 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
-from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, never
+from topox_core.runs.stopping import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.continuous import Candidates, ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.feasibility import impossible
@@ -247,11 +247,11 @@ def _best_replay(
 
 def _limits(settings: Settings, began: float, stop: Stop) -> tuple[Stop, Stop]:
     """Return when planning ends, and when no stricter reading is planned any more: an engine wants its time."""
-    ended = AnyOf((stop, AfterSeconds(settings.time_limit_s, began, working_s)))
+    ended = any_of(stop, AfterSeconds(settings.time_limit_s, began, working_s))
     if settings.engine == "list":
         return ended, ended
     late = AfterSeconds(STRICTER_SHARE * settings.time_limit_s, began, working_s)
-    return ended, AnyOf((ended, late))
+    return ended, any_of(ended, late)
 
 
 def _plan_never_behind_stricter(

@@ -225,19 +225,14 @@ class Question:
         """Return all that is set at a choice's point."""
         return {**self.fixed, **choice.values}
 
-    def offer(self, offer: SwitchProduct, degree: int, level: str = "usual") -> Choice:
-        """Return an offer as a network; ``low`` and ``high`` are those ends of all its figures at once."""
-        return self.at(
-            offer,
-            degree,
-            level,
-            {DELAY: offer.delay_ms.at(level)},
-        )
-
     def at(
-        self, offer: SwitchProduct, degree: int, level: str, changes: Mapping[str, Value]
+        self,
+        offer: SwitchProduct,
+        degree: int,
+        level: str = "usual",
+        changes: Mapping[str, Value] = {},
     ) -> Choice:
-        """Return an offer as a network with some values changed."""
+        """Return an offer as a network, with some values changed; ``low`` and ``high`` are those ends of all its figures."""
         values: dict[str, Value] = {
             FABRIC: "scheduled",
             DEGREE: degree,
@@ -278,10 +273,8 @@ class Question:
             if self.unfit(one, degree) is None
         ]
         first = [self.rival(key, degree) for degree in self.degrees for key in self.rivals]
-        usual = [self.offer(one, degree) for one, degree in fitting]
-        ends = [
-            self.offer(one, degree, level) for level in ("low", "high") for one, degree in fitting
-        ]
+        usual = [self.at(one, degree) for one, degree in fitting]
+        ends = [self.at(one, degree, level) for level in ("low", "high") for one, degree in fitting]
         return (*first, *usual, *ends)
 
     @property

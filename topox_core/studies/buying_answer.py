@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topox_core.economics.comparison import Swing
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL
@@ -24,7 +27,7 @@ from topox_core.studies.buying import (
 from topox_core.studies.design import Design
 from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.offers import offer_of
-from topox_core.studies.pareto import Front, front_of
+from topox_core.studies.pareto import front_of
 from topox_core.studies.study import Study
 from topox_core.text.numbers import time
 
@@ -128,7 +131,7 @@ def beats(lead: float) -> bool:
     return (1.0 - lead) * (1.0 + EQUAL) < 1.0
 
 
-def front_of_rows(rows: Sequence[Row]) -> Front:
+def front_of_rows(rows: Sequence[Row]) -> NDArray[np.bool_]:
     """Return which networks no other one beats in time, price and watts together."""
     return front_of(
         [
@@ -141,7 +144,7 @@ def front_of_rows(rows: Sequence[Row]) -> Front:
 
 def steps_of_rows(rows: Sequence[Row]) -> tuple[int, ...]:
     """Return which networks no other one beats in time and price, in order of the price, of equal ones the first."""
-    front = front_of([[row.iteration_ms for row in rows], [row.network_usd for row in rows]]).on
+    front = front_of([[row.iteration_ms for row in rows], [row.network_usd for row in rows]])
     first: dict[tuple[float | None, float | None], int] = {}
     for k, row in enumerate(rows):
         if front[k]:

@@ -170,9 +170,7 @@ def _rounds(
     fewest = fewest_of(question, [found.offer], rival)
     if fewer := fewer_ports(question, choice.degree):
         some = [
-            question.offer(offer, degree)
-            for degree in fewer
-            if question.unfit(offer, degree) is None
+            question.at(offer, degree) for degree in fewer if question.unfit(offer, degree) is None
         ]
         fewer_rows = (yield from _networks(question, FEWEST, some)) if some else ()
         fewer_rows = with_slower_plans(fewer_rows)

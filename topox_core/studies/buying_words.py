@@ -209,7 +209,7 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
     """Return a row a network: time, price and power with their ranges, dollars, lead, whether it is on the front."""
     question, found = answer.question, answer.verdict
     usual = [row for row in answer.rows if row.choice.level == "usual"]
-    front = front_of_rows(usual).on if usual else ()
+    front = front_of_rows(usual)
     rows = []
     for row, on_front in zip(usual, front, strict=True):
         ends = {

@@ -29,6 +29,7 @@ from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
+from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
@@ -136,36 +137,21 @@ def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
 
 
 # In a worker: the runs of the last points, by all that they depend on.
-_runs: dict[tuple[object, ...], FabricRun] = {}
-_MAX_RUNS = 8
+_runs = Latest[FabricRun](8)
 
 
 def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: Stop) -> FabricRun:
-    key = _key(resolved, case, values, case.fabric, ())
-    if key in _runs:
-        return _runs[key]
-    run = run_of_point(case, stop)
-    _keep(key, run)
-    return run
-
-
-def _keep(key: tuple[object, ...], run: FabricRun) -> None:
-    while len(_runs) >= _MAX_RUNS:
-        del _runs[next(iter(_runs))]
-    _runs[key] = run
-
-
-def _key(
-    resolved: Resolved, case: FabricCase, values: Values, fabric: str, without: tuple[str, ...]
-) -> tuple[object, ...]:
-    if fabric not in PAYS_DELAY:
-        without = (*without, "cluster.reconfiguration_ms")
+    apart = {"fabric"} if case.fabric in PAYS_DELAY else {"fabric", "cluster.reconfiguration_ms"}
     rest = sorted(
         (name, value)
         for name, value in values.items()
-        if name != "fabric" and name not in without and not name.startswith(_OF_MONEY)
+        if name not in apart and not name.startswith(_OF_MONEY)
     )
-    return (resolved.digest, fabric, case.request.options.equivalent_gbps, *rest)
+    key = (resolved.digest, case.fabric, case.request.options.equivalent_gbps, *rest)
+    run = _runs.get(key)
+    if run is None:
+        run = _runs[key] = run_of_point(case, stop)
+    return run
 
 
 def graph_at(resolved: Resolved, values: Values) -> tuple[TaskGraph, Cluster]:

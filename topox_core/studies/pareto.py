@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 
 # A measure of some points; None where a point has no value of it.
 Column = Sequence[float | None]
 
 
-@dataclass(frozen=True)
-class Front:
-    """The front of some points.
+def front_of(columns: Sequence[Column], more_is_better: Sequence[bool] = ()) -> NDArray[np.bool_]:
+    """Return of each point whether it is on the front over some measures, one column each.
 
-    Attributes
-    ----------
-    on
-        Of each point whether it is on the front; equal points are all on it, or none is.
-    missing
-        How many points were left out because a measure of theirs has no value.
-    """
-
-    on: NDArray[np.bool_]
-    missing: int
-
-
-def front_of(columns: Sequence[Column], more_is_better: Sequence[bool] = ()) -> Front:
-    """Return the front over some measures of the same points.
+    Equal points are all on it, or none is; a point without a value of a measure is not.
 
     Parameters
     ----------
     more_is_better
         Of each measure; by default less is better in all of them.
-
-    Raises
-    ------
-    InputError
-        If there is no measure, or they are not of the same points.
     """
-    if not columns or len({len(column) for column in columns}) != 1:
-        raise InputError("needs at least one measure, each with a value a point", field="measures")
     signs = [-1.0 if better else 1.0 for better in more_is_better or [False] * len(columns)]
     values = np.array(
         [
@@ -57,7 +34,7 @@ def front_of(columns: Sequence[Column], more_is_better: Sequence[bool] = ()) -> 
     known = np.isfinite(values).all(axis=1)
     on = np.zeros(len(values), bool)
     on[known] = _least(values[known])
-    return Front(on, int((~known).sum()))
+    return on
 
 
 def _least(values: FloatArray) -> NDArray[np.bool_]:

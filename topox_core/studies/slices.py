@@ -192,13 +192,11 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
     done = [row for row in result.rows if row.done]
     columns = [[measure_of(row, name) for row in done] for name in names]
     better = [MEASURES[name].better == "most" for name in names]
-    if not done:
-        return CloudRows((), (), (), (), (), 0)
-    whole = front_of(columns, better)
+    on_front = front_of(columns, better)
     known = [k for k in range(len(done)) if all(column[k] is not None for column in columns)]
     x = [float(columns[0][k] or 0.0) for k in known]
     y = [float(columns[1][k] or 0.0) for k in known]
-    flat = front_of([x, y], better[:2]).on
+    flat = front_of([x, y], better[:2])
     # Of equal points one is enough for a line.
     ends = {(x[k], y[k]): k for k in range(len(known)) if flat[k]}
     steps = sorted(ends.values(), key=lambda k: (x[k], y[k]))
@@ -206,7 +204,7 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
         tuple(done[k] for k in known),
         tuple(x),
         tuple(y),
-        tuple(bool(whole.on[k]) for k in known),
+        tuple(bool(on_front[k]) for k in known),
         tuple(steps),
-        whole.missing,
+        len(done) - len(known),
     )

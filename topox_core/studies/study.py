@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, shown
 from topox_core.io.json import digest_of
+from topox_core.schema.fields import setting
 from topox_core.studies.axes import Axis
 from topox_core.studies.design import MAX_POINTS, Design, Point
 from topox_core.studies.keys import Key, Value
@@ -33,9 +34,9 @@ class Budget:
         Of one point, which fails where it takes longer.
     """
 
-    points: int = MAX_POINTS
-    seconds: float | None = None
-    seconds_per_point: float | None = None
+    points: Annotated[int, setting(ge=1, le=MAX_POINTS)] = MAX_POINTS
+    seconds: Annotated[float, setting(gt=0, le=1e9)] | None = None
+    seconds_per_point: Annotated[float, setting(gt=0, le=1e9)] | None = None
 
     def as_record(self) -> dict[str, Any]:
         """Return it as the file has it, without what is not limited."""

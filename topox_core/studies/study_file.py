@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, shown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import STUDY
-from topox_core.io.ranges import check_text, is_number, is_whole
+from topox_core.io.ranges import check_text
+from topox_core.schema.fields import wrong_values
 from topox_core.studies.axes import axis_of, unknown_key
-from topox_core.studies.design import MAX_POINTS, design_of
+from topox_core.studies.design import design_of
 from topox_core.studies.keys import Key, Value
 from topox_core.studies.measures import USUAL, chosen_measures
 from topox_core.studies.study import FORMAT, MAX_AXES, VERSION, Budget, Study, as_record
@@ -104,18 +105,7 @@ def _fixed(given: object, keys: Mapping[str, Key]) -> dict[str, Value]:
     return fixed
 
 
-def _budget(given: object) -> Budget:
-    if not isinstance(given, dict):
-        raise InputError(f"must be an object in braces (got {shown(given)})", field="budget")
-    known = tuple(Budget.__dataclass_fields__)
-    for name, value in given.items():
-        if name not in known:
-            raise InputError(unknown(name, known), field=f"budget.{printable(str(name))}")
-        if name == "points":
-            if not is_whole(value, 1, MAX_POINTS):
-                problem = f"must be a whole number from 1 to {MAX_POINTS:,} (got {shown(value)})"
-                raise InputError(problem, field="budget.points")
-        elif not is_number(value, 0.0, 1e9, above=True):
-            problem = f"must be a number above 0 (got {shown(value)})"
-            raise InputError(problem, field=f"budget.{name}")
+def _budget(given: Any) -> Budget:
+    for field, problem in wrong_values(Budget, given):
+        raise InputError(problem, field=f"budget.{field}" if field else "budget")
     return Budget(**given)

@@ -31,15 +31,12 @@ class StudyResult:
 
     Attributes
     ----------
-    cancelled
-        Whether it was stopped on request.
     lost
         In words, why points are missing though nobody asked.
     """
 
     study: Study
     rows: tuple[PointRow, ...]
-    cancelled: bool = False
     lost: tuple[str, ...] = ()
 
     @property
@@ -254,7 +251,7 @@ class StudyRun:
         """Return the table as it stands."""
         ended = self._run.result()
         rows = self.plan.rows(dict(self._known))
-        return StudyResult(self.plan.study, rows, ended.cancelled, ended.lost)
+        return StudyResult(self.plan.study, rows, ended.lost)
 
     def _take(self, results: Sequence[tuple[Cell, RunRecord]]) -> None:
         """Keep what came; called in the run's thread."""

@@ -184,7 +184,7 @@ class Repair:
 
 
 def fail_layout(
-    layout: Layout, failure: Failure, wiring: SwitchWiring | None = None, ports_per_switch: int = 1
+    layout: Layout, failure: Failure, wiring: SwitchWiring, ports_per_switch: int = 1
 ) -> Layout:
     """Return the layout without the failed element: broken routes lead over what is left.
 
@@ -194,7 +194,7 @@ def fail_layout(
     Parameters
     ----------
     wiring
-        Which switch each circuit passes; that of ``LayoutResult``, or of the layout as coloured afresh.
+        Which switch each circuit passes: that of ``LayoutResult``.
     ports_per_switch
         Ports of a server on each switch: port p lies on switch p // ports_per_switch.
 
@@ -204,7 +204,6 @@ def fail_layout(
         If there is no such element, or two talking servers are cut off from one another; names
         both.
     """
-    wiring = wiring or wiring_of(layout)
     lost = _lost(wiring, failure, layout.servers, ports_per_switch)
     left = wiring.without(lost).circuits(layout.servers)
     routes = moved_routes(layout.routes, failure) if failure.kind == "server" else layout.routes

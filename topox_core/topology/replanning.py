@@ -28,10 +28,7 @@ from topox_core.topology.server_failure import moved_members
 
 
 def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
-    """Return the rest of the cluster; a failed switch takes its ports from every server.
-
-    After a failed server the cluster is the same; its tasks are elsewhere
-    (:func:`remaining_graph`).
+    """Return the cluster without a failed switch, which takes its ports from every server.
 
     Servers of a cluster are alike, so one fibre or port less at one server cannot be said:
     :func:`~topox_core.schedule.rebooking.rebooked` takes it out of a schedule instead.
@@ -39,35 +36,27 @@ def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
     Raises
     ------
     InputError
-        If no switch would be left, there is no such element, or a cluster cannot express what
+        If no switch would be left, there is no such switch, or a cluster cannot express what
         remains.
     """
-    failure.check(cluster.servers)
-    if failure.kind == "server":
-        return cluster
     if cluster.ports_per_server % cluster.switches:
         raise failure.error(
             f"a cluster cannot express what remains: {cluster.ports_per_server} ports are not spread evenly over "
             f"{cluster.switches} switches",
             "ports_per_server",
         )
-    each = cluster.ports_per_server // cluster.switches
-    if failure.kind == "switch" and not 0 <= failure.switch < cluster.switches:
+    if not 0 <= failure.switch < cluster.switches:
         raise failure.error(f"there is no such switch (0 to {cluster.switches - 1})", "switch")
-    if failure.kind in ("fibre", "port"):
-        raise failure.error(
-            "a cluster cannot express what remains, because its servers are alike",
-            "ports_per_server",
-        )
     if cluster.switches == 1:
         raise failure.error("no switch would be left", "switches")
+    each = cluster.ports_per_server // cluster.switches
     return cluster.changed(
         switches=cluster.switches - 1, ports_per_server=cluster.ports_per_server - each
     )
 
 
 def remaining_graph(
-    graph: TaskGraph, execution: Execution, at_ms: float, failure: Failure | None = None
+    graph: TaskGraph, execution: Execution, at_ms: float, failure: Failure
 ) -> TaskGraph:
     """Return the tasks that have not ended at a failure, for a plan that begins then.
 
@@ -84,8 +73,6 @@ def remaining_graph(
     at_ms
         Moment of the failure; the degraded iteration lasts ``at_ms`` plus the makespan of the new
         plan.
-    failure
-        None for a mere cut in time.
 
     Raises
     ------
@@ -97,8 +84,7 @@ def remaining_graph(
         raise InputError(
             f"must be a time of at least 0 ms (got {at_ms:g})", file="failure", field="at_ms"
         )
-    if failure is not None:
-        failure.check(execution.cluster.servers)
+    failure.check(execution.cluster.servers)
     nodes: list[list[int]] = [[] for _ in graph.tasks]
     for i, (origin, name) in enumerate(
         zip(execution.graph.origin.tolist(), execution.graph.ids, strict=True)
@@ -130,12 +116,12 @@ def remaining_graph(
 class _Rest:
     """What is left of a task at the moment of failure."""
 
-    def __init__(self, execution: Execution, at_ms: float, failure: Failure | None) -> None:
+    def __init__(self, execution: Execution, at_ms: float, failure: Failure) -> None:
         self.execution, self.at_ms, self.failure = execution, at_ms, failure
         self.start, self.end = execution.start_ms.tolist(), execution.end_ms.tolist()
-        self.broken = _transfers_on(execution, at_ms, failure) if failure else frozenset()
+        self.broken = _transfers_on(execution, at_ms, failure)
         self.waits = {one.id: one.dependencies for one in execution.graph.lowered}
-        self.gone = failure.server if failure and failure.kind == "server" else -1
+        self.gone = failure.server if failure.kind == "server" else -1
 
     def of_task(self, task: Task, nodes: list[int]) -> Iterator[Task]:
         """Yield what is left of a task; of a collective its transfers and closing barrier."""
@@ -199,7 +185,6 @@ class _Rest:
         )
 
     def _moved(self, task: Task) -> Task:
-        assert self.failure is not None
         substitute = self.failure.stand_in()
         if task.kind in COMPUTE_KINDS:
             return structs.replace(task, server=substitute)

@@ -120,9 +120,9 @@ def _found(library: RunLibrary, run: int) -> StoredRun | None:
 def controls(library: RunLibrary) -> None:
     """Draw the sidebar: which runs are listed, and whether every solve is kept."""
     with sidebar_part("Show only"):
-        subjects = {one.name: one.name or "no name" for one in library.subjects(_every_run())[:200]}
+        subjects = {name: name or "no name" for name in library.subjects(_every_run())[:200]}
         menu("Subject", RunsState, "subject", {"": "all subjects"} | subjects)
-        statuses = {word: STATUS_WORDS.get(word, word) for word in library.values("status")}
+        statuses = {word: STATUS_WORDS.get(word, word) for word in library.statuses()}
         menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
         menu("Kind", RunsState, "kind", KINDS)
         studies = {one.id: one.name or f"study {one.id}" for one in library.studies()[:100]}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.runtime import exists, get_instance
@@ -17,6 +17,7 @@ from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
 from topox_core.runs.executor import WorkerDied, call_in_worker
+from topox_core.runs.latest import Latest
 from topox_core.runs.run import POLL_S, Run
 from topox_core.runs.stopping import Stop, never
 from topox_core.studies.study_run import StudyRun
@@ -62,20 +63,15 @@ class RunKind:
     cancelled: str = ""
 
 
-class Kept(OrderedDict[Any, ResultT], Generic[ResultT]):
+class Kept(Latest[ResultT]):
     """Results by key, the oldest beyond ``most``, or beyond the session's memory, dropped first."""
 
     def __init__(self, most: int, memory: ResultMemory | None = None) -> None:
-        super().__init__()
-        self._most, self._memory = most, memory
-        self._adding = threading.Lock()
+        super().__init__(most)
+        self._memory = memory
 
     def __setitem__(self, key: Hashable, value: ResultT) -> None:
-        with self._adding:
-            super().__setitem__(key, value)
-            self.move_to_end(key)
-            while len(self) > self._most:
-                self.popitem(last=False)
+        super().__setitem__(key, value)
         if self._memory is not None:
             self._memory.took(self, key)
 

@@ -24,7 +24,7 @@ def filled(folder: Path) -> Path:
     path = folder / "runs.sqlite"
     with RunLibrary.open(path) as library:
         study = library.add_study(key("s"), "speeds", {}, 3, code_version())
-        library.add(
+        runs = library.add(
             [
                 record(
                     speed,
@@ -35,10 +35,9 @@ def filled(folder: Path) -> Path:
                     result=packed(f'{{"speed": {speed}}}') if speed == 100 else None,
                 )
                 for speed in (100, 200, 400)
-            ],
-            study,
-            range(3),
+            ]
         )
+        library.link_points(study, dict(enumerate(runs)))
         library.add([record("ring", subject="ring", status="failed", measures={}, started=0.0)])
         library.keep_input(key("race graph"), "graph", "../../race.json", b'{"tasks": []}')
     return path

@@ -126,7 +126,7 @@ NETWORKS = (
     buying.Drawn("Fast", (200.0, 300.0, 500.0), (60.0, 70.0, 80.0), False, True),
 )
 POINTS = tuple(
-    Point(value, delay, {name: MapOutcome(ms, 1.0, 0, 0.0, 1.0) for name, ms in times.items()}, {})
+    Point(value, delay, {name: MapOutcome(ms) for name, ms in times.items()}, {})
     for value in (100.0, 200.0)
     for delay, times in (
         (0.0, {"static": 100.0, "scheduled": 80.0}),

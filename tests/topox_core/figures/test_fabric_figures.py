@@ -34,13 +34,11 @@ from topox_core.workloads.samples import load_sample
 
 
 def outcomes(**times: float) -> dict[str, MapOutcome]:
-    return {name: MapOutcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times}
+    return {name: MapOutcome(times[name]) for name in FABRICS if name in times}
 
 
 def planned(time_ms: float, bound_ms: float = 0.0, **more: object) -> MapOutcome:
-    return MapOutcome(
-        time_ms, 1.0, 0, 0.0, 1.0, **{"plan_ms": time_ms, "plan_bound_ms": bound_ms, **more}
-    )
+    return MapOutcome(time_ms, **{"plan_ms": time_ms, "plan_bound_ms": bound_ms, **more})
 
 
 def point(value: float, delay: float, **times: float) -> Point:

@@ -111,7 +111,7 @@ X, Y = RANDOM.random(300) * 9e5 + 1e5, RANDOM.random(300) * 500 + 100
 
 
 def cloud(n: int = 300) -> Cloud:
-    on = front_of([X[:n].tolist(), Y[:n].tolist()]).on
+    on = front_of([X[:n].tolist(), Y[:n].tolist()])
     steps = sorted(np.flatnonzero(on).tolist(), key=lambda k: X[k])
     return Cloud(
         MeasureWords("price", lambda v: f"${v:,.0f}"),

@@ -53,6 +53,6 @@ def filled(path: Path, count: int) -> Path:
             )
             for number in range(count)
         ]
-        library.add(records, study, range(count))
+        library.link_points(study, dict(enumerate(library.add(records))))
         library.keep_input(key("race graph"), "graph", "race.json", b"tasks" * 1000)
     return path

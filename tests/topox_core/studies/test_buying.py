@@ -70,7 +70,7 @@ def row(
     """Return a made-up row, so that every number below can be checked by hand."""
     rival = key in ("fixed", "fat_tree", "same_cost")
     offer = None if rival else offer_of(question.offers, key)
-    choice = question.offer(offer, degree, level) if offer else question.rival(key, degree)
+    choice = question.at(offer, degree, level) if offer else question.rival(key, degree)
     return Row(choice, time_ms, usd, 0.0)
 
 
@@ -117,7 +117,7 @@ def test_by_time_and_by_price_others_win(race: Resolved, by: str, winner: str) -
         row(question, "mems", 300_000.0, 4 * DOLLAR_AN_HOUR),
     ]
     assert [one.choice.key for one in verdict(question, rows).best] == [winner]
-    assert front_of_rows(rows).on.tolist() == [True, True, True, False]
+    assert front_of_rows(rows).tolist() == [True, True, True, False]
 
 
 def words_of(question: Question, *rows: Row) -> str:

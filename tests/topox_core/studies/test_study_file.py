@@ -108,6 +108,10 @@ MISTAKES = {
         changed(budget={"points": 100}),
         "field design: has 4,800 points (limit 100): 40 x 4 x 3 x 10",
     ),
+    "no time": (changed(budget={"seconds": 0}), "field budget.seconds: must be greater than 0"),
+    "no points": (changed(budget={"points": 0}), "field budget.points: must be from 1 to 100,000"),
+    "an unknown budget": (changed(budget={"hours": 1}), "field budget.hours: unknown key"),
+    "a bare budget": (changed(budget=100), "field budget: must be an object in braces"),
     "unknown measure": (
         changed(measures=["speed"]),
         "field measures: must be some of iteration_ms",

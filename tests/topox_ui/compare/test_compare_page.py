@@ -157,7 +157,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
 
     for by, value in (("port_gbps", cluster.port_gbps), ("degree", 1.0)):
         sweep = sweep_of(Case(graph, cluster, Settings.of(free=FREE)), contest, by)
-        cells = [run_call(sweep.job.value(), Cell(v, None)) for v in (value, 4 * value)]
+        cells = [run_call(sweep, Cell(v, None)) for v in (value, 4 * value)]
         slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
         assert (slow, fast) == (pytest.approx(alone(full / 4)), pytest.approx(alone(full)))
 

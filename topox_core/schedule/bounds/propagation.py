@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from topox_core.model.csr import pointer_of, row_of_entry
-from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, never
+from topox_core.runs.stopping import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.bounds.windows import Windows, windows, within
 from topox_core.schedule.kernels.propagation import (
     Constraints,
@@ -151,7 +151,7 @@ def raised_bound(
     known
         Valid heads and tails, better than the critical path's: the windows begin with them.
     """
-    late = AnyOf((stop, AfterSeconds(seconds)))
+    late = any_of(stop, AfterSeconds(seconds))
 
     def shaved(trials: Trials) -> Refuter:
         return lambda given, length, stop: propagator.shaved(given, length, trials, stop)
