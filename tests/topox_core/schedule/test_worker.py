@@ -18,7 +18,7 @@ from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, r
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.circuits.held_ports import Solution, one_after_another, with_set_ups
-from topox_core.schedule.engines import wire
+from topox_core.schedule.engines import waiting_workers, wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.engines.waiting_workers import (
@@ -239,6 +239,37 @@ def test_a_child_that_has_loaded_takes_the_next_request(nobody_waits, engine):
         assert late.args[-1] != engine  # nobody waited any more
         waiting.kill()
         late.kill()
+
+
+@pytest.fixture
+def many_files_open() -> Iterator[None]:
+    """Every descriptor up to 1023 is taken."""
+    resource = pytest.importorskip("resource", reason="no limits on descriptors here")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2048), before[1]))
+    except ValueError:
+        pytest.skip("no process may open so many files here")
+    taken = [os.dup(0)]
+    while taken[-1] < 1023:
+        taken.append(os.dup(0))
+    yield
+    for descriptor in taken:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_child_is_waited_for_in_a_process_with_many_open_files(
+    nobody_waits, many_files_open, monkeypatch
+):
+    program = "print('loaded', flush=True); input()"
+    monkeypatch.setattr(waiting_workers, "WORKER", (sys.executable, "-c", program))
+    expect_request(["highs"])
+    wait_until_loaded(["highs"], PATIENCE_S)
+    with worker_of("highs") as waiting:
+        assert waiting.stdout.fileno() > 1023
+        assert waiting.stdout.readline() == b"loaded\n"
+        waiting.kill()
 
 
 def test_a_child_that_died_while_it_waited_is_replaced(nobody_waits):
