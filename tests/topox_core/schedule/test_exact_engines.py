@@ -23,7 +23,7 @@ from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.windows import critical_path, serial_schedule, windows
+from topox_core.schedule.bounds.windows import critical_path, windows
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     ports_of,
@@ -35,6 +35,7 @@ from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.highs import _sub_solve, solve_highs
 from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result_file import to_record

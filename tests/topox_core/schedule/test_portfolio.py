@@ -18,11 +18,11 @@ from tests.topox_core.schedule.problem_builder import (
     searched,
 )
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.windows import serial_schedule
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team
 from topox_core.schedule.problem import Problem

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.topox_core.schedule.fake_solvers import READY, ROOT, SLEEP, progress, saying
 from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, random_problem
 from topox_core.errors import InputError
-from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.bounds.windows import critical_path
 from topox_core.schedule.circuits.held_ports import Solution, one_after_another, with_set_ups
 from topox_core.schedule.engines import waiting_workers, wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
@@ -28,6 +28,7 @@ from topox_core.schedule.engines.waiting_workers import (
     worker_of,
 )
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Problem
 
 WORKER = (sys.executable, "-m", "topox_core.worker")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.bounds.windows import critical_path
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     held_back,
@@ -17,6 +17,7 @@ from topox_core.schedule.circuits.held_ports import (
     solution_violation,
 )
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 
