@@ -31,13 +31,10 @@ Start = Callable[[str, Problem, Limits], SolverProcess]
 
 def fine_prepared(prepared: Prepared, makespan_ms: float) -> Prepared:
     """Return the problem on a clock for schedules of about ``makespan_ms``, with the planner that books its ports."""
-    graph, cluster = prepared.graph, prepared.cluster
-    assert graph is not None
-    assert cluster is not None
+    graph, cluster = prepared.graph_and_cluster
     ticks_per_ms = exact_ticks_per_ms(durations_ms(graph, cluster), makespan_ms)
     problem = fine_problem(graph, cluster, prepared.settings, ticks_per_ms)
-    assert problem.network is not None
-    dark = problem.network.dark_slots or 0
+    dark = problem.switch_network.dark_slots or 0
     planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
     reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
     return replace(prepared, reduction=reduction, planner=planner)
@@ -154,9 +151,9 @@ class FineClockSolve:
         self._raise(answer.bound, answer.bound_by, answer.bound_source or ENGINES[ENGINE])
 
     def _take(self, solution: Solution, source: TraceSource) -> None:
-        assert self.prepared.cluster is not None
+        _, cluster = self.prepared.graph_and_cluster
         plan = self._fine.planner.with_ports(solution, source)
-        carried_out = replay(self._fine, plan, self.prepared.cluster)
+        carried_out = replay(self._fine, plan, cluster)
         carried_out = replace(carried_out, planned_slot_ms=None)  # a tick is no slot
         if carried_out.cost < self.best.cost:
             self.best, self.moved_by = carried_out, source
@@ -180,10 +177,9 @@ class FineClockSolve:
             none,
         )
         plan = SchedulePlan(ticks, 0, booking, 0, known.source, ticks, 0)
-        assert self._fine.graph is not None
-        assert self._fine.cluster is not None
+        graph, cluster = self._fine.graph_and_cluster
         # Milliseconds of this graph are ticks: whole numbers, exact up to 2**53.
-        in_ticks = replace(self._fine.graph, duration_ms=problem.duration.astype(np.float64))
-        cluster = self._fine.cluster.changed(reconfiguration_ms=float(problem.dark_ticks or 0))
+        in_ticks = replace(graph, duration_ms=problem.duration.astype(np.float64))
+        cluster = cluster.changed(reconfiguration_ms=float(problem.dark_ticks or 0))
         start = replay(replace(self._fine, graph=in_ticks), plan, cluster).start_ms
         return Solution(start.astype(np.int64), ports_of(problem, booking))

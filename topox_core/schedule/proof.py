@@ -297,9 +297,7 @@ class Proof:
 
     def _count_ancestors(self, prepared: Prepared) -> None:
         """Find a bound on continuous time without any search; runs in a thread."""
-        assert prepared.graph is not None
-        assert prepared.cluster is not None
-        self._bounds.put(continuous_bound(prepared.graph, prepared.cluster, prepared.settings))
+        self._bounds.put(continuous_bound(*prepared.graph_and_cluster, prepared.settings))
 
     def _poll_bound(self, plans: ContinuousPlans) -> list[TracePoint]:
         """Take in the bound that the work of ancestors gives, once it has been counted."""

@@ -69,13 +69,12 @@ def carried_over(
     Transfers keep their slots, so that the plan stays as long as it is or becomes shorter, where
     compute is rounded to a finer tick.
     """
-    assert prepared.graph is not None
-    assert prepared.cluster is not None
+    graph, cluster = prepared.graph_and_cluster
     given, own = (one.reduction.problem.ticks_per_slot for one in (strict, prepared))
     both = math.lcm(given, own)
     if both != own:
-        ticked = replace(prepared.settings, tick=prepared.cluster.slot_ms / both)
-        finer = prepare(prepared.graph, prepared.cluster, ticked)
+        ticked = replace(prepared.settings, tick=cluster.slot_ms / both)
+        finer = prepare(graph, cluster, ticked)
         prepared = replace(finer, settings=prepared.settings)
     problem, planner = prepared.reduction.problem, prepared.planner
     start = plan.start * (both // given)
@@ -260,13 +259,12 @@ def _plan_never_behind_stricter(
     """Plan on continuous time; the best iteration of every stricter reading planned before ``late`` is a candidate."""
     plan_on_continuous_time(plans, candidates, ended)
     prepared = plans.prepared
-    assert prepared.graph is not None
-    assert prepared.cluster is not None
-    for settings in stricter(prepared.settings, prepared.cluster):
+    graph, cluster = prepared.graph_and_cluster
+    for settings in stricter(prepared.settings, cluster):
         try:
             if late():
                 continue
-            strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
+            strict = ContinuousPlans.of(prepare(graph, cluster, settings))
             if plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
                 continue
             _plan_never_behind_stricter(strict, candidates, late, late)

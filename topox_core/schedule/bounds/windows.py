@@ -71,17 +71,16 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
     With all durations and the slot multiples of g, left-justified schedules sit on multiples of g;
     where a slot is no more than a tick of a clock with set-ups, with all durations and the delay.
     """
-    net, unit = problem.network, problem.ticks_per_slot
-    if unit == 1 and net is not None and net.dark_slots is not None:
-        unit = net.dark_slots
+    unit = problem.ticks_per_slot
+    if unit == 1 and problem.dark_ticks is not None:
+        unit = problem.dark_ticks
     g = math.gcd(unit, *np.unique(problem.duration).tolist())
     if g <= 1:
         return problem, 1
     coarse = replace(problem, duration=problem.duration // g, tick_ms=problem.tick_ms * g)
     if problem.ticks_per_slot > 1:
         return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g), g
-    assert net is not None and net.dark_slots is not None
-    return replace(coarse, network=replace(net, dark_slots=net.dark_slots // g)), g
+    return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g)), g
 
 
 def within(given: Windows, problem: Problem, head: Int, tail: Int, horizon: int) -> Windows:

@@ -31,7 +31,7 @@ def per_slot(problem: Problem, start: Int) -> Booking:
 
     With shared circuits the edges are a pair's circuit, up while any of its transfers is active.
     """
-    network = _network(problem)
+    network = problem.switch_network
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
     first = start[carried] // problem.ticks_per_slot
     end = first + problem.duration[carried] // problem.ticks_per_slot
@@ -103,12 +103,6 @@ def _cut(
     return np.array(rows, np.intp), np.array(pieces, np.intp)
 
 
-def _network(problem: Problem) -> SwitchNetwork:
-    if problem.network is None:
-        raise ValueError("a plain RCPSP has no circuits")
-    return problem.network
-
-
 def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:
     """Return which rows change a circuit (:meth:`PortNumbers.changed`)."""
     return ports_of_booking(booking, network).changed(booking.first_slot, network.repeats)
@@ -138,7 +132,7 @@ def ports_of_booking(booking: Booking, network: SwitchNetwork) -> PortNumbers:
 
 def to_circuits(problem: Problem, booking: Booking, reconfiguration_ms: float) -> Circuits:
     """Return the circuits of an execution, in ms, ordered by start, switch, source and port."""
-    network = _network(problem)
+    network = problem.switch_network
     source, destination = network.source[booking.node], network.destination[booking.node]
     order = np.lexsort((booking.source_port, source, booking.switch, booking.first_slot))
     changed = changed_rows(booking, network)[order]

@@ -50,15 +50,15 @@ def solve_on_ports(
     known = root.known
     if known.close_enough:
         return known.answer("proof")
-    assert problem.network is not None
-    may_fill, nearby = problem.network.switches_may_fill, neighbourhoods_fit(problem)
+    net = problem.switch_network
+    may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
     if nearby and _too_many_disjunctions(root):
         search_with_set_ups(root, stop, news, math.inf)
         return known.answer("cancelled" if stop() else "time_limit")
     refuse_many_disjunctions(root.coarse, _windows(root))
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
     search = _Search(root, stop, news)
-    if nearby and problem.network.ports_each_way > 1:  # orders alone are decided sooner as a whole
+    if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
         search.run(known.elapsed_s + until_s, strict=False, gives_way=True)
         if not search.ended:
             search_with_set_ups(root, stop, news, FRUITLESS)
@@ -160,8 +160,7 @@ class _Search:
         """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
         problem = self._known.problem
         solution = held_back(problem, Solution(start * self._tick, ports))
-        assert problem.network is not None
-        if problem.network.switches_may_fill and solution_violation(problem, solution) is not None:
+        if problem.switch_network.switches_may_fill and solution_violation(problem, solution) is not None:
             return
         self._known.offer(solution.start, SOURCE, ports=ports)
 

@@ -41,10 +41,7 @@ class SetUpModel(Model):
         self, problem: Problem, given: Windows, bound: int, horizon: int, strict: bool
     ) -> None:
         super().__init__(problem, given, bound, horizon, minimise=True)
-        net, dark = problem.network, problem.dark_ticks
-        assert net is not None
-        assert dark is not None
-        self._net, self._dark = net, dark
+        self._net, self._dark = problem.switch_network, problem.dark_ticks or 0
         self._carried = carried_tasks(problem).tolist()
         self._first: dict[tuple[int, int], Choice] = {}
         self._hinted: list[tuple[Choice, Holds]] = []
@@ -52,11 +49,11 @@ class SetUpModel(Model):
         self._port: dict[tuple[int, bool], list[Choice]] = {}
         self._agreed: dict[tuple[object, ...], Choice] = {}
         sides = Disjunctions(problem, given).sides
-        if net.ports_each_way > 1:
+        if self._net.ports_each_way > 1:
             self._add_choices(sides)
         for side in sides:
             self._add_side(side)
-        if net.switches_may_fill:
+        if self._net.switches_may_fill:
             self._add_switch_limit(strict)
 
     # -- choices -------------------------------------------------------------------------------------

@@ -39,10 +39,9 @@ class TurnModel(Model):
         known: Solution,
         free: Bools,
     ) -> None:
-        assert problem.network is not None
         assert known.ports is not None
         self._known, self._free, self._given = known, free, given
-        self._switches = problem.network.switches
+        self._switches = problem.switch_network.switches
         self._before, self._place = known.start.tolist(), known.ports[0].tolist()
         self._switch: dict[int, list[Choice]] = {}
         self._order: dict[tuple[int, int], Choice] = {}

@@ -82,8 +82,7 @@ class Disjunctions:
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         """Every side of a server that transfers hold ports of."""
-        net = self.problem.network
-        assert net is not None
+        net = self.problem.switch_network
         node = carried_tasks(self.problem)
         source, destination = net.source[node], net.destination[node]
         if net.half_duplex:
@@ -103,8 +102,7 @@ class Disjunctions:
     @staticmethod
     def may_be_few(problem: Problem) -> bool:
         """Whether a model that counts set-ups may be small enough, as far as that costs nothing to see."""
-        net, node = problem.network, carried_tasks(problem)
-        assert net is not None
+        net, node = problem.switch_network, carried_tasks(problem)
         sides = (net.source[node], net.destination[node])
         if net.half_duplex:
             sides = (np.concatenate(sides), np.zeros(0, np.int32))
@@ -129,9 +127,7 @@ class Disjunctions:
 
     def _pair(self, a: int, b: int, alike: bool) -> Pair | None:
         """Return what a pair has to keep, or None: nothing that its windows do not keep already."""
-        net, dark = self.problem.network, self.problem.dark_ticks
-        assert net is not None
-        assert dark is not None
+        net, dark = self.problem.switch_network, self.problem.dark_ticks or 0
         if alike and net.ports_on_switch == 1:
             return None  # one circuit: that they do not overlap is enough
         before, after, ordered = a, b, False

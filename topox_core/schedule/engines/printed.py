@@ -72,8 +72,7 @@ class PrintedModel:
     """
 
     def __init__(self, problem: Problem, horizon: int, bound: int) -> None:
-        assert problem.network is not None
-        self.problem, self.network = problem, problem.network
+        self.problem, self.network = problem, problem.switch_network
         self.horizon, self.bound = horizon, bound
         self.tau = problem.ticks_per_slot
         self.m = max(1, -(-horizon // self.tau))

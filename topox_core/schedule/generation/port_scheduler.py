@@ -69,9 +69,7 @@ class PortGenerator:
     def of(generator: Generator, dark_slots: int) -> PortGenerator:
         """Prepare the ports: each server's ports on every switch, both ways or shared by both (half duplex)."""
         problem = generator.problem
-        network = problem.network
-        if network is None:
-            raise ValueError("a plain RCPSP has no ports")
+        network = problem.switch_network
         carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
         # Only servers that talk have ports here, and no more of them than a server has transfers.
         talking, ends = np.unique(
