@@ -49,6 +49,7 @@ MAX_INTERVALS = 120_000
 ASKING_S = 0.05  # how often a running solve is asked whether to stop
 
 Ended = Literal["optimal", "infeasible", "stopped"]
+Choice = Any  # a literal of OR-Tools, or the negation of one
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class Model:
         self._problem, self._clock = problem, given.clock
         self._model = model = cp_model.CpModel()
         self._intervals: dict[int, cp_model.IntervalVar] = {}
+        self._first: dict[tuple[int, int], Choice] = {}
         self._start = [
             model.new_int_var(low // step, high // step, "")
             for low, high, step in zip(
@@ -174,6 +176,15 @@ class Model:
                 self._at[j], int(self._problem.duration[j]), ""
             )
         return self._intervals[j]
+
+    def _in_order(self, i: int, j: int, known: Int) -> Choice:
+        """Return a literal that says that ``i`` starts before ``j``; where it is new, hinted as in a known schedule."""
+        if (j, i) in self._first:
+            return self._first[j, i].negated()
+        if (i, j) not in self._first:
+            self._first[i, j] = literal = self._model.new_bool_var("")
+            self._model.add_hint(literal, bool(known[i] < known[j]))
+        return self._first[i, j]
 
     def hint(self, start: Int) -> None:
         """Tell a schedule to start from."""

@@ -131,9 +131,8 @@ class _Search:
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
             return False
         shortest, root = known.makespan, self._root
-        model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, strict)
-        assert known.ports is not None
-        model.hint_ports(known.start // tick, known.ports)
+        current = Solution(known.start // tick, known.ports)
+        model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, current, strict)
         heard, age = False, next(self._ages)
 
         def better_elsewhere() -> bool:
