@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +25,6 @@ from topox_core.schedule.source import ENGINES, LOADS, TraceSource
 
 ENGINE = "cpsat"
 LAST_DIGITS = 1e-13  # relative: what adding binary fractions in another order may change
-Start = Callable[[str, Problem, Limits], SolverProcess]
 
 
 def fine_prepared(prepared: Prepared, makespan_ms: float) -> Prepared:
@@ -60,7 +58,6 @@ class FineClockSolve:
     prepared: Prepared
     known: Replay
     limits: Limits
-    start_process: Start = SolverProcess
     best: Replay = field(init=False)
     bound: Bound = field(init=False)
     stopped_by: StoppedBy = field(init=False, default="time_limit")
@@ -74,7 +71,7 @@ class FineClockSolve:
         self._ended = False
         self._began, self._ended_s = time.monotonic(), 0.0
         given = self._solution(self.known)
-        self._process = self.start_process(
+        self._process = SolverProcess(
             ENGINE,
             self._problem,
             replace(self.limits, bound=0, start=given.start, ports=given.ports),
@@ -99,11 +96,6 @@ class FineClockSolve:
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
         return self._ended_s if self._ended else time.monotonic() - self._began
-
-    @property
-    def process_id(self) -> int:
-        """Process number of the child."""
-        return self._process.pid
 
     def poll(self) -> bool:
         """Take in what the child says; return whether iteration or bound became better."""

@@ -230,13 +230,6 @@ class Proof:
         return self.race.running or exact or not self._last
 
     @property
-    def process_id(self) -> int | None:
-        """Process number of the first exact engine's child, if there is one."""
-        if self._exact is not None:
-            return self._exact.process_id
-        return next(iter(self.race.process_ids), None)
-
-    @property
     def trouble(self) -> str:
         """What went wrong with an exact engine while the rest goes on; empty if nothing."""
         return self.race.trouble

@@ -25,7 +25,7 @@ def saying(*lines: str, then: str = "") -> tuple[str, ...]:
 
 def progress(bound: int, start: np.ndarray | None = None) -> str:
     """The line that tells a schedule, a bound or both."""
-    told = Progress(0.1, None, bound, TraceSource("exact", "child"), start)
+    told = Progress(bound, TraceSource("exact", "child"), start)
     return wire.line(wire.Step(told)).decode().strip()
 
 

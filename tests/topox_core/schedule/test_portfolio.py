@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -155,7 +156,7 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     # Told that nothing can be shorter than the better schedule, the engine is done as soon as it
     # hears of it.
     limits = Limits(40.0, bound=better.makespan, start=serial_schedule(problem))
-    with SolverProcess(engine, problem, limits) as process:
+    with closing(SolverProcess(engine, problem, limits)) as process:
         process.offer(Solution(better.reduced_start))
         wait_until(lambda: not process.running)
     assert (process.answer.stopped_by, process.answer.bound) == ("proof", better.makespan)

@@ -26,12 +26,10 @@ class Pair:
     Attributes
     ----------
     first, second
-        The tasks; ``first`` comes first in the graph if ``ordered``.
+        The tasks; ``first`` comes first where the graph orders them.
     alike
         Whether both run between the same servers the same way: then it is one circuit if they share
         the ports at both ends.
-    ordered
-        Whether the graph orders them.
     may_follow, may_lead
         Whether ``second`` can start a set-up after ``first``, and the other way round, within its
         window.
@@ -43,7 +41,6 @@ class Pair:
     first: int
     second: int
     alike: bool
-    ordered: bool
     may_follow: bool
     may_lead: bool
     around: bool = False
@@ -142,7 +139,7 @@ class Disjunctions:
         if not around and (follows == "always" or (leads == "always" and not ordered)):
             return None
         may_lead = not ordered and leads != "never"
-        return Pair(before, after, alike, ordered, follows != "never", may_lead, around)
+        return Pair(before, after, alike, follows != "never", may_lead, around)
 
     def _soon(self, i: int, j: int, dark: int) -> bool:
         """Tell whether ``i`` of the next iteration can start less than a set-up after ``j`` ends."""

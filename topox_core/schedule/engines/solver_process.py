@@ -74,11 +74,6 @@ class SolverProcess:
     # -- for the caller --------------------------------------------------------------------------------
 
     @property
-    def pid(self) -> int:
-        """Process id of the child."""
-        return self._process.pid
-
-    @property
     def running(self) -> bool:
         """Whether the solve goes on."""
         return self._answer is None and self._refusal is None
@@ -123,12 +118,6 @@ class SolverProcess:
             self._ended_by = "cancelled"
         self._process.kill()
         self._reader.join(timeout=GRACE_S)
-
-    def __enter__(self) -> SolverProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # -- in the background -----------------------------------------------------------------------------
 
@@ -193,7 +182,7 @@ class SolverProcess:
             if progress.start is not None:
                 self._believe(Solution(progress.start, progress.ports))
             self._raise_bound(progress.bound)
-            self._events.put(replace(progress, incumbent=self._makespan, bound=self._bound))
+            self._events.put(replace(progress, bound=self._bound))
         elif isinstance(event, wire.Done):
             answer = event.answer
             if answer.start is not None:
