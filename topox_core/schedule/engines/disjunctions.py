@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.model.csr import grouped
+from topox_core.schedule.bounds.set_up_bounds import sides_of
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import carried_tasks
 from topox_core.schedule.problem import Int32, Problem
@@ -99,11 +100,7 @@ class Disjunctions:
     @staticmethod
     def may_be_few(problem: Problem) -> bool:
         """Whether a model that counts set-ups may be small enough, as far as that costs nothing to see."""
-        net, node = problem.switch_network, carried_tasks(problem)
-        sides = (net.source[node], net.destination[node])
-        if net.half_duplex:
-            sides = (np.concatenate(sides), np.zeros(0, np.int32))
-        many = np.concatenate([np.bincount(side) for side in sides])
+        many = np.diff(sides_of(problem).ptr).astype(np.int64)
         return int((many * (many - 1) // 2).sum()) <= MAX_PAIRS
 
     @property
