@@ -189,15 +189,11 @@ def test_a_relative_gap_ends_the_search_early():
     assert answer.makespan(BUSY) - answer.bound <= 0.9 * answer.makespan(BUSY)
 
 
-def test_a_model_too_large_is_refused_with_its_size_before_it_is_built(monkeypatch):
+def test_a_model_too_large_is_refused_with_its_size_before_it_is_built():
     wide = Fabric(servers=16, switches=8, ports_per_server=8)
     large = random_problem(1, wide, tasks=300, longest=40, density=0.01)
     with pytest.raises(InputError, match=r"the printed model would have [\d,]+ .* \(limit [\d,]+"):
         solve_printed(large, LIMITS)
-    monkeypatch.setattr(step_model, "MAX_COLUMNS", 100)
-    too_wide = r"settings, field engine: the exact model would have [\d,]+ columns \(limit 100\)"
-    with pytest.raises(InputError, match=too_wide):
-        steps_of(BUSY).refuse_if_too_large()
 
 
 def test_shared_circuits_and_too_many_tasks_are_refused_by_cp_sat_in_one_line():
