@@ -29,11 +29,9 @@ def progress(bound: int, start: np.ndarray | None = None) -> str:
     return wire.line(wire.Step(told)).decode().strip()
 
 
-def done(
-    bound: int, start: np.ndarray | None = None, stopped_by: str = "proof", infeasible: bool = False
-) -> str:
+def done(bound: int, start: np.ndarray | None = None, stopped_by: str = "proof") -> str:
     """The line that ends a solve."""
-    answer = Answer(start, bound, "the child", stopped_by, infeasible)
+    answer = Answer(start, bound, "the child", stopped_by)
     return wire.line(wire.Done(answer)).decode().strip()
 
 

@@ -115,7 +115,6 @@ def test_a_child_that_fails_costs_auto_its_help_and_an_engine_asked_for_by_name_
 HOLLOW = {
     "claims a proof without a bound": saying(READY, done(1, serial_schedule(PROBLEM))),
     "claims a proof without anything": saying(READY, done(0)),
-    "claims that nothing is feasible": saying(READY, done(0, infeasible=True)),
 }
 HANGING = {
     "hangs once it is ready": saying(READY, then=SLEEP),

@@ -21,7 +21,6 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, WHOLE_TASKS
-from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     SubSolve,
@@ -60,9 +59,6 @@ def solve_cpsat(
     refuse(problem)
     if problem.dark_ticks is not None:
         return solve_on_ports(problem, limits, stop, on_progress, news)
-    reason = impossible(problem)
-    if reason is not None:
-        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
     ended: StoppedBy = "time_limit"

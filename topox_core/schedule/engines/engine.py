@@ -64,7 +64,6 @@ class Answer:
     bound: int
     bound_by: str
     stopped_by: StoppedBy
-    infeasible: bool = False
     message: str = ""
     bound_source: TraceSource | None = None
     ports: Int32 | None = None

@@ -23,7 +23,6 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.step_model import StepModel
-from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     SubSolve,
@@ -61,9 +60,6 @@ def solve_highs(
         ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
         serial schedule does, at the price of a larger model).
     """
-    reason = impossible(problem)
-    if reason is not None:
-        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
     step = raise_bounds(coarse, tick, known, known.hearing(news, stop))

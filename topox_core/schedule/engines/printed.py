@@ -30,8 +30,7 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.highs import ModelReading, branch_and_bound
-from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.problem import Int, Problem, SwitchNetwork
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.source import ENGINES
 
 SOURCE = ENGINES["printed"]
@@ -316,23 +315,6 @@ def devices(model: PrintedModel, rows: Rows) -> None:
 # -- the engine ------------------------------------------------------------------------------------------
 
 
-def printed_model(problem: Problem, horizon: int, bound: int) -> PrintedModel:
-    """Return the model of a problem that has a network.
-
-    Raises
-    ------
-    InputError
-        If the problem has none (a plain RCPSP).
-    """
-    if not isinstance(problem.network, SwitchNetwork):
-        raise InputError(
-            "the printed model needs circuits (this problem has none): use highs",
-            file="settings",
-            field="engine",
-        )
-    return PrintedModel(problem, horizon, bound)
-
-
 def solve_printed(
     problem: Problem,
     limits: Limits,
@@ -345,14 +327,11 @@ def solve_printed(
     Raises
     ------
     InputError
-        If the model would be too large (the size is named) or the problem has no circuits.
+        If the model would be too large (the size is named).
     """
-    reason = impossible(problem)
-    if reason is not None:
-        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     del news  # the printed model has no use for it
     known = initially_known(problem, limits, on_progress)
-    model = printed_model(problem, known.makespan, known.bound)
+    model = PrintedModel(problem, known.makespan, known.bound)
     model.refuse_if_too_large()
     ended: StoppedBy = "time_limit"
     if not known.close_enough and not stop():
