@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import signal
 import threading
@@ -101,14 +100,14 @@ class SolverProcess:
     def offer(self, solution: Solution) -> None:
         """Tell the child a better schedule; what it has no time to hear it does not need."""
         if self.running and self._ended_by is None:
-            threading.Thread(target=self._tell, args=(wire.line(solution),), daemon=True).start()
+            threading.Thread(target=self._send, args=(wire.line(solution),), daemon=True).start()
 
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not within a second."""
         if not self.running or self._ended_by is not None:
             return
         self._ended_by = "cancelled"
-        if not self._ask_to_stop():
+        if not self._send(b"stop\n", wait=False):  # it hangs over its request, or is gone
             self._process.kill()
         self._killers.append(self._kill_after(GRACE_S, "cancelled"))
 
@@ -121,25 +120,19 @@ class SolverProcess:
 
     # -- in the background -----------------------------------------------------------------------------
 
-    def _ask_to_stop(self) -> bool:
-        """Send the child a line; False if the request is still on its way (the child hangs) or it is gone."""
-        if not self._writing.acquire(blocking=False):
+    def _send(self, line: bytes, wait: bool = True) -> bool:
+        """Write a line to the child; return whether it went: not to one that is gone, nor, unless ``wait``, behind another line."""
+        if not self._writing.acquire(blocking=wait):
             return False
         try:
             assert self._process.stdin is not None
-            self._process.stdin.write(b"stop\n")
+            self._process.stdin.write(line)
             self._process.stdin.flush()
         except (OSError, ValueError):
             return False
         finally:
             self._writing.release()
         return True
-
-    def _tell(self, line: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError), self._writing:
-            assert self._process.stdin is not None
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
 
     def _kill_after(self, seconds: float, why: StoppedBy) -> threading.Timer:
         def kill() -> None:
@@ -154,14 +147,8 @@ class SolverProcess:
 
     def _serve(self, request: bytes) -> None:
         """Send the request, then take in events until the child ends; runs in a thread."""
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
-            with self._writing:
-                self._process.stdin.write(request)
-                self._process.stdin.flush()
-        except (OSError, ValueError):
-            pass  # The child is gone already; its silence below says so.
+        self._send(request)  # of a child that is gone already its silence below says so
         wrong = ""
         try:
             for data in self._process.stdout:
