@@ -98,11 +98,11 @@ def _whole(
             known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
             return
         model = Model(coarse, given, -(-known.bound // tick), horizon, minimise=True)
-        shortest, age = known.makespan, next(ages)
+        shortest, old = known.makespan, next(ages)
 
         def better_elsewhere() -> bool:
             known.take_news(news)
-            anew = known.makespan < shortest and age.little_is_lost  # noqa: B023 - called within this round only
+            anew = known.makespan < shortest and old()  # noqa: B023 - called within this round only
             return stop() or known.close_enough or anew
 
         limits, linear = known.limits, coarse.n >= LEARNING_TASKS

@@ -6,10 +6,10 @@ nothing of it leaves.
 
 from __future__ import annotations
 
+import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,39 +17,22 @@ from ortools.sat.python import cp_model
 
 from topox_core.errors import InputError
 from topox_core.model.csr import grouped, row_of_entry
-from topox_core.runs.stopping import Stop
+from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.problem import Int, Int32, Problem
 
 PATIENCE_S = 2.0  # a model that is older is begun anew; twice as much each time
-
-
-@dataclass(frozen=True)
-class RestartPolicy:
-    """How old a model is, in seconds, and from which age on it is begun anew."""
-
-    patience_s: float
-    began: float = field(default_factory=time.monotonic)
-
-    @property
-    def little_is_lost(self) -> bool:
-        """Whether the model is so old that what it has learnt is no reason to keep it."""
-        return time.monotonic() - self.began >= self.patience_s
-
-
-def models() -> Iterator[RestartPolicy]:
-    """Yield the age of each model from when it is built: each may become twice as old as the one before."""
-    patience_s = PATIENCE_S
-    while True:
-        yield RestartPolicy(patience_s)
-        patience_s *= 2
-
-
 MAX_INTERVALS = 120_000
 ASKING_S = 0.05  # how often a running solve is asked whether to stop
 
 Ended = Literal["optimal", "infeasible", "stopped"]
 Choice = Any  # a literal of OR-Tools, or the negation of one
+
+
+def models() -> Iterator[AfterSeconds]:
+    """Yield for each model, as it is built, the age at which it is begun anew: that of the one before, doubled."""
+    for k in itertools.count():
+        yield AfterSeconds(PATIENCE_S * 2**k)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class _Search:
         shortest, root = known.makespan, self._root
         current = Solution(known.start // tick, known.ports)
         model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, current, strict)
-        heard, age = False, next(self._ages)
+        heard, old = False, next(self._ages)
 
         def better_elsewhere() -> bool:
             nonlocal heard
@@ -141,7 +141,7 @@ class _Search:
             known.take_news(self._news)
             heard = heard or known.makespan < before
             late = gives_way and self._far()
-            return self._stop() or late or known.close_enough or (heard and age.little_is_lost)
+            return self._stop() or late or known.close_enough or (heard and old())
 
         limits, linear = known.limits, root.coarse.n >= LEARNING_TASKS
         run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
