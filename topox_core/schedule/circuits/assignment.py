@@ -118,7 +118,8 @@ def ports_of_booking(booking: Booking, network: SwitchNetwork) -> PortNumbers:
     """Return the ports of each row of a booking as numbers."""
     ends = network.source[booking.node], network.destination[booking.node]
     shape = network.switches, network.ports_on_switch
-    return PortNumbers.of(ends, booking, shape, network.half_duplex)
+    carried = booking.switch, booking.source_port, booking.destination_port
+    return PortNumbers.of(ends, carried, shape, network.half_duplex)
 
 
 def to_circuits(problem: Problem, booking: Booking, reconfiguration_ms: float) -> Circuits:
