@@ -52,10 +52,19 @@ def solve_on_ports(
         return known.answer("proof")
     net = problem.switch_network
     may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
-    if nearby and _too_many_disjunctions(root):
+    # Where neighbourhoods can take over, pairs are counted only if they may be few.
+    counted = not nearby or Disjunctions.may_be_few(root.coarse)
+    pairs = Disjunctions(root.coarse, _windows(root)).count if counted else math.inf
+    if pairs > MAX_DISJUNCTIONS:
+        if not nearby:
+            raise InputError(
+                f"with set-up times {pairs:,} pairs of transfers would have to be put in order (limit "
+                f"{MAX_DISJUNCTIONS:,}): use the list engine",
+                file="settings",
+                field="engine",
+            )
         search_with_set_ups(root, stop, news, math.inf)
         return known.answer("cancelled" if stop() else "time_limit")
-    refuse_many_disjunctions(root.coarse, _windows(root))
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
     search = _Search(root, stop, news)
     if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
@@ -66,31 +75,6 @@ def solve_on_ports(
     if may_fill:
         search.run(limits.time_limit_s, strict=True)
     return known.answer("cancelled" if stop() else "time_limit")
-
-
-def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
-    """Name the limit before the model is built.
-
-    Raises
-    ------
-    InputError
-        If too many pairs of transfers have to be put in order.
-    """
-    count = Disjunctions(problem, given).count
-    if count > MAX_DISJUNCTIONS:
-        raise InputError(
-            f"with set-up times {count:,} pairs of transfers would have to be put in order (limit "
-            f"{MAX_DISJUNCTIONS:,}): use the list engine",
-            file="settings",
-            field="engine",
-        )
-
-
-def _too_many_disjunctions(root: SetUpRoot) -> bool:
-    """Whether the whole model would be too large; pairs are counted only where they may be few."""
-    if not Disjunctions.may_be_few(root.coarse):
-        return True
-    return Disjunctions(root.coarse, _windows(root)).count > MAX_DISJUNCTIONS
 
 
 def _windows(root: SetUpRoot) -> Windows:
