@@ -191,15 +191,12 @@ def _in_the_same_order(
 def _places_of(execution: Execution, cluster: Cluster) -> Places:
     """Return when the circuits of an execution hold places on their switches, set-ups included, as ranks in time."""
     circuits, n = execution.circuits, len(execution.graph)
-    each = cluster.ports_per_server // cluster.switches
-    most = cluster.servers * each // (2 if cluster.duplex == "half" else 1)
     # Equal times differ in their last digits: they were added up in different orders.
     times = np.round(np.concatenate([circuits.setup_ms, circuits.end_ms]), TIME_DIGITS)
     rank = np.unique(times, return_inverse=True)[1].astype(np.int64)
     first, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
     first[circuits.node], end[circuits.node] = np.split(rank, 2)
-    limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
-    return Places(cluster.switches, limit, 0, first, end)
+    return Places(cluster.switches, cluster.switch_limit, 0, first, end)
 
 
 @dataclass(frozen=True)

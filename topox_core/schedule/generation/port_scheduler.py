@@ -90,8 +90,7 @@ class PortGenerator:
         )
         pointer = row_pointer(room, np.int64)
         in_base = 0 if network.half_duplex else len(talking) * per_server
-        most = network.servers * network.ports_on_switch // (2 if network.half_duplex else 1)
-        limit = network.circuits_per_switch if network.circuits_per_switch < most else 0
+        limit = network.circuits_per_switch if network.switches_may_fill else 0
         return PortGenerator(
             generator,
             network,
