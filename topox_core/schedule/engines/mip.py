@@ -139,20 +139,19 @@ class _Watch:
                 self.raised = error
 
     def mip_tick(self, event: Any) -> None:
-        if self.raised is None:
-            try:
-                dual = float(event.data_out.mip_dual_bound)
-                enough = self.on_dual is not None and self.on_dual(dual)
-                self.interrupted = self.interrupted or enough or self.stop()
-            except BaseException as error:
-                self.raised = error
-        if self.interrupted or self.raised is not None:
-            event.interrupt()
+        def enough() -> bool:
+            return self.on_dual is not None and self.on_dual(float(event.data_out.mip_dual_bound))
+
+        self._ask(event, enough)
 
     def lp_tick(self, event: Any) -> None:
+        self._ask(event, lambda: False)
+
+    def _ask(self, event: Any, enough: Callable[[], bool]) -> None:
+        """Interrupt a run that has come far enough, is to stop or has raised."""
         if self.raised is None:
             try:
-                self.interrupted = self.interrupted or self.stop()
+                self.interrupted = enough() or self.interrupted or self.stop()
             except BaseException as error:
                 self.raised = error
         if self.interrupted or self.raised is not None:
