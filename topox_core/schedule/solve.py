@@ -27,7 +27,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.reduction import ports_on_switch
 from topox_core.schedule.replay import Replay
-from topox_core.schedule.report import infeasible, to_continuous_result, to_result, trace_point
+from topox_core.schedule.report import infeasible, to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS
@@ -291,8 +291,8 @@ def _best_candidate(
     trace: list[TracePoint] = []
 
     def record(of: Prepared, plan: SchedulePlan) -> None:
-        bound = of.reduction.bound.ticks
-        point = trace_point(of, working_s() - began, plan.makespan, bound, plan.source)
+        bound_ms = of.reduction.problem.ms(of.reduction.bound.ticks)
+        point = TracePoint(working_s() - began, length_ms(of, plan), bound_ms, plan.source, LOADS)
         if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
             trace.append(point)
             if on_point is not None:

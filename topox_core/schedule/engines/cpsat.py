@@ -18,7 +18,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    StoppedBy,
 )
 from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.problem import Int, Problem
@@ -61,19 +60,17 @@ def solve_cpsat(
         return solve_on_ports(problem, limits, stop, on_progress, news)
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
-    ended: StoppedBy = "time_limit"
-    small = coarse.n <= WHOLE_TASKS
-    if small:  # most are decided at once, sooner than shaving would be through
+    if coarse.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
         step = step_of(coarse, windows(coarse, known.makespan // tick))
         _whole(coarse, tick, step, known, limits.time_limit_s, stop, news, thorough=False)
-        return known.answer("cancelled" if stop() else ended)
+        return known.answer("cancelled" if stop() else "time_limit")
     step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
-    if not known.close_enough and not stop() and known.left_s > 0 and not small:
+    if not known.close_enough and not stop() and known.left_s > 0:
         solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search_neighbourhoods(coarse, tick, step, known, solver, stop, news)
-    return known.answer("cancelled" if stop() else ended)
+    return known.answer("cancelled" if stop() else "time_limit")
 
 
 def _whole(

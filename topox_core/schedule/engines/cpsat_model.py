@@ -97,7 +97,6 @@ class Model:
     def __init__(
         self, problem: Problem, given: Windows, bound: int, horizon: int, minimise: bool
     ) -> None:
-        refuse(problem)
         self._problem, self._clock = problem, given.clock
         self._model = model = cp_model.CpModel()
         self._intervals: dict[int, cp_model.IntervalVar] = {}

@@ -95,15 +95,8 @@ def _open(known: BestKnown, stop: Stop) -> bool:
 def _fits(coarse: Problem, tick: int, known: BestKnown) -> bool:
     """Whether the whole problem is worth one model."""
     horizon = known.makespan // tick
-    return (
-        int(_model(coarse, tick, known, horizon, windows(coarse, horizon)).width.sum())
-        <= WHOLE_COLUMNS
-    )
-
-
-def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Windows) -> StepModel:
-    """Return the model of schedules that end by the horizon; ``tick`` is the coarse problem's in the problem's own."""
-    return StepModel(coarse, given, -(-known.bound // tick), horizon)
+    model = StepModel(coarse, windows(coarse, horizon), -(-known.bound // tick), horizon)
+    return int(model.width.sum()) <= WHOLE_COLUMNS
 
 
 def _sub_solve(limits: Limits) -> SubSolve:
@@ -151,7 +144,7 @@ def _within(
     if given is None:
         known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
         return "proof"
-    model = _model(coarse, tick, known, horizon, given)
+    model = StepModel(coarse, given, -(-known.bound // tick), horizon)
     if model.empty:
         known.raise_bound(
             -(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY
