@@ -108,7 +108,9 @@ def test_a_killed_child_is_reported_and_the_last_schedule_kept():
     assert answer.message.startswith("the solver process ended (signal 9")
     assert answer.message.endswith("the last schedule is kept")
     assert violation(HARD, answer.start) is None
-    assert answer.makespan(HARD) == min(makespan(HARD, p.start) for p in news if p.start is not None)
+    assert answer.makespan(HARD) == min(
+        makespan(HARD, p.start) for p in news if p.start is not None
+    )
 
 
 SAID = json.loads(progress(1))["progress"]

@@ -143,7 +143,8 @@ class _Search:
         """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
         problem = self._known.problem
         solution = held_back(problem, Solution(start * self._tick, ports))
-        if problem.switch_network.switches_may_fill and solution_violation(problem, solution) is not None:
+        may_fill = problem.switch_network.switches_may_fill
+        if may_fill and solution_violation(problem, solution) is not None:
             return
         self._known.offer(solution.start, SOURCE, ports=ports)
 
