@@ -79,7 +79,7 @@ def load(name: str) -> None:
         task_names=("a", "b", "c"),
     )
     solve = engine(name)
-    solve(three, Limits(LOADING_S))
+    solve(three, Limits(LOADING_S, start=np.array([0, 2, 0], np.int64)))
     if name == "cpsat":
         pair = np.array([0, 0, 1], np.int32)
         network = SwitchNetwork(pair, 2 - pair, 3, 1, 3, 1, 1, False, False, 1)

@@ -55,8 +55,7 @@ def straight_set_ups(problem: Problem, seconds: float, cores: int) -> PeerSolve:
     solver.parameters.num_workers = cores
     status = solver.solve(model.model, Heard())
     took_s = time.monotonic() - began
-    assert problem.network is not None
-    holds = not problem.network.switches_may_fill
+    holds = not problem.switch_network.switches_may_fill
     bound = round(solver.best_objective_bound) if status != cp_model.UNKNOWN and holds else 0
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return PeerSolve(None, bound, None, took_s, False, True)
@@ -71,9 +70,7 @@ class _Straight:
     """The model and its variables."""
 
     def __init__(self, problem: Problem) -> None:
-        net, dark = problem.network, problem.dark_ticks
-        assert net is not None
-        assert dark is not None
+        net, dark = problem.switch_network, problem.dark_ticks or 0
         self.problem, self.net, self.dark = problem, net, dark
         self.model = cp_model.CpModel()
         self.lasts = problem.duration.tolist()

@@ -369,7 +369,6 @@ def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
 def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
     """Return an iteration on slots, on the ports that its profile books."""
     problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
-    assert problem.network is not None
     makespan = int((start + problem.duration).max(initial=0))
     node = profile.node
     first = start[node] // problem.ticks_per_slot
@@ -380,7 +379,7 @@ def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource
         first,
         first + problem.duration[node] // problem.ticks_per_slot,
     )
-    changes = int(changed_rows(booking, problem.network).sum())
+    changes = int(changed_rows(booking, problem.switch_network).sum())
     return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
 
 

@@ -117,6 +117,13 @@ class Cluster:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    @property
+    def switch_limit(self) -> int:
+        """Circuits that a switch carries at once (eq. 7); 0 where its servers' ports on it allow no more."""
+        each = self.ports_per_server // self.switches
+        most = self.servers * each // (2 if self.duplex == "half" else 1)
+        return self.ports_per_switch if self.ports_per_switch < most else 0
+
     def changed(self, **changes: Any) -> Cluster:
         """Return a copy with some keys replaced; an unknown key raises :class:`InputError`."""
         for key in changes:

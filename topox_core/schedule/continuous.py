@@ -56,11 +56,9 @@ class ContinuousPlans:
     @staticmethod
     def of(prepared: Prepared) -> ContinuousPlans:
         """Begin with no plan; the bound belongs to continuous time."""
-        assert prepared.graph is not None
-        assert prepared.cluster is not None
-        settings = prepared.settings
-        near = FIRST_NEAR if len(prepared.graph) <= FIRST_TASKS else 0
-        bound = continuous_bound(prepared.graph, prepared.cluster, settings, near)
+        graph, cluster = prepared.graph_and_cluster
+        near = FIRST_NEAR if len(graph) <= FIRST_TASKS else 0
+        bound = continuous_bound(graph, cluster, prepared.settings, near)
         return ContinuousPlans(prepared, bound)
 
     @property
@@ -73,10 +71,10 @@ class ContinuousPlans:
 
     def take(self, prepared: Prepared, plan: SchedulePlan) -> float:
         """Replay a plan on the slots of ``prepared``, keep it if it is better, and return its makespan in ms."""
-        assert self.prepared.cluster is not None
+        _, cluster = self.prepared.graph_and_cluster
         if prepared is self.prepared and (self.slotted is None or plan.cost < self.slotted.cost):
             self.slotted = plan
-        candidate = replay(prepared, plan, self.prepared.cluster)
+        candidate = replay(prepared, plan, cluster)
         if self.best is None or candidate.cost < self.best.cost:
             self.planned_on, self.plan_to_improve = prepared, plan
         self.take_replay(candidate)
@@ -159,9 +157,7 @@ def _planning_problems(prepared: Prepared) -> Iterator[Prepared]:
     change, and the replay charges what a change takes.
     """
     yield prepared
-    graph, cluster = prepared.graph, prepared.cluster
-    assert graph is not None
-    assert cluster is not None
+    graph, cluster = prepared.graph_and_cluster
     if cluster.reconfiguration_ms > 0 and (delay_ms := _rounded_down(cluster)) is not None:
         yield _prepared_on(prepared, cluster.changed(reconfiguration_ms=delay_ms))
     for parts, most in FINER_PARTS:
@@ -186,7 +182,7 @@ def _rounded_down(cluster: Cluster) -> float | None:
 
 def _prepared_on(prepared: Prepared, cluster: Cluster) -> Prepared:
     """Return the problem on another cluster's slots, its tick about as long as it was."""
-    assert prepared.graph is not None
+    graph, _ = prepared.graph_and_cluster
     ticks = math.ceil(cluster.slot_ms / prepared.reduction.problem.tick_ms * (1 - 1e-9))
     settings = replace(prepared.settings, clock="slots", tick=cluster.slot_ms / max(1, ticks))
-    return prepare(prepared.graph, cluster, settings)
+    return prepare(graph, cluster, settings)

@@ -49,14 +49,13 @@ def fine_problem(
         A power of ten.
     """
     plain = without_clock(graph, cluster, settings)
-    assert plain.network is not None
     delay = _floor_ticks(np.array([cluster.reconfiguration_ms]), ticks_per_ms)
     return replace(
         plain,
         duration=_floor_ticks(durations_ms(graph, cluster), ticks_per_ms),
         ticks_per_slot=1,
         tick_ms=1 / ticks_per_ms,
-        network=replace(plain.network, dark_slots=int(delay[0])),
+        network=replace(plain.switch_network, dark_slots=int(delay[0])),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,18 +25,14 @@ from topox_core.schedule.source import ENGINES, LOADS, TraceSource
 
 ENGINE = "cpsat"
 LAST_DIGITS = 1e-13  # relative: what adding binary fractions in another order may change
-Start = Callable[[str, Problem, Limits], SolverProcess]
 
 
 def fine_prepared(prepared: Prepared, makespan_ms: float) -> Prepared:
     """Return the problem on a clock for schedules of about ``makespan_ms``, with the planner that books its ports."""
-    graph, cluster = prepared.graph, prepared.cluster
-    assert graph is not None
-    assert cluster is not None
+    graph, cluster = prepared.graph_and_cluster
     ticks_per_ms = exact_ticks_per_ms(durations_ms(graph, cluster), makespan_ms)
     problem = fine_problem(graph, cluster, prepared.settings, ticks_per_ms)
-    assert problem.network is not None
-    dark = problem.network.dark_slots or 0
+    dark = problem.switch_network.dark_slots or 0
     planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
     reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
     return replace(prepared, reduction=reduction, planner=planner)
@@ -63,7 +58,6 @@ class FineClockSolve:
     prepared: Prepared
     known: Replay
     limits: Limits
-    start_process: Start = SolverProcess
     best: Replay = field(init=False)
     bound: Bound = field(init=False)
     stopped_by: StoppedBy = field(init=False, default="time_limit")
@@ -77,7 +71,7 @@ class FineClockSolve:
         self._ended = False
         self._began, self._ended_s = time.monotonic(), 0.0
         given = self._solution(self.known)
-        self._process = self.start_process(
+        self._process = SolverProcess(
             ENGINE,
             self._problem,
             replace(self.limits, bound=0, start=given.start, ports=given.ports),
@@ -102,11 +96,6 @@ class FineClockSolve:
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
         return self._ended_s if self._ended else time.monotonic() - self._began
-
-    @property
-    def process_id(self) -> int:
-        """Process number of the child."""
-        return self._process.pid
 
     def poll(self) -> bool:
         """Take in what the child says; return whether iteration or bound became better."""
@@ -154,9 +143,9 @@ class FineClockSolve:
         self._raise(answer.bound, answer.bound_by, answer.bound_source or ENGINES[ENGINE])
 
     def _take(self, solution: Solution, source: TraceSource) -> None:
-        assert self.prepared.cluster is not None
+        _, cluster = self.prepared.graph_and_cluster
         plan = self._fine.planner.with_ports(solution, source)
-        carried_out = replay(self._fine, plan, self.prepared.cluster)
+        carried_out = replay(self._fine, plan, cluster)
         carried_out = replace(carried_out, planned_slot_ms=None)  # a tick is no slot
         if carried_out.cost < self.best.cost:
             self.best, self.moved_by = carried_out, source
@@ -180,10 +169,9 @@ class FineClockSolve:
             none,
         )
         plan = SchedulePlan(ticks, 0, booking, 0, known.source, ticks, 0)
-        assert self._fine.graph is not None
-        assert self._fine.cluster is not None
+        graph, cluster = self._fine.graph_and_cluster
         # Milliseconds of this graph are ticks: whole numbers, exact up to 2**53.
-        in_ticks = replace(self._fine.graph, duration_ms=problem.duration.astype(np.float64))
-        cluster = self._fine.cluster.changed(reconfiguration_ms=float(problem.dark_ticks or 0))
+        in_ticks = replace(graph, duration_ms=problem.duration.astype(np.float64))
+        cluster = cluster.changed(reconfiguration_ms=float(problem.dark_ticks or 0))
         start = replay(replace(self._fine, graph=in_ticks), plan, cluster).start_ms
         return Solution(start.astype(np.int64), ports_of(problem, booking))

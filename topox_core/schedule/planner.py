@@ -149,8 +149,7 @@ class Planner:
 
     def with_ports(self, solution: Solution, source: TraceSource) -> SchedulePlan:
         """Return the plan of a solution that comes with its ports, which hold it exactly."""
-        network = self.problem.network
-        assert network is not None
+        network = self.problem.switch_network
         start = solution.start
         makespan = int((start + self.problem.duration).max(initial=0))
         booking = booking_of(self.problem, solution)
@@ -317,6 +316,13 @@ class Prepared:
     settings: Settings
     reduction: Reduction
     planner: Planner
+
+    @property
+    def graph_and_cluster(self) -> tuple[TransferGraph, Cluster]:
+        """The lowered graph and the cluster that it runs on; a bare problem has none."""
+        assert self.graph is not None
+        assert self.cluster is not None
+        return self.graph, self.cluster
 
 
 def prepare(graph: TaskGraph | TransferGraph, cluster: Cluster, settings: Settings) -> Prepared:

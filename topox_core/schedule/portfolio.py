@@ -150,11 +150,6 @@ class Portfolio:
         return self._ended is None and (bool(self._processes) or self._thread is not None)
 
     @property
-    def process_ids(self) -> tuple[int, ...]:
-        """Process numbers of the exact engines' children."""
-        return tuple(process.pid for process in self._processes.values())
-
-    @property
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the race has ended."""
         return (self._ended or time.monotonic()) - self.began

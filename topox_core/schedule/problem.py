@@ -120,6 +120,19 @@ class Problem:
         return topological_order(self.pred_ptr, self.succ_ptr, self.succ_idx)
 
     @property
+    def switch_network(self) -> SwitchNetwork:
+        """The switches of a problem whose transfers take circuits.
+
+        Raises
+        ------
+        ValueError
+            If it has none (a plain RCPSP).
+        """
+        if self.network is None:
+            raise ValueError("a plain RCPSP has no circuits")
+        return self.network
+
+    @property
     def slot_clock(self) -> Int:
         """Ticks that each task's start is a multiple of: transfers start on slots."""
         return np.where(self.on_grid, self.ticks_per_slot, 1).astype(np.int64)

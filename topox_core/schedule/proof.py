@@ -230,13 +230,6 @@ class Proof:
         return self.race.running or exact or not self._last
 
     @property
-    def process_id(self) -> int | None:
-        """Process number of the first exact engine's child, if there is one."""
-        if self._exact is not None:
-            return self._exact.process_id
-        return next(iter(self.race.process_ids), None)
-
-    @property
     def trouble(self) -> str:
         """What went wrong with an exact engine while the rest goes on; empty if nothing."""
         return self.race.trouble
@@ -297,9 +290,7 @@ class Proof:
 
     def _count_ancestors(self, prepared: Prepared) -> None:
         """Find a bound on continuous time without any search; runs in a thread."""
-        assert prepared.graph is not None
-        assert prepared.cluster is not None
-        self._bounds.put(continuous_bound(prepared.graph, prepared.cluster, prepared.settings))
+        self._bounds.put(continuous_bound(*prepared.graph_and_cluster, prepared.settings))
 
     def _poll_bound(self, plans: ContinuousPlans) -> list[TracePoint]:
         """Take in the bound that the work of ancestors gives, once it has been counted."""

@@ -152,22 +152,16 @@ class _Ports:
         start_ms = self._on_slot(max(ready_ms, idle_ms + (self.dark_ms if changed else 0.0)))
         return start_ms, state, -idle_ms, out_port, in_port
 
-    def _room(self) -> int:
-        cluster = self.cluster
-        each = cluster.ports_per_server // cluster.switches
-        most = cluster.servers * each // (2 if cluster.duplex == "half" else 1)
-        return cluster.ports_per_switch if cluster.ports_per_switch < most else 0
-
     def _place_free(self, switch: int, by_ms: float) -> float:
         """Return when a place on a switch is free; 0 where eq. 7 cannot bind or one is free by then."""
-        room = self._room()
+        room = self.cluster.switch_limit
         taken = self.places.get(switch, [])
         if not room or len(taken) < room or min(taken) <= by_ms:
             return 0.0
         return min(taken)
 
     def _take_place(self, switch: int, start_ms: float, changed: bool, end_ms: float) -> None:
-        room = self._room()
+        room = self.cluster.switch_limit
         if not room:
             return
         taken = self.places.setdefault(switch, [])

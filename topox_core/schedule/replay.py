@@ -191,15 +191,12 @@ def _in_the_same_order(
 def _places_of(execution: Execution, cluster: Cluster) -> Places:
     """Return when the circuits of an execution hold places on their switches, set-ups included, as ranks in time."""
     circuits, n = execution.circuits, len(execution.graph)
-    each = cluster.ports_per_server // cluster.switches
-    most = cluster.servers * each // (2 if cluster.duplex == "half" else 1)
     # Equal times differ in their last digits: they were added up in different orders.
     times = np.round(np.concatenate([circuits.setup_ms, circuits.end_ms]), TIME_DIGITS)
     rank = np.unique(times, return_inverse=True)[1].astype(np.int64)
     first, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
     first[circuits.node], end[circuits.node] = np.split(rank, 2)
-    limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
-    return Places(cluster.switches, limit, 0, first, end)
+    return Places(cluster.switches, cluster.switch_limit, 0, first, end)
 
 
 @dataclass(frozen=True)
@@ -260,7 +257,8 @@ def _port_numbers(
     """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
     ends = graph.source[ports.node], graph.destination[ports.node]
     shape = cluster.switches, cluster.ports_per_server
-    known = PortNumbers.of(ends, ports, shape, cluster.duplex == "half")
+    carried = ports.switch, ports.source_port, ports.destination_port
+    known = PortNumbers.of(ends, carried, shape, cluster.duplex == "half")
     number = np.unique(np.concatenate([known.out_port, known.in_port]), return_inverse=True)[1]
     out_port, in_port = number.astype(np.int32).reshape(2, -1)
     return out_port, in_port

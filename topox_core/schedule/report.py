@@ -15,7 +15,6 @@ from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.source import LOADS, TraceSource
 
 
 def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
@@ -33,14 +32,6 @@ def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
         end_ms=np.round((plan.start + problem.duration) * problem.tick_ms, 9),
         circuits=circuits,
     )
-
-
-def trace_point(
-    prepared: Prepared, elapsed_s: float, makespan: int, bound: int, source: TraceSource
-) -> TracePoint:
-    """Return a point of the trace before any engine runs, in ms."""
-    problem = prepared.reduction.problem
-    return TracePoint(elapsed_s, problem.ms(makespan), problem.ms(bound), source, LOADS)
 
 
 def to_result(

@@ -27,7 +27,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.reduction import ports_on_switch
 from topox_core.schedule.replay import Replay
-from topox_core.schedule.report import infeasible, to_continuous_result, to_result, trace_point
+from topox_core.schedule.report import infeasible, to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS
@@ -69,13 +69,12 @@ def carried_over(
     Transfers keep their slots, so that the plan stays as long as it is or becomes shorter, where
     compute is rounded to a finer tick.
     """
-    assert prepared.graph is not None
-    assert prepared.cluster is not None
+    graph, cluster = prepared.graph_and_cluster
     given, own = (one.reduction.problem.ticks_per_slot for one in (strict, prepared))
     both = math.lcm(given, own)
     if both != own:
-        ticked = replace(prepared.settings, tick=prepared.cluster.slot_ms / both)
-        finer = prepare(prepared.graph, prepared.cluster, ticked)
+        ticked = replace(prepared.settings, tick=cluster.slot_ms / both)
+        finer = prepare(graph, cluster, ticked)
         prepared = replace(finer, settings=prepared.settings)
     problem, planner = prepared.reduction.problem, prepared.planner
     start = plan.start * (both // given)
@@ -260,13 +259,12 @@ def _plan_never_behind_stricter(
     """Plan on continuous time; the best iteration of every stricter reading planned before ``late`` is a candidate."""
     plan_on_continuous_time(plans, candidates, ended)
     prepared = plans.prepared
-    assert prepared.graph is not None
-    assert prepared.cluster is not None
-    for settings in stricter(prepared.settings, prepared.cluster):
+    graph, cluster = prepared.graph_and_cluster
+    for settings in stricter(prepared.settings, cluster):
         try:
             if late():
                 continue
-            strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
+            strict = ContinuousPlans.of(prepare(graph, cluster, settings))
             if plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
                 continue
             _plan_never_behind_stricter(strict, candidates, late, late)
@@ -293,8 +291,8 @@ def _best_candidate(
     trace: list[TracePoint] = []
 
     def record(of: Prepared, plan: SchedulePlan) -> None:
-        bound = of.reduction.bound.ticks
-        point = trace_point(of, working_s() - began, plan.makespan, bound, plan.source)
+        bound_ms = of.reduction.problem.ms(of.reduction.bound.ticks)
+        point = TracePoint(working_s() - began, length_ms(of, plan), bound_ms, plan.source, LOADS)
         if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
             trace.append(point)
             if on_point is not None:

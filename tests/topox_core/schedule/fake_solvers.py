@@ -25,15 +25,13 @@ def saying(*lines: str, then: str = "") -> tuple[str, ...]:
 
 def progress(bound: int, start: np.ndarray | None = None) -> str:
     """The line that tells a schedule, a bound or both."""
-    told = Progress(0.1, None, bound, TraceSource("exact", "child"), start)
+    told = Progress(bound, TraceSource("exact", "child"), start)
     return wire.line(wire.Step(told)).decode().strip()
 
 
-def done(
-    bound: int, start: np.ndarray | None = None, stopped_by: str = "proof", infeasible: bool = False
-) -> str:
+def done(bound: int, start: np.ndarray | None = None, stopped_by: str = "proof") -> str:
     """The line that ends a solve."""
-    answer = Answer(start, bound, "the child", stopped_by, infeasible)
+    answer = Answer(start, bound, "the child", stopped_by)
     return wire.line(wire.Done(answer)).decode().strip()
 
 

@@ -54,7 +54,7 @@ def case(fabric: Fabric, ticks_per_slot: int, seed: int) -> tuple[Problem, int]:
 
 def by_work_of_ancestors(problem: Problem, dark_slots: int = 0) -> int:
     dark_ticks = dark_slots * problem.ticks_per_slot
-    head, tail = ancestor_heads_and_tails(problem, clocks(problem), dark_ticks=dark_ticks)
+    head, tail = ancestor_heads_and_tails(problem, clocks(problem), problem.n, dark_ticks)
     bound = ancestor_bound(problem, head, tail, 0, dark_slots)
     return 0 if bound is None else bound.ticks
 

@@ -13,7 +13,7 @@ from tests.topox_core.schedule.problem_builder import Fabric, Trying, makespan, 
 from tests.topox_core.schedule.test_exact_engines import sample, solved
 from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule, windows
+from topox_core.schedule.bounds.windows import Windows, clocks, windows
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     ports_of,
@@ -29,7 +29,7 @@ from topox_core.schedule.engines.port_turns import kept_apart, sides_in_turn
 from topox_core.schedule.engines.set_ups_size import neighbourhoods_fit
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
-from topox_core.schedule.generation.list_scheduler import Generator
+from topox_core.schedule.generation.list_scheduler import Generator, serial_schedule
 from topox_core.schedule.planner import Planner
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search import large_neighbourhood

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -18,11 +19,11 @@ from tests.topox_core.schedule.problem_builder import (
     searched,
 )
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.windows import serial_schedule
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team
 from topox_core.schedule.problem import Problem
@@ -114,7 +115,6 @@ def test_a_child_that_fails_costs_auto_its_help_and_an_engine_asked_for_by_name_
 HOLLOW = {
     "claims a proof without a bound": saying(READY, done(1, serial_schedule(PROBLEM))),
     "claims a proof without anything": saying(READY, done(0)),
-    "claims that nothing is feasible": saying(READY, done(0, infeasible=True)),
 }
 HANGING = {
     "hangs once it is ready": saying(READY, then=SLEEP),
@@ -155,7 +155,7 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     # Told that nothing can be shorter than the better schedule, the engine is done as soon as it
     # hears of it.
     limits = Limits(40.0, bound=better.makespan, start=serial_schedule(problem))
-    with SolverProcess(engine, problem, limits) as process:
+    with closing(SolverProcess(engine, problem, limits)) as process:
         process.offer(Solution(better.reduced_start))
         wait_until(lambda: not process.running)
     assert (process.answer.stopped_by, process.answer.bound) == ("proof", better.makespan)

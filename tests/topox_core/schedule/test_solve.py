@@ -1,7 +1,5 @@
 """One front door, one result: engines agree, bounds hold, choices are kept, faults keep the last schedule."""
 
-import os
-import signal
 import time
 from dataclasses import replace
 
@@ -127,9 +125,16 @@ def test_a_graph_too_large_for_an_exact_engine_still_gets_its_list_schedule():
 HARD = load_past("moe")
 
 
-def test_a_solver_that_is_killed_is_reported_and_the_last_schedule_kept():
+def test_a_solver_that_is_killed_is_reported_and_the_last_schedule_kept(monkeypatch):
+    children = []
+
+    def child(_engine):
+        children.append(start_worker())
+        return children[-1]
+
+    monkeypatch.setattr(solver_process, "worker_of", child)
     proof = prove(*HARD, Settings.of(engine="highs", time_limit_s=60))
-    os.kill(proof.process_id, signal.SIGKILL)
+    children[0].kill()
     result = proof.finish()
     assert result.stopped_by == "failed"
     assert "ended" in result.message

@@ -2,10 +2,10 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,9 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.topox_core.schedule.fake_solvers import READY, ROOT, SLEEP, progress, saying
 from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, random_problem
 from topox_core.errors import InputError
-from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.bounds.windows import critical_path
 from topox_core.schedule.circuits.held_ports import Solution, one_after_another, with_set_ups
-from topox_core.schedule.engines import wire
+from topox_core.schedule.engines import waiting_workers, wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.engines.waiting_workers import (
@@ -28,6 +28,7 @@ from topox_core.schedule.engines.waiting_workers import (
     worker_of,
 )
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Problem
 
 WORKER = (sys.executable, "-m", "topox_core.worker")
@@ -46,7 +47,7 @@ def finished(process: SolverProcess) -> Answer:
 
 def answered(problem: Problem, limits: Limits, command: tuple[str, ...]) -> Answer:
     """What comes of asking a child in the place of HiGHS."""
-    with SolverProcess("highs", problem, limits, command) as process:
+    with closing(SolverProcess("highs", problem, limits, command)) as process:
         return finished(process)
 
 
@@ -73,7 +74,7 @@ def test_requests_and_offers_survive_the_journey_and_any_other_line_means_stop()
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
 def test_cancelling_keeps_the_schedule_and_the_bound(engine):
     start = serial_schedule(HARD)
-    with SolverProcess(engine, HARD, Limits(time_limit_s=60, start=start)) as process:
+    with closing(SolverProcess(engine, HARD, Limits(time_limit_s=60, start=start))) as process:
         process.cancel()
         answer = finished(process)
     assert answer.stopped_by == "cancelled"
@@ -91,23 +92,25 @@ def test_a_child_that_overshoots_its_limit_is_killed_and_what_it_said_is_kept():
 
 @pytest.mark.parametrize("end", [SolverProcess.cancel, SolverProcess.close])
 def test_a_child_that_does_not_listen_is_killed(end):
-    with SolverProcess("highs", EASY, Limits(), saying(READY, then=SLEEP)) as process:
+    with closing(SolverProcess("highs", EASY, Limits(), saying(READY, then=SLEEP))) as process:
         end(process)
         assert finished(process).stopped_by == "cancelled"
         wait_until(lambda: process._process.poll() is not None)
 
 
 def test_a_killed_child_is_reported_and_the_last_schedule_kept():
-    with SolverProcess("highs", HARD, MINUTE) as process:
+    with closing(SolverProcess("highs", HARD, MINUTE)) as process:
         news = heard_from(process)
-        os.kill(process.pid, signal.SIGKILL)
+        process._process.kill()
         answer = finished(process)
         news += process.poll()
     assert answer.stopped_by == "failed"
     assert answer.message.startswith("the solver process ended (signal 9")
     assert answer.message.endswith("the last schedule is kept")
     assert violation(HARD, answer.start) is None
-    assert answer.makespan(HARD) == min(p.incumbent for p in news if p.start is not None)
+    assert answer.makespan(HARD) == min(
+        makespan(HARD, p.start) for p in news if p.start is not None
+    )
 
 
 SAID = json.loads(progress(1))["progress"]
@@ -161,7 +164,7 @@ def test_a_child_that_ends_early_without_a_word_is_reported():
 def test_an_engine_that_refuses_the_problem_says_so_as_bad_input():
     shared = random_problem(0, Fabric(shares=True), tasks=8)
     with (
-        SolverProcess("cpsat", shared, Limits()) as process,
+        closing(SolverProcess("cpsat", shared, Limits())) as process,
         pytest.raises(InputError, match="engine: CP-SAT has no model of shared circuits"),
     ):
         finished(process)
@@ -173,7 +176,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from tests.topox_core.schedule.test_worker import HARD, Limits, SolverProcess, heard_from
 process = SolverProcess("highs", HARD, Limits(time_limit_s=300))
 heard_from(process)
-print(process.pid, flush=True)
+print(process._process.pid, flush=True)
 time.sleep(300)
 """
 
@@ -239,6 +242,37 @@ def test_a_child_that_has_loaded_takes_the_next_request(nobody_waits, engine):
         assert late.args[-1] != engine  # nobody waited any more
         waiting.kill()
         late.kill()
+
+
+@pytest.fixture
+def many_files_open() -> Iterator[None]:
+    """Every descriptor up to 1023 is taken."""
+    resource = pytest.importorskip("resource", reason="no limits on descriptors here")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2048), before[1]))
+    except ValueError:
+        pytest.skip("no process may open so many files here")
+    taken = [os.dup(0)]
+    while taken[-1] < 1023:
+        taken.append(os.dup(0))
+    yield
+    for descriptor in taken:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_child_is_waited_for_in_a_process_with_many_open_files(
+    nobody_waits, many_files_open, monkeypatch
+):
+    program = "print('loaded', flush=True); input()"
+    monkeypatch.setattr(waiting_workers, "WORKER", (sys.executable, "-c", program))
+    expect_request(["highs"])
+    wait_until_loaded(["highs"], PATIENCE_S)
+    with worker_of("highs") as waiting:
+        assert waiting.stdout.fileno() > 1023
+        assert waiting.stdout.readline() == b"loaded\n"
+        waiting.kill()
 
 
 def test_a_child_that_died_while_it_waited_is_replaced(nobody_waits):

@@ -10,8 +10,6 @@ from topox_core.schedule.kernels.ancestors import Uses, ancestor_heads
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
-NEAR = 200  # a second or two for 10,000 tasks
-
 
 def uses_of(problem: Problem) -> Uses:
     """Return the uses; transfers that may share a circuit are left out, which only weakens what follows."""
@@ -46,7 +44,7 @@ def uses_of(problem: Problem) -> Uses:
 def ancestor_heads_and_tails(
     problem: Problem,
     clock: Int,
-    near: int = NEAR,
+    near: int,
     dark_ticks: int = 0,
     known: tuple[Int, Int] | None = None,
 ) -> tuple[Int, Int]:

@@ -124,8 +124,7 @@ def _dark_load(
     problem: Problem, tasks: Int, load: Load, capacity: int, dark_slots: int
 ) -> tuple[int, int, int]:
     """Return the load bound of one server's ports with a dark time for every circuit they must set up."""
-    assert problem.network is not None
-    network = problem.network
+    network = problem.switch_network
     carried = problem.duration[tasks] > 0
     if not carried.any():
         return 0, 0, 0

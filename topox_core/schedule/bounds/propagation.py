@@ -23,13 +23,12 @@ from topox_core.schedule.problem import Int, Problem
 
 # Single starts of larger problems are not tried: a pass would take longer than it saves.
 SHAVED_TASKS = 4000
-# Up to so many tasks trials without energy come before those with it, and deep ones after.
+# Up to so many tasks trials without energy come before those with it.
 SMALL_TASKS = 500
 MAX_MOMENTS = 20_000
 # Energetic reasoning: for resources with up to so many tasks, in windows and in trials of starts.
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
-# Of the tasks that a trial changes, so many are shaved in turn; that may take so much of the time.
-# Of single starts: with quick rules only, with energetic reasoning, and with what changes shaved in turn.
+# Of single starts: with quick rules only, or with energetic reasoning.
 Trials = Literal["quick", "thorough"]
 Refuter = Callable[[Windows, int, Stop], Windows | None]
 PASSES = 3

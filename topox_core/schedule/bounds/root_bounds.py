@@ -77,8 +77,7 @@ def raise_bounds_with_set_ups(
     coarse: Problem, tick: int, known: BestKnown, stop: Stop
 ) -> tuple[Int, Int]:
     """Raise the bound by heads and tails that count set-ups, then by propagation within them; return both."""
-    assert coarse.network is not None
-    dark_slots, dark_ticks = coarse.network.dark_slots or 0, coarse.dark_ticks or 0
+    dark_slots, dark_ticks = coarse.switch_network.dark_slots or 0, coarse.dark_ticks or 0
     counted = set_up_heads_and_tails(
         coarse, clocks(coarse), near_of(coarse, FIRST_NEAR), dark_ticks
     )

@@ -26,8 +26,7 @@ def sides_of(problem: Problem) -> Sides:
     The peer is the server at the other end; in half duplex its direction counts as well, since a
     circuit the other way is another circuit.
     """
-    network = problem.network
-    assert network is not None
+    network = problem.switch_network
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
     source = network.source[carried].astype(np.int64)
     destination = network.destination[carried].astype(np.int64)

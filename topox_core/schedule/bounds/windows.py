@@ -1,4 +1,4 @@
-"""Time windows of tasks (earliest and latest starts) and a plain first schedule, on both clocks."""
+"""Time windows of tasks (earliest and latest starts), on both clocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.kernels.propagation import precedence
@@ -72,84 +71,16 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
     With all durations and the slot multiples of g, left-justified schedules sit on multiples of g;
     where a slot is no more than a tick of a clock with set-ups, with all durations and the delay.
     """
-    net, unit = problem.network, problem.ticks_per_slot
-    if unit == 1 and net is not None and net.dark_slots is not None:
-        unit = net.dark_slots
+    unit = problem.ticks_per_slot
+    if unit == 1 and problem.dark_ticks is not None:
+        unit = problem.dark_ticks
     g = math.gcd(unit, *np.unique(problem.duration).tolist())
     if g <= 1:
         return problem, 1
     coarse = replace(problem, duration=problem.duration // g, tick_ms=problem.tick_ms * g)
     if problem.ticks_per_slot > 1:
         return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g), g
-    assert net is not None and net.dark_slots is not None
-    return replace(coarse, network=replace(net, dark_slots=net.dark_slots // g)), g
-
-
-def serial_schedule(problem: Problem) -> Int:
-    """Return a feasible schedule: tasks by latest start, each as early as its device and resources allow.
-
-    A plain starting point for an engine that was given none (the list engine finds better ones).
-    Every transfer takes circuits of its own, which is feasible whether or not pairs may share.
-    """
-    order = problem.order.tolist()
-    latest = windows(problem, 0).latest
-    rank = {j: r for r, j in enumerate(order)}
-    ready = sorted(range(problem.n), key=lambda j: (int(latest[j]), rank[j]))
-    slot = problem.ticks_per_slot
-    slots = int((-(-problem.duration // slot)).sum()) + problem.n + 1
-    if slots * len(problem.capacity) > 20_000_000:
-        return _one_after_another(problem, order)
-    left = np.repeat(problem.capacity[:, None].astype(np.int64), slots, axis=1)
-    busy: list[list[tuple[int, int]]] = [[] for _ in range(problem.devices)]
-    start = np.zeros(problem.n, np.int64)
-    for j in ready:
-        before = problem.pred_idx[problem.pred_ptr[j] : problem.pred_ptr[j + 1]]
-        at = int((start[before] + problem.duration[before]).max(initial=0))
-        lasts = int(problem.duration[j])
-        if problem.on_grid[j]:
-            start[j] = _place_transfer(problem, left, j, -(-at // slot)) * slot
-        elif problem.device[j] >= 0 and lasts > 0:
-            start[j] = _place_compute(busy[problem.device[j]], at, lasts)
-        else:
-            start[j] = at
-    return start
-
-
-def _place_transfer(problem: Problem, left: NDArray[np.int64], j: int, first: int) -> int:
-    """Return the first slot from which all demands fit, and take them."""
-    entries = slice(int(problem.demand_ptr[j]), int(problem.demand_ptr[j + 1]))
-    resource, amount = problem.demand_resource[entries], problem.demand_amount[entries]
-    lasts = int(problem.duration[j]) // problem.ticks_per_slot
-    while True:
-        block = left[resource, first : first + lasts] < amount[:, None]
-        full = np.flatnonzero(block.any(axis=0))
-        if not len(full):
-            left[resource, first : first + lasts] -= amount[:, None]
-            return first
-        first += int(full[-1]) + 1
-
-
-def _place_compute(busy: list[tuple[int, int]], at: int, lasts: int) -> int:
-    """Return the first gap of a device's sorted busy times, and take it."""
-    place = len(busy)
-    for gap, (opened, closed) in enumerate(busy):
-        if at + lasts <= opened:
-            place = gap
-            break
-        at = max(at, closed)
-    busy.insert(place, (at, at + lasts))
-    return at
-
-
-def _one_after_another(problem: Problem, order: list[int]) -> Int:
-    start = np.zeros(problem.n, np.int64)
-    at = 0
-    for j in order:
-        if problem.on_grid[j]:
-            at = -(-at // problem.ticks_per_slot) * problem.ticks_per_slot
-        start[j] = at
-        at += int(problem.duration[j])
-    return start
+    return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g)), g
 
 
 def within(given: Windows, problem: Problem, head: Int, tail: Int, horizon: int) -> Windows:

@@ -33,8 +33,7 @@ class Solution:
 
 def with_set_ups(problem: Problem, dark_slots: int) -> Problem:
     """Return the problem whose transfers hold real ports, dark for so many slots before a change of circuit."""
-    assert problem.network is not None
-    return replace(problem, network=replace(problem.network, dark_slots=dark_slots))
+    return replace(problem, network=replace(problem.switch_network, dark_slots=dark_slots))
 
 
 def slots_to_wait(problem: Problem, booking: Booking, last_end: int, dark_slots: int) -> int:
@@ -42,8 +41,7 @@ def slots_to_wait(problem: Problem, booking: Booking, last_end: int, dark_slots:
 
     Where a switch may be full (eq. 7), no set-up begins in the iteration before.
     """
-    net = problem.network
-    assert net is not None
+    net = problem.switch_network
     if not net.repeats:
         return 0
     between, first = slots_between(booking, net, dark_slots)
@@ -92,8 +90,7 @@ def solution_violation(problem: Problem, solution: Solution) -> str | None:
     wrong = violation(problem, solution.start)
     if wrong is not None or problem.dark_ticks is None:
         return wrong
-    ports, net = solution.ports, problem.network
-    assert net is not None
+    ports, net = solution.ports, problem.switch_network
     if ports is None or ports.shape != (3, problem.n) or ports.dtype.kind not in "iu":
         return "a schedule with set-ups needs a switch and two ports for every transfer"
     node = carried_tasks(problem)
@@ -105,9 +102,7 @@ def solution_violation(problem: Problem, solution: Solution) -> str | None:
 
 
 def _port_violation(problem: Problem, solution: Solution, booking: Booking) -> str | None:
-    net, dark = problem.network, problem.dark_ticks
-    assert net is not None
-    assert dark is not None
+    net, dark = problem.switch_network, problem.dark_ticks or 0
     start, duration = solution.start, problem.duration
     port, row, circuit = ports_of_booking(booking, net).in_turn(start[booking.node])
     task = booking.node[row]
@@ -130,9 +125,7 @@ def _port_violation(problem: Problem, solution: Solution, booking: Booking) -> s
 
 def _switch_violation(problem: Problem, solution: Solution, booking: Booking) -> str | None:
     """Return which switch carries too many circuits (eq. 7), a circuit that changes from its set-up on."""
-    net, dark = problem.network, problem.dark_ticks
-    assert net is not None
-    assert dark is not None
+    net, dark = problem.switch_network, problem.dark_ticks or 0
     if not net.switches_may_fill:
         return None
     opened = solution.start[booking.node] - np.where(changed_rows(booking, net), dark, 0)

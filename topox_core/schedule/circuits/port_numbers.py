@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Whole = NDArray[np.integer[Any]]
 Int = NDArray[np.int64]
-
-
-class OnPorts(Protocol):
-    """Transfers on switches, with the ports there at both ends, numbered within (server, switch)."""
-
-    @property
-    def switch(self) -> Whole:
-        """Switch of each transfer."""
-        ...
-
-    @property
-    def source_port(self) -> Whole:
-        """Port of the source on the switch."""
-        ...
-
-    @property
-    def destination_port(self) -> Whole:
-        """Port of the destination on the switch."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +26,7 @@ class PortNumbers:
     @staticmethod
     def of(
         ends: tuple[Whole, Whole],
-        carried: OnPorts,
+        carried: tuple[Whole, Whole, Whole],
         shape: tuple[int, int],
         half_duplex: bool,
     ) -> PortNumbers:
@@ -55,15 +36,17 @@ class PortNumbers:
         ----------
         ends
             Source and destination of each transfer.
+        carried
+            Its switch, and the ports there of its source and its destination, numbered within
+            (server, switch).
         shape
             Switches, and ports of a server on each (or more).
         """
         switches, k = shape
+        switch, *ports = carried
         out_port, in_port = (
-            (server.astype(np.int64) * switches + carried.switch) * k + port
-            for server, port in zip(
-                ends, (carried.source_port, carried.destination_port), strict=True
-            )
+            (server.astype(np.int64) * switches + switch) * k + port
+            for server, port in zip(ends, ports, strict=True)
         )
         if not half_duplex:
             in_port = in_port + int(max(out_port.max(initial=-1), in_port.max(initial=-1))) + 1

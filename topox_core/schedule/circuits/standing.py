@@ -8,7 +8,7 @@ import numpy as np
 
 from topox_core.compiled import at_once
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import grouped
+from topox_core.model.csr import entries_of, grouped
 from topox_core.model.execution import Circuits, Execution, PathRates
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TRANSFER, IntArray
@@ -48,13 +48,9 @@ def crossed(execution: Execution) -> Execution:
     hops, hop_link = grouped(rates.hop_path, rates.hop_link, len(rates.source))
     node, path = paths_of_transfers(execution, rates)
     # A row for each transfer, path and hop, and one for each circuit of the hop's link.
-    hop_counts = np.diff(hops)[path]
-    row = np.repeat(np.arange(len(path)), hop_counts)
-    crossing = hop_link[hops[path[row]] + _within(hop_counts)]
-    counts = np.diff(pointer)[crossing]
-    each = np.repeat(np.arange(len(crossing)), counts)
-    place = circuit[pointer[crossing[each]] + _within(counts)]
-    users = node[row[each]]
+    crossing = hop_link[entries_of(hops, path)]
+    place = circuit[entries_of(pointer, crossing)]
+    users = np.repeat(np.repeat(node, np.diff(hops)[path]), np.diff(pointer)[crossing])
     circuits = _rows(
         layout,
         link[place],
@@ -64,12 +60,6 @@ def crossed(execution: Execution) -> Execution:
         execution.end_ms[users],
     )
     return replace(execution, circuits=circuits)
-
-
-def _within(counts: IntArray) -> IntArray:
-    """Return 0, 1, ... within each of the rows that have so many entries."""
-    total = int(counts.sum())
-    return (np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.int32)
 
 
 def places_of_circuits(layout: Layout, cluster: Cluster) -> tuple[IntArray, IntArray, IntArray]:
@@ -110,9 +100,8 @@ def paths_of_transfers(execution: Execution, rates: PathRates) -> tuple[IntArray
     pair = np.searchsorted(
         pairs, graph.source[node].astype(np.int64) * wide + graph.destination[node]
     )
-    counts = np.diff(pointer)[pair]
-    each = np.repeat(np.arange(len(node)), counts)
-    return node[each].astype(np.int32), path[pointer[pair[each]] + _within(counts)].astype(np.int32)
+    transfer = np.repeat(node, np.diff(pointer)[pair])
+    return transfer.astype(np.int32), path[entries_of(pointer, pair)].astype(np.int32)
 
 
 def _users(execution: Execution, rates: PathRates, links: int) -> IntArray:

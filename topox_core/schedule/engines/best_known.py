@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.bounds.windows import critical_path
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     held_back,
@@ -17,6 +17,7 @@ from topox_core.schedule.circuits.held_ports import (
     solution_violation,
 )
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
+from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 
@@ -81,9 +82,7 @@ class BestKnown:
         if self.makespan < 0 or makespan < self.makespan:
             self.start, self.makespan, self.ports = start, makespan, ports
             if tell and self.on_progress is not None:
-                self.on_progress(
-                    Progress(self.elapsed_s, makespan, self.bound, source, start, ports=ports)
-                )
+                self.on_progress(Progress(self.bound, source, start, ports=ports))
 
     def take_news(self, news: News | None) -> bool:
         """Take a schedule found elsewhere, if there is one; return whether there was."""
@@ -107,9 +106,7 @@ class BestKnown:
         if bound > self.bound:
             self.bound, self.bound_by, self.bound_source = bound, words, source
             if self.on_progress is not None:
-                self.on_progress(
-                    Progress(self.elapsed_s, self.makespan, bound, source, None, words)
-                )
+                self.on_progress(Progress(bound, source, words=words))
 
     def raise_dual(self, dual: float, unit: int, source: TraceSource, words: str) -> None:
         """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""

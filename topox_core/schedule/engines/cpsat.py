@@ -18,10 +18,8 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    StoppedBy,
 )
 from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, WHOLE_TASKS
-from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     SubSolve,
@@ -60,24 +58,19 @@ def solve_cpsat(
     refuse(problem)
     if problem.dark_ticks is not None:
         return solve_on_ports(problem, limits, stop, on_progress, news)
-    reason = impossible(problem)
-    if reason is not None:
-        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
-    ended: StoppedBy = "time_limit"
-    small = coarse.n <= WHOLE_TASKS
-    if small:  # most are decided at once, sooner than shaving would be through
+    if coarse.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
         step = step_of(coarse, windows(coarse, known.makespan // tick))
         _whole(coarse, tick, step, known, limits.time_limit_s, stop, news, thorough=False)
-        return known.answer("cancelled" if stop() else ended)
+        return known.answer("cancelled" if stop() else "time_limit")
     step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
-    if not known.close_enough and not stop() and known.left_s > 0 and not small:
+    if not known.close_enough and not stop() and known.left_s > 0:
         solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search_neighbourhoods(coarse, tick, step, known, solver, stop, news)
-    return known.answer("cancelled" if stop() else ended)
+    return known.answer("cancelled" if stop() else "time_limit")
 
 
 def _whole(
@@ -102,11 +95,11 @@ def _whole(
             known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
             return
         model = Model(coarse, given, -(-known.bound // tick), horizon, minimise=True)
-        shortest, age = known.makespan, next(ages)
+        shortest, old = known.makespan, next(ages)
 
         def better_elsewhere() -> bool:
             known.take_news(news)
-            anew = known.makespan < shortest and age.little_is_lost  # noqa: B023 - called within this round only
+            anew = known.makespan < shortest and old()  # noqa: B023 - called within this round only
             return stop() or known.close_enough or anew
 
         limits, linear = known.limits, coarse.n >= LEARNING_TASKS

@@ -6,10 +6,10 @@ nothing of it leaves.
 
 from __future__ import annotations
 
+import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,38 +17,22 @@ from ortools.sat.python import cp_model
 
 from topox_core.errors import InputError
 from topox_core.model.csr import grouped, row_of_entry
-from topox_core.runs.stopping import Stop
+from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.problem import Int, Int32, Problem
 
 PATIENCE_S = 2.0  # a model that is older is begun anew; twice as much each time
-
-
-@dataclass(frozen=True)
-class RestartPolicy:
-    """How old a model is, in seconds, and from which age on it is begun anew."""
-
-    patience_s: float
-    began: float = field(default_factory=time.monotonic)
-
-    @property
-    def little_is_lost(self) -> bool:
-        """Whether the model is so old that what it has learnt is no reason to keep it."""
-        return time.monotonic() - self.began >= self.patience_s
-
-
-def models() -> Iterator[RestartPolicy]:
-    """Yield the age of each model from when it is built: each may become twice as old as the one before."""
-    patience_s = PATIENCE_S
-    while True:
-        yield RestartPolicy(patience_s)
-        patience_s *= 2
-
-
 MAX_INTERVALS = 120_000
 ASKING_S = 0.05  # how often a running solve is asked whether to stop
 
 Ended = Literal["optimal", "infeasible", "stopped"]
+Choice = Any  # a literal of OR-Tools, or the negation of one
+
+
+def models() -> Iterator[AfterSeconds]:
+    """Yield for each model, as it is built, the age at which it is begun anew: that of the one before, doubled."""
+    for k in itertools.count():
+        yield AfterSeconds(PATIENCE_S * 2**k)
 
 
 @dataclass(frozen=True)
@@ -113,10 +97,10 @@ class Model:
     def __init__(
         self, problem: Problem, given: Windows, bound: int, horizon: int, minimise: bool
     ) -> None:
-        refuse(problem)
         self._problem, self._clock = problem, given.clock
         self._model = model = cp_model.CpModel()
         self._intervals: dict[int, cp_model.IntervalVar] = {}
+        self._first: dict[tuple[int, int], Choice] = {}
         self._start = [
             model.new_int_var(low // step, high // step, "")
             for low, high, step in zip(
@@ -174,6 +158,15 @@ class Model:
                 self._at[j], int(self._problem.duration[j]), ""
             )
         return self._intervals[j]
+
+    def _in_order(self, i: int, j: int, known: Int) -> Choice:
+        """Return a literal that says that ``i`` starts before ``j``; where it is new, hinted as in a known schedule."""
+        if (j, i) in self._first:
+            return self._first[j, i].negated()
+        if (i, j) not in self._first:
+            self._first[i, j] = literal = self._model.new_bool_var("")
+            self._model.add_hint(literal, bool(known[i] < known[j]))
+        return self._first[i, j]
 
     def hint(self, start: Int) -> None:
         """Tell a schedule to start from."""

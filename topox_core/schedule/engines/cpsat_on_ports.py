@@ -50,15 +50,24 @@ def solve_on_ports(
     known = root.known
     if known.close_enough:
         return known.answer("proof")
-    assert problem.network is not None
-    may_fill, nearby = problem.network.switches_may_fill, neighbourhoods_fit(problem)
-    if nearby and _too_many_disjunctions(root):
+    net = problem.switch_network
+    may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
+    # Where neighbourhoods can take over, pairs are counted only if they may be few.
+    counted = not nearby or Disjunctions.may_be_few(root.coarse)
+    pairs = Disjunctions(root.coarse, _windows(root)).count if counted else math.inf
+    if pairs > MAX_DISJUNCTIONS:
+        if not nearby:
+            raise InputError(
+                f"with set-up times {pairs:,} pairs of transfers would have to be put in order (limit "
+                f"{MAX_DISJUNCTIONS:,}): use the list engine",
+                file="settings",
+                field="engine",
+            )
         search_with_set_ups(root, stop, news, math.inf)
         return known.answer("cancelled" if stop() else "time_limit")
-    refuse_many_disjunctions(root.coarse, _windows(root))
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
     search = _Search(root, stop, news)
-    if nearby and problem.network.ports_each_way > 1:  # orders alone are decided sooner as a whole
+    if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
         search.run(known.elapsed_s + until_s, strict=False, gives_way=True)
         if not search.ended:
             search_with_set_ups(root, stop, news, FRUITLESS)
@@ -66,31 +75,6 @@ def solve_on_ports(
     if may_fill:
         search.run(limits.time_limit_s, strict=True)
     return known.answer("cancelled" if stop() else "time_limit")
-
-
-def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
-    """Name the limit before the model is built.
-
-    Raises
-    ------
-    InputError
-        If too many pairs of transfers have to be put in order.
-    """
-    count = Disjunctions(problem, given).count
-    if count > MAX_DISJUNCTIONS:
-        raise InputError(
-            f"with set-up times {count:,} pairs of transfers would have to be put in order (limit "
-            f"{MAX_DISJUNCTIONS:,}): use the list engine",
-            file="settings",
-            field="engine",
-        )
-
-
-def _too_many_disjunctions(root: SetUpRoot) -> bool:
-    """Whether the whole model would be too large; pairs are counted only where they may be few."""
-    if not Disjunctions.may_be_few(root.coarse):
-        return True
-    return Disjunctions(root.coarse, _windows(root)).count > MAX_DISJUNCTIONS
 
 
 def _windows(root: SetUpRoot) -> Windows:
@@ -131,10 +115,9 @@ class _Search:
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
             return False
         shortest, root = known.makespan, self._root
-        model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, strict)
-        assert known.ports is not None
-        model.hint_ports(known.start // tick, known.ports)
-        heard, age = False, next(self._ages)
+        current = Solution(known.start // tick, known.ports)
+        model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, current, strict)
+        heard, old = False, next(self._ages)
 
         def better_elsewhere() -> bool:
             nonlocal heard
@@ -142,7 +125,7 @@ class _Search:
             known.take_news(self._news)
             heard = heard or known.makespan < before
             late = gives_way and self._far()
-            return self._stop() or late or known.close_enough or (heard and age.little_is_lost)
+            return self._stop() or late or known.close_enough or (heard and old())
 
         limits, linear = known.limits, root.coarse.n >= LEARNING_TASKS
         run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
@@ -160,8 +143,8 @@ class _Search:
         """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
         problem = self._known.problem
         solution = held_back(problem, Solution(start * self._tick, ports))
-        assert problem.network is not None
-        if problem.network.switches_may_fill and solution_violation(problem, solution) is not None:
+        may_fill = problem.switch_network.switches_may_fill
+        if may_fill and solution_violation(problem, solution) is not None:
             return
         self._known.offer(solution.start, SOURCE, ports=ports)
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.circuits.held_ports import NOT_CARRIED, carried_tasks
-from topox_core.schedule.engines.cpsat_model import Model
+from topox_core.schedule.circuits.held_ports import NOT_CARRIED, Solution, carried_tasks
+from topox_core.schedule.engines.cpsat_model import Choice, Model
 from topox_core.schedule.engines.disjunctions import Disjunctions, Pair, Side
-from topox_core.schedule.problem import Int, Int32, Problem
-
-Choice = Any  # a literal of OR-Tools, or the negation of one
-Holds = Callable[[Int, Int32], bool]
+from topox_core.schedule.problem import Int32, Problem
 
 
 class SetUpModel(Model):
@@ -31,6 +27,8 @@ class SetUpModel(Model):
     ----------
     problem
         Counts set-ups.
+    known
+        A schedule to start from, ports and orders included.
     strict
         Where eq. 7 can bind: every transfer takes its place on the switch a set-up before its
         start, as if its circuit changed (then every solution is one); False: from its start (then
@@ -38,25 +36,29 @@ class SetUpModel(Model):
     """
 
     def __init__(
-        self, problem: Problem, given: Windows, bound: int, horizon: int, strict: bool
+        self,
+        problem: Problem,
+        given: Windows,
+        bound: int,
+        horizon: int,
+        known: Solution,
+        strict: bool,
     ) -> None:
         super().__init__(problem, given, bound, horizon, minimise=True)
-        net, dark = problem.network, problem.dark_ticks
-        assert net is not None
-        assert dark is not None
-        self._net, self._dark = net, dark
+        assert known.ports is not None
+        self._net, self._dark = problem.switch_network, problem.dark_ticks or 0
         self._carried = carried_tasks(problem).tolist()
-        self._first: dict[tuple[int, int], Choice] = {}
-        self._hinted: list[tuple[Choice, Holds]] = []
+        self._known, self._known_ports = known.start, self._numbered_by_first_use(known.ports)
+        self.hint(known.start)
         self._switch: dict[int, list[Choice]] = {}
         self._port: dict[tuple[int, bool], list[Choice]] = {}
         self._agreed: dict[tuple[object, ...], Choice] = {}
         sides = Disjunctions(problem, given).sides
-        if net.ports_each_way > 1:
+        if self._net.ports_each_way > 1:
             self._add_choices(sides)
         for side in sides:
             self._add_side(side)
-        if net.switches_may_fill:
+        if self._net.switches_may_fill:
             self._add_switch_limit(strict)
 
     # -- choices -------------------------------------------------------------------------------------
@@ -81,22 +83,22 @@ class SetUpModel(Model):
         """Return literals of which exactly one holds: the value that a task has in a row of the ports."""
         literals = [self._model.new_bool_var("") for _ in range(many)]
         self._model.add_exactly_one(literals)
-
-        def is_value(value: int) -> Holds:
-            return lambda _, ports: bool(ports[row, j] == value)
-
-        self._hinted += [(literal, is_value(value)) for value, literal in enumerate(literals)]
+        for value, literal in enumerate(literals):
+            self._model.add_hint(literal, bool(self._known_ports[row, j] == value))
         return literals
 
-    def _same(self, one: list[Choice], other: list[Choice], row: int, pair: Pair) -> Choice:
-        """Return a literal that says whether two choices agree."""
-        same, model = self._model.new_bool_var(""), self._model
-        i, j = pair.first, pair.second
-        for a, b in zip(one, other, strict=True):
-            model.add_bool_or([a.negated(), b.negated(), same])
-            model.add_bool_or([same.negated(), a.negated(), b])
-        self._hinted.append((same, lambda _, ports: bool(ports[row, i] == ports[row, j])))
-        return same
+    def _same(
+        self, key: tuple[object, ...], one: list[Choice], other: list[Choice], agree: bool
+    ) -> Choice:
+        """Return the literal of a key, which says whether two choices agree; they do in the known schedule if ``agree``."""
+        model = self._model
+        if key not in self._agreed:
+            self._agreed[key] = same = model.new_bool_var("")
+            for a, b in zip(one, other, strict=True):
+                model.add_bool_or([a.negated(), b.negated(), same])
+                model.add_bool_or([same.negated(), a.negated(), b])
+            model.add_hint(same, agree)
+        return self._agreed[key]
 
     # -- sides ---------------------------------------------------------------------------------------
 
@@ -120,22 +122,17 @@ class SetUpModel(Model):
 
     def _together(self, pair: Pair, leaves: dict[int, bool]) -> list[list[Choice]]:
         """Return when a pair must keep a set-up apart: each list of literals is one case."""
-        net, i, j = self._net, pair.first, pair.second
+        net, i, j, ports = self._net, pair.first, pair.second, self._known_ports
         cases: list[Choice] = []
         if net.switches > 1:
-            cases.append(
-                self._remembered(
-                    ("switch", i, j), lambda: self._same(self._switch[i], self._switch[j], 0, pair)
-                )
-            )
+            agree = bool(ports[0, i] == ports[0, j])
+            cases.append(self._same(("switch", i, j), self._switch[i], self._switch[j], agree))
         if net.ports_on_switch == 1:
             return [cases]
 
         def same_port(a: bool, b: bool) -> Choice:
-            def made() -> Choice:
-                return self._same_port(i, j, a, b)
-
-            return self._remembered(("port", i, j, a, b), made)
+            agree = bool(ports[1 if a else 2, i] == ports[1 if b else 2, j])
+            return self._same(("port", i, j, a, b), self._port[i, a], self._port[j, b], agree)
 
         here = same_port(leaves[i], leaves[j])
         if not pair.alike:
@@ -144,20 +141,6 @@ class SetUpModel(Model):
         # holds the case that they share the port there.
         there = same_port(not leaves[i], not leaves[j])
         return [[*cases, here, there.negated()]]
-
-    def _same_port(self, i: int, j: int, i_leaves: bool, j_leaves: bool) -> Choice:
-        same, model = self._model.new_bool_var(""), self._model
-        for a, b in zip(self._port[i, i_leaves], self._port[j, j_leaves], strict=True):
-            model.add_bool_or([a.negated(), b.negated(), same])
-            model.add_bool_or([same.negated(), a.negated(), b])
-        row_i, row_j = 1 if i_leaves else 2, 1 if j_leaves else 2
-        self._hinted.append((same, lambda _, ports: bool(ports[row_i, i] == ports[row_j, j])))
-        return same
-
-    def _remembered(self, key: tuple[object, ...], made: Callable[[], Choice]) -> Choice:
-        if key not in self._agreed:
-            self._agreed[key] = made()
-        return self._agreed[key]
 
     def _keep_apart(self, pair: Pair, condition: list[Choice]) -> None:
         """Where the condition holds, one starts a set-up after the other ends."""
@@ -170,7 +153,7 @@ class SetUpModel(Model):
         elif not pair.may_follow:
             model.add(leads).only_enforce_if(*condition)
         else:
-            first = self._in_order(i, j)
+            first = self._in_order(i, j, self._known)
             model.add(follows).only_enforce_if(first, *condition)
             model.add(leads).only_enforce_if(first.negated(), *condition)
 
@@ -186,16 +169,6 @@ class SetUpModel(Model):
             constraint = self._model.add(self._at[i] + self._makespan >= ends + self._dark)
             if condition:
                 constraint.only_enforce_if(*condition)
-
-    def _in_order(self, i: int, j: int) -> Choice:
-        """Return a literal that says that ``i`` comes before ``j``."""
-        if (j, i) in self._first:
-            return self._first[j, i].negated()
-        if (i, j) not in self._first:
-            literal = self._model.new_bool_var("")
-            self._first[i, j] = literal
-            self._hinted.append((literal, lambda start, _: bool(start[i] < start[j])))
-        return self._first[i, j]
 
     def _add_capacity(self, side: Side) -> None:
         """State what follows for all ports of a side together: it prunes more than the pairs do.
@@ -248,9 +221,8 @@ class SetUpModel(Model):
         self._model.add_bool_or([*(c.negated() for c in choices), literal])
         for choice in choices:
             self._model.add_implication(literal, choice)
-        self._hinted.append(
-            (literal, lambda _, ports: bool(ports[0, j] == r and ports[row, j] == a))
-        )
+        ports = self._known_ports
+        self._model.add_hint(literal, bool(ports[0, j] == r and ports[row, j] == a))
         return literal
 
     def _add_switch_limit(self, strict: bool) -> None:
@@ -270,14 +242,7 @@ class SetUpModel(Model):
             ]
             model.add_cumulative(intervals, [1] * len(intervals), net.circuits_per_switch)
 
-    # -- hints and values ----------------------------------------------------------------------------
-
-    def hint_ports(self, start: Int, ports: Int32) -> None:
-        """Tell a schedule to start from, ports and orders included."""
-        self.hint(start)
-        numbered = self._numbered_by_first_use(ports)
-        for literal, holds in self._hinted:
-            self._model.add_hint(literal, holds(start, numbered))
+    # -- values --------------------------------------------------------------------------------------
 
     def _numbered_by_first_use(self, ports: Int32) -> Int32:
         """Return the ports with switches, and the ports of a server on each, numbered by first use."""

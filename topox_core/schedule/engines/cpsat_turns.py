@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
-from topox_core.schedule.engines.cpsat_model import Model
+from topox_core.schedule.engines.cpsat_model import Choice, Model
 from topox_core.schedule.engines.port_turns import Bools, Follows, kept_apart, sides_in_turn
 from topox_core.schedule.problem import Int32, Problem
-
-Choice = Any  # a literal of OR-Tools, or the negation of one
 
 
 class TurnModel(Model):
@@ -39,13 +36,11 @@ class TurnModel(Model):
         known: Solution,
         free: Bools,
     ) -> None:
-        assert problem.network is not None
         assert known.ports is not None
         self._known, self._free, self._given = known, free, given
-        self._switches = problem.network.switches
-        self._before, self._place = known.start.tolist(), known.ports[0].tolist()
+        self._switches = problem.switch_network.switches
+        self._place = known.ports[0].tolist()
         self._switch: dict[int, list[Choice]] = {}
-        self._order: dict[tuple[int, int], Choice] = {}
         self._together: dict[tuple[int, int], Choice] = {}
         super().__init__(problem, given, bound, horizon, minimise=True)
 
@@ -78,19 +73,10 @@ class TurnModel(Model):
             if where:
                 constraint.only_enforce_if(*where)
             return
-        i_first = self._first(i, j)
+        i_first = self._in_order(i, j, self._known.start)
         model.add(follows).only_enforce_if(i_first, *where)
         leads = at[i] >= at[j] + (int(lasts[j]) + pair.apart)
         model.add(leads).only_enforce_if(i_first.negated(), *where)
-
-    def _first(self, i: int, j: int) -> Choice:
-        """Return a literal that says that ``i`` comes before ``j``."""
-        if (j, i) in self._order:
-            return self._order[j, i].negated()
-        if (i, j) not in self._order:
-            self._order[i, j] = literal = self._model.new_bool_var("")
-            self._model.add_hint(literal, self._before[i] < self._before[j])
-        return self._order[i, j]
 
     def _on_one_switch(self, i: int, j: int) -> Choice:
         """Return a literal that holds where both tasks, at least one of them free, are on one switch."""

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.model.csr import grouped
+from topox_core.schedule.bounds.set_up_bounds import sides_of
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import carried_tasks
 from topox_core.schedule.problem import Int32, Problem
@@ -26,12 +27,10 @@ class Pair:
     Attributes
     ----------
     first, second
-        The tasks; ``first`` comes first in the graph if ``ordered``.
+        The tasks; ``first`` comes first where the graph orders them.
     alike
         Whether both run between the same servers the same way: then it is one circuit if they share
         the ports at both ends.
-    ordered
-        Whether the graph orders them.
     may_follow, may_lead
         Whether ``second`` can start a set-up after ``first``, and the other way round, within its
         window.
@@ -43,7 +42,6 @@ class Pair:
     first: int
     second: int
     alike: bool
-    ordered: bool
     may_follow: bool
     may_lead: bool
     around: bool = False
@@ -82,8 +80,7 @@ class Disjunctions:
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         """Every side of a server that transfers hold ports of."""
-        net = self.problem.network
-        assert net is not None
+        net = self.problem.switch_network
         node = carried_tasks(self.problem)
         source, destination = net.source[node], net.destination[node]
         if net.half_duplex:
@@ -103,12 +100,7 @@ class Disjunctions:
     @staticmethod
     def may_be_few(problem: Problem) -> bool:
         """Whether a model that counts set-ups may be small enough, as far as that costs nothing to see."""
-        net, node = problem.network, carried_tasks(problem)
-        assert net is not None
-        sides = (net.source[node], net.destination[node])
-        if net.half_duplex:
-            sides = (np.concatenate(sides), np.zeros(0, np.int32))
-        many = np.concatenate([np.bincount(side) for side in sides])
+        many = np.diff(sides_of(problem).ptr).astype(np.int64)
         return int((many * (many - 1) // 2).sum()) <= MAX_PAIRS
 
     @property
@@ -129,9 +121,7 @@ class Disjunctions:
 
     def _pair(self, a: int, b: int, alike: bool) -> Pair | None:
         """Return what a pair has to keep, or None: nothing that its windows do not keep already."""
-        net, dark = self.problem.network, self.problem.dark_ticks
-        assert net is not None
-        assert dark is not None
+        net, dark = self.problem.switch_network, self.problem.dark_ticks or 0
         if alike and net.ports_on_switch == 1:
             return None  # one circuit: that they do not overlap is enough
         before, after, ordered = a, b, False
@@ -146,7 +136,7 @@ class Disjunctions:
         if not around and (follows == "always" or (leads == "always" and not ordered)):
             return None
         may_lead = not ordered and leads != "never"
-        return Pair(before, after, alike, ordered, follows != "never", may_lead, around)
+        return Pair(before, after, alike, follows != "never", may_lead, around)
 
     def _soon(self, i: int, j: int, dark: int) -> bool:
         """Tell whether ``i`` of the next iteration can start less than a set-up after ``j`` ends."""

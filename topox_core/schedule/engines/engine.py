@@ -13,7 +13,6 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int32, Problem
@@ -26,13 +25,11 @@ StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heur
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a solve: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds.
+    """One step of a solve: the best bound so far, in ticks, and the schedule that is new, if one is; ``words`` say what binds.
 
     ``ports`` are those of the schedule, where the problem counts set-ups.
     """
 
-    elapsed_s: float
-    incumbent: int | None
     bound: int
     source: TraceSource
     start: NDArray[np.int64] | None = None
@@ -55,10 +52,6 @@ class Limits:
     start: NDArray[np.int64] | None = None
     ports: Int32 | None = None
 
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise InputError(f"must be at least 0 (got {self.seed})", file="settings", field="seed")
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -71,7 +64,6 @@ class Answer:
     bound: int
     bound_by: str
     stopped_by: StoppedBy
-    infeasible: bool = False
     message: str = ""
     bound_source: TraceSource | None = None
     ports: Int32 | None = None

@@ -23,7 +23,6 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.step_model import StepModel
-from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     SubSolve,
@@ -61,9 +60,6 @@ def solve_highs(
         ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
         serial schedule does, at the price of a larger model).
     """
-    reason = impossible(problem)
-    if reason is not None:
-        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
     step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
@@ -99,15 +95,8 @@ def _open(known: BestKnown, stop: Stop) -> bool:
 def _fits(coarse: Problem, tick: int, known: BestKnown) -> bool:
     """Whether the whole problem is worth one model."""
     horizon = known.makespan // tick
-    return (
-        int(_model(coarse, tick, known, horizon, windows(coarse, horizon)).width.sum())
-        <= WHOLE_COLUMNS
-    )
-
-
-def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Windows) -> StepModel:
-    """Return the model of schedules that end by the horizon; ``tick`` is the coarse problem's in the problem's own."""
-    return StepModel(coarse, given, -(-known.bound // tick), horizon)
+    model = StepModel(coarse, windows(coarse, horizon), -(-known.bound // tick), horizon)
+    return int(model.width.sum()) <= WHOLE_COLUMNS
 
 
 def _sub_solve(limits: Limits) -> SubSolve:
@@ -155,7 +144,7 @@ def _within(
     if given is None:
         known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
         return "proof"
-    model = _model(coarse, tick, known, horizon, given)
+    model = StepModel(coarse, given, -(-known.bound // tick), horizon)
     if model.empty:
         known.raise_bound(
             -(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -71,7 +71,9 @@ class MipBuilder:
         self.integer.append(integer)
         return len(self.cost) - 1
 
-    def row(self, terms: dict[int, float], lower: float = -np.inf, upper: float = np.inf) -> None:
+    def row(
+        self, terms: Mapping[int, float], lower: float = -np.inf, upper: float = np.inf
+    ) -> None:
         """Add a constraint on the sum of columns times factors."""
         self.column += terms.keys()
         self.value += terms.values()
@@ -82,15 +84,15 @@ class MipBuilder:
     def built(self, offset: float = 0.0) -> Mip:
         """Return the model as arrays."""
         return Mip(
-            np.array(self.cost),
-            np.array(self.lower),
-            np.array(self.upper),
+            np.array(self.cost, np.float64),
+            np.array(self.lower, np.float64),
+            np.array(self.upper, np.float64),
             np.array(self.integer, np.bool_),
-            np.array(self.row_lower),
-            np.array(self.row_upper),
+            np.array(self.row_lower, np.float64),
+            np.array(self.row_upper, np.float64),
             np.array(self.row_start, np.int32),
             np.array(self.column, np.int32),
-            np.array(self.value),
+            np.array(self.value, np.float64),
             offset,
         )
 
@@ -137,20 +139,19 @@ class _Watch:
                 self.raised = error
 
     def mip_tick(self, event: Any) -> None:
-        if self.raised is None:
-            try:
-                dual = float(event.data_out.mip_dual_bound)
-                enough = self.on_dual is not None and self.on_dual(dual)
-                self.interrupted = self.interrupted or enough or self.stop()
-            except BaseException as error:
-                self.raised = error
-        if self.interrupted or self.raised is not None:
-            event.interrupt()
+        def enough() -> bool:
+            return self.on_dual is not None and self.on_dual(float(event.data_out.mip_dual_bound))
+
+        self._ask(event, enough)
 
     def lp_tick(self, event: Any) -> None:
+        self._ask(event, lambda: False)
+
+    def _ask(self, event: Any, enough: Callable[[], bool]) -> None:
+        """Interrupt a run that has come far enough, is to stop or has raised."""
         if self.raised is None:
             try:
-                self.interrupted = self.interrupted or self.stop()
+                self.interrupted = enough() or self.interrupted or self.stop()
             except BaseException as error:
                 self.raised = error
         if self.interrupted or self.raised is not None:

@@ -11,9 +11,7 @@ One function per equation, named after it. What is ours, not the paper's:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,36 +28,13 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.highs import ModelReading, branch_and_bound
-from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.problem import Int, Problem, SwitchNetwork
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.source import ENGINES
 
 SOURCE = ENGINES["printed"]
 BOUND_BY = "branch and bound (HiGHS, printed model)"
 MAX_COLUMNS = 200_000
 MAX_NONZEROS = 4_000_000
-
-
-@dataclass
-class Rows:
-    """Constraints ``low <= sum(coefficient * column) <= high``, gathered one by one."""
-
-    low: list[float] = field(default_factory=list)
-    high: list[float] = field(default_factory=list)
-    start: list[int] = field(default_factory=lambda: [0])
-    column: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-
-    def add(
-        self, terms: Iterable[tuple[float, int]], low: float = -math.inf, high: float = math.inf
-    ) -> None:
-        """Append one row; ``terms`` are (coefficient, column)."""
-        for coefficient, column in terms:
-            self.column.append(column)
-            self.value.append(coefficient)
-        self.start.append(len(self.column))
-        self.low.append(low)
-        self.high.append(high)
 
 
 class PrintedModel:
@@ -72,8 +47,7 @@ class PrintedModel:
     """
 
     def __init__(self, problem: Problem, horizon: int, bound: int) -> None:
-        assert problem.network is not None
-        self.problem, self.network = problem, problem.network
+        self.problem, self.network = problem, problem.switch_network
         self.horizon, self.bound = horizon, bound
         self.tau = problem.ticks_per_slot
         self.m = max(1, -(-horizon // self.tau))
@@ -145,7 +119,7 @@ class PrintedModel:
 
     def build(self) -> mip.Mip:
         """Return the model: eq. (2) as the objective, eqs (3)-(10) and the device rows as constraints."""
-        rows = Rows()
+        rows = mip.MipBuilder()
         for equation in (eq3, eq4, eq5, eq6, eq7, eq8, eq9, eq10, devices):
             equation(self, rows)
         lower = np.zeros(self.columns)
@@ -155,18 +129,7 @@ class PrintedModel:
         upper[starts], integer[starts] = self.horizon, False
         lower[self.s(self.problem.n)] = self.bound
         upper[self.first_a :] = self.network.ports_on_switch
-        as_float, as_index = np.array(rows.value, np.float64), np.array(rows.column, np.int32)
-        return mip.Mip(
-            eq2(self),
-            lower,
-            upper,
-            integer,
-            np.array(rows.low),
-            np.array(rows.high),
-            np.array(rows.start, np.int32),
-            as_index,
-            as_float,
-        )
+        return replace(rows.built(), cost=eq2(self), lower=lower, upper=upper, integer=integer)
 
     def start(self, values: NDArray[np.float64]) -> Int:
         """Return the start ticks that a solution says; tasks without x start at the last end before them."""
@@ -200,34 +163,34 @@ def eq2(model: PrintedModel) -> NDArray[np.float64]:
     return cost
 
 
-def eq3(model: PrintedModel, rows: Rows) -> None:
+def eq3(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (3): sum over t' of x[j, t'] = 1, every transfer starts once (and every task on a device: ours)."""
     for j in model.transfers:
-        rows.add(((1, model.x(j, t)) for t in range(model.m)), 1, 1)
+        rows.row({model.x(j, t): 1 for t in range(model.m)}, 1, 1)
     for j in model.on_device:
-        rows.add(((1, model.x(j, t)) for t in range(model.horizon)), 1, 1)
+        rows.row({model.x(j, t): 1 for t in range(model.horizon)}, 1, 1)
 
 
-def eq4(model: PrintedModel, rows: Rows) -> None:
+def eq4(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (4): sum over t' of tau * t' * x[j, t'] = s[j] (the printed t is a slip for t')."""
     for j in model.transfers:
-        rows.add(
-            [*((model.tau * t, model.x(j, t)) for t in range(1, model.m)), (-1, model.s(j))], 0, 0
-        )
+        times = {model.x(j, t): model.tau * t for t in range(1, model.m)}
+        rows.row(times | {model.s(j): -1}, 0, 0)
     for j in model.on_device:
-        rows.add([*((t, model.x(j, t)) for t in range(1, model.horizon)), (-1, model.s(j))], 0, 0)
+        times = {model.x(j, t): t for t in range(1, model.horizon)}
+        rows.row(times | {model.s(j): -1}, 0, 0)
 
 
-def eq5(model: PrintedModel, rows: Rows) -> None:
+def eq5(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (5): s[i] + p[i] <= s[k] for every dependency; the virtual task depends on all."""
     p = model.problem
     for k in range(p.n):
         for i in p.pred_idx[p.pred_ptr[k] : p.pred_ptr[k + 1]].tolist():
-            rows.add(((1, model.s(k)), (-1, model.s(i))), low=float(p.duration[i]))
-        rows.add(((1, model.s(p.n)), (-1, model.s(k))), low=float(p.duration[k]))
+            rows.row({model.s(k): 1, model.s(i): -1}, float(p.duration[i]))
+        rows.row({model.s(p.n): 1, model.s(k): -1}, float(p.duration[k]))
 
 
-def eq6(model: PrintedModel, rows: Rows) -> None:
+def eq6(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (6): sum over r of a[r, x, y, t'] >= sum of x[j, t], t in max(t' - ceil(p/tau) + 1, 0) .. t'.
 
     As printed a row per transfer, so that two of one pair may share a circuit; else a row per pair,
@@ -244,94 +207,71 @@ def eq6(model: PrintedModel, rows: Rows) -> None:
     for group in together:
         pair = model.pair_of[group[0]]
         for t1 in range(model.m):
-            circuits = [(1, model.a(r, pair, t1)) for r in range(model.network.switches)]
-            active = [
-                (-1, model.x(j, t))
+            circuits = {model.a(r, pair, t1): 1 for r in range(model.network.switches)}
+            active = {
+                model.x(j, t): -1
                 for j in group
                 for t in range(max(t1 - model.slots[j] + 1, 0), t1 + 1)
-            ]
-            rows.add([*circuits, *active], low=0)
+            }
+            rows.row(circuits | active, 0)
 
 
-def eq7(model: PrintedModel, rows: Rows) -> None:
+def eq7(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (7): sum over x, y of a[r, x, y, t'] <= d_OCS, for every slot and switch."""
     for t in range(model.m):
         for r in range(model.network.switches):
-            rows.add(
-                ((1, model.a(r, pair, t)) for pair in model.pairs),
-                high=model.network.circuits_per_switch,
-            )
+            circuits = {model.a(r, pair, t): 1 for pair in model.pairs}
+            rows.row(circuits, upper=model.network.circuits_per_switch)
 
 
-def eq8(model: PrintedModel, rows: Rows) -> None:
+def eq8(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (8): sum over r, x of a[r, x, y, t'] + a[r, y, x, t'] <= d_S; full duplex bounds each sum apart (ours)."""
-    switches, high = range(model.network.switches), model.network.ports_per_server
+    switches, most = range(model.network.switches), model.network.ports_per_server
     for t in range(model.m):
         for into, out in model.traffic:
-            arriving = [(1, model.a(r, pair, t)) for r in switches for pair in into]
-            leaving = [(1, model.a(r, pair, t)) for r in switches for pair in out]
+            arriving = {model.a(r, pair, t): 1 for r in switches for pair in into}
+            leaving = {model.a(r, pair, t): 1 for r in switches for pair in out}
             if model.network.half_duplex:
-                rows.add([*arriving, *leaving], high=high)
+                rows.row(arriving | leaving, upper=most)
             else:
-                rows.add(arriving, high=high)
-                rows.add(leaving, high=high)
+                rows.row(arriving, upper=most)
+                rows.row(leaving, upper=most)
 
 
-def eq9(model: PrintedModel, rows: Rows) -> None:
+def eq9(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (9): sum over x of a[r, x, y, t'] <= 1 (ports_on_switch): one circuit into a server on a switch."""
     for t in range(model.m):
         for r in range(model.network.switches):
             for into, _ in model.traffic:
-                rows.add(
-                    ((1, model.a(r, pair, t)) for pair in into), high=model.network.ports_on_switch
-                )
+                arriving = {model.a(r, pair, t): 1 for pair in into}
+                rows.row(arriving, upper=model.network.ports_on_switch)
 
 
-def eq10(model: PrintedModel, rows: Rows) -> None:
+def eq10(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (10): sum over y of a[r, x, y, t'] <= 1 (ports_on_switch): one circuit out of a server on a switch."""
     for t in range(model.m):
         for r in range(model.network.switches):
             for _, out in model.traffic:
-                rows.add(
-                    ((1, model.a(r, pair, t)) for pair in out), high=model.network.ports_on_switch
-                )
+                leaving = {model.a(r, pair, t): 1 for pair in out}
+                rows.row(leaving, upper=model.network.ports_on_switch)
 
 
-def devices(model: PrintedModel, rows: Rows) -> None:
+def devices(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Ours, no equation of the paper: at every tick at most one task runs on a device."""
     tasks_on: dict[int, list[int]] = {}
     for j in model.on_device:
         tasks_on.setdefault(int(model.problem.device[j]), []).append(j)
     for tasks in tasks_on.values():
         for tick in range(model.horizon if len(tasks) > 1 else 0):
-            rows.add(
-                (
-                    (1, model.x(j, t))
-                    for j in tasks
-                    for t in range(max(tick - int(model.problem.duration[j]) + 1, 0), tick + 1)
-                ),
-                high=1,
-            )
+            running = {
+                model.x(j, t): 1
+                for j in tasks
+                for t in range(max(tick - int(model.problem.duration[j]) + 1, 0), tick + 1)
+            }
+            rows.row(running, upper=1)
 
 
 # -- the engine ------------------------------------------------------------------------------------------
-
-
-def printed_model(problem: Problem, horizon: int, bound: int) -> PrintedModel:
-    """Return the model of a problem that has a network.
-
-    Raises
-    ------
-    InputError
-        If the problem has none (a plain RCPSP).
-    """
-    if not isinstance(problem.network, SwitchNetwork):
-        raise InputError(
-            "the printed model needs circuits (this problem has none): use highs",
-            file="settings",
-            field="engine",
-        )
-    return PrintedModel(problem, horizon, bound)
 
 
 def solve_printed(
@@ -346,14 +286,11 @@ def solve_printed(
     Raises
     ------
     InputError
-        If the model would be too large (the size is named) or the problem has no circuits.
+        If the model would be too large (the size is named).
     """
-    reason = impossible(problem)
-    if reason is not None:
-        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     del news  # the printed model has no use for it
     known = initially_known(problem, limits, on_progress)
-    model = printed_model(problem, known.makespan, known.bound)
+    model = PrintedModel(problem, known.makespan, known.bound)
     model.refuse_if_too_large()
     ended: StoppedBy = "time_limit"
     if not known.close_enough and not stop():

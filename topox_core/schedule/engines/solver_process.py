@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import signal
 import threading
@@ -74,11 +73,6 @@ class SolverProcess:
     # -- for the caller --------------------------------------------------------------------------------
 
     @property
-    def pid(self) -> int:
-        """Process id of the child."""
-        return self._process.pid
-
-    @property
     def running(self) -> bool:
         """Whether the solve goes on."""
         return self._answer is None and self._refusal is None
@@ -106,14 +100,14 @@ class SolverProcess:
     def offer(self, solution: Solution) -> None:
         """Tell the child a better schedule; what it has no time to hear it does not need."""
         if self.running and self._ended_by is None:
-            threading.Thread(target=self._tell, args=(wire.line(solution),), daemon=True).start()
+            threading.Thread(target=self._send, args=(wire.line(solution),), daemon=True).start()
 
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not within a second."""
         if not self.running or self._ended_by is not None:
             return
         self._ended_by = "cancelled"
-        if not self._ask_to_stop():
+        if not self._send(b"stop\n", wait=False):  # it hangs over its request, or is gone
             self._process.kill()
         self._killers.append(self._kill_after(GRACE_S, "cancelled"))
 
@@ -124,33 +118,21 @@ class SolverProcess:
         self._process.kill()
         self._reader.join(timeout=GRACE_S)
 
-    def __enter__(self) -> SolverProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # -- in the background -----------------------------------------------------------------------------
 
-    def _ask_to_stop(self) -> bool:
-        """Send the child a line; False if the request is still on its way (the child hangs) or it is gone."""
-        if not self._writing.acquire(blocking=False):
+    def _send(self, line: bytes, wait: bool = True) -> bool:
+        """Write a line to the child; return whether it went: not to one that is gone, nor, unless ``wait``, behind another line."""
+        if not self._writing.acquire(blocking=wait):
             return False
         try:
             assert self._process.stdin is not None
-            self._process.stdin.write(b"stop\n")
+            self._process.stdin.write(line)
             self._process.stdin.flush()
         except (OSError, ValueError):
             return False
         finally:
             self._writing.release()
         return True
-
-    def _tell(self, line: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError), self._writing:
-            assert self._process.stdin is not None
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
 
     def _kill_after(self, seconds: float, why: StoppedBy) -> threading.Timer:
         def kill() -> None:
@@ -165,14 +147,8 @@ class SolverProcess:
 
     def _serve(self, request: bytes) -> None:
         """Send the request, then take in events until the child ends; runs in a thread."""
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
-            with self._writing:
-                self._process.stdin.write(request)
-                self._process.stdin.flush()
-        except (OSError, ValueError):
-            pass  # The child is gone already; its silence below says so.
+        self._send(request)  # of a child that is gone already its silence below says so
         wrong = ""
         try:
             for data in self._process.stdout:
@@ -193,7 +169,7 @@ class SolverProcess:
             if progress.start is not None:
                 self._believe(Solution(progress.start, progress.ports))
             self._raise_bound(progress.bound)
-            self._events.put(replace(progress, incumbent=self._makespan, bound=self._bound))
+            self._events.put(replace(progress, bound=self._bound))
         elif isinstance(event, wire.Done):
             answer = event.answer
             if answer.start is not None:

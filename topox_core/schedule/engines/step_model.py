@@ -14,14 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
 from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.engines.mip import Mip
 from topox_core.schedule.problem import Int, Problem
-
-MAX_COLUMNS = 600_000
-MAX_NONZEROS = 6_000_000
 
 
 def ragged(first: Int, count: Int) -> tuple[Int, Int]:
@@ -111,31 +107,6 @@ class StepModel:
     def empty(self) -> bool:
         """Whether some window is empty: nothing ends by the horizon."""
         return bool((self.width < 0).any())
-
-    def size(self) -> tuple[int, int]:
-        """Return columns and (at most) nonzeros, counted without building anything."""
-        p, width = self.problem, self.width[:-1]
-        slots = p.duration // p.ticks_per_slot
-        holds = (p.device >= 0) & (p.duration > 0)
-        demands = np.diff(p.demand_ptr)
-        nonzeros = 2 * int(self.width.sum()) + 2 * int(self.width[self._edges[1]].sum())
-        nonzeros += 2 * int((width * self.clock[:-1] + p.duration)[holds].sum())
-        nonzeros += 2 * int(((width + slots) * demands).sum())
-        return int(self.width.sum()), nonzeros
-
-    def refuse_if_too_large(self) -> None:
-        """Raise an :class:`InputError` that names the size if the model should not be built."""
-        columns, nonzeros = self.size()
-        for count, limit, what in (
-            (columns, MAX_COLUMNS, "columns"),
-            (nonzeros, MAX_NONZEROS, "matrix entries"),
-        ):
-            if count > limit:
-                raise InputError(
-                    f"the exact model would have {count:,} {what} (limit {limit:,}): use list",
-                    file="settings",
-                    field="engine",
-                )
 
     def build(self) -> Mip:
         """Return the model; its objective is the makespan in steps."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import select
+import selectors
 import subprocess
 import sys
 import threading
@@ -63,7 +63,9 @@ def wait_until_loaded(engines: Iterable[str], at_most_s: float) -> None:
         with _lock:
             child = _waiting.get(name)
         if child is not None and child.stdout is not None and os.name == "posix":
-            select.select([child.stdout], [], [], max(0.0, until - time.monotonic()))
+            with selectors.DefaultSelector() as selector:
+                selector.register(child.stdout, selectors.EVENT_READ)
+                selector.select(max(0.0, until - time.monotonic()))
 
 
 def worker_of(engine: str) -> subprocess.Popen[bytes]:

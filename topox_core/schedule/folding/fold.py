@@ -201,14 +201,14 @@ def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     degree, as in an all-to-all, its colours are perfect matchings (Koenig), so that the parts are
     as alike as the orbit was.
     """
-    assert problem.network is not None
+    network = problem.switch_network
     part = np.zeros(problem.n, np.int32)
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
     if not len(carried):
         return part
     group = _numbered(orbit[carried])
     talking, servers = np.unique(
-        np.concatenate([problem.network.source[carried], problem.network.destination[carried]]),
+        np.concatenate([network.source[carried], network.destination[carried]]),
         return_inverse=True,
     )
     ends = servers.reshape(2, -1).astype(np.int32)
@@ -344,8 +344,7 @@ def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> SwitchNetwork | 
     an orbit with two transfers at one port, or, with a delay, one circuit of the quotient that is
     several of the whole.
     """
-    whole = problem.network
-    assert whole is not None
+    whole = problem.switch_network
     if whole.half_duplex or whole.circuits_per_switch < whole.servers * whole.ports_on_switch:
         return None
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))

@@ -184,3 +184,13 @@ def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
         ):
             start, makespan = generator.improved(start, makespan, enough)
             yield Listed(start, makespan, TraceSource("rules", f"{scheme} {name}"))
+
+
+def serial_schedule(problem: Problem) -> Int:
+    """Return a feasible schedule: tasks by latest start, each as early as its device and resources allow.
+
+    A plain starting point for an engine that was given none (the rules find better ones).
+    """
+    generator = Generator.of(problem, 0)
+    start, _ = generator.serially(ranked(-(generator.tail + problem.duration)))
+    return start

@@ -69,9 +69,7 @@ class PortGenerator:
     def of(generator: Generator, dark_slots: int) -> PortGenerator:
         """Prepare the ports: each server's ports on every switch, both ways or shared by both (half duplex)."""
         problem = generator.problem
-        network = problem.network
-        if network is None:
-            raise ValueError("a plain RCPSP has no ports")
+        network = problem.switch_network
         carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
         # Only servers that talk have ports here, and no more of them than a server has transfers.
         talking, ends = np.unique(
@@ -92,8 +90,7 @@ class PortGenerator:
         )
         pointer = row_pointer(room, np.int64)
         in_base = 0 if network.half_duplex else len(talking) * per_server
-        most = network.servers * network.ports_on_switch // (2 if network.half_duplex else 1)
-        limit = network.circuits_per_switch if network.circuits_per_switch < most else 0
+        limit = network.circuits_per_switch if network.switches_may_fill else 0
         return PortGenerator(
             generator,
             network,

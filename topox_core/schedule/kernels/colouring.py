@@ -15,63 +15,32 @@ from topox_core.schedule.problem import Int, Int32
 
 
 @compiled
-def swap_path(
-    vertex: int,
-    side: int,
-    c: int,
-    other: int,
-    at: Int32,
-    ends: Int32,
-    colour: Int32,
-    apply: bool,
-) -> int:
-    """Walk the path of colours ``c``, ``other``, ... that begins at a vertex with its ``c`` edge.
+def path_of(vertex: int, side: int, c: int, other: int, at: Int32, ends: Int32) -> Int32:
+    """Return the edges of the path of colours ``c``, ``other``, ``c``, ... that begins at a vertex.
 
-    Return the surplus of ``c`` edges over ``other`` edges on it; swap the two colours if ``apply``.
     The vertex must not be inside the path, i.e. it has no ``other`` edge.
     """
-    surplus = 0
-    v, s, take = vertex, side, c
-    previous = -1
-    while True:
-        edge = at[s, v, take]
-        if edge < 0 or edge == previous:
-            break
-        surplus += 1 if take == c else -1
-        s = 1 - s
-        v = ends[s, edge]
-        previous = edge
-        take = other if take == c else c
-    if apply:
-        # Second walk: lift the edges off, then lay them down in the other colour.
-        v, s, take = vertex, side, c
-        path = np.empty(abs(surplus) + 2, np.int32)
-        size = 0
-        previous = -1
-        while True:
-            edge = at[s, v, take]
-            if edge < 0 or edge == previous:
-                break
-            if size == len(path):
-                longer = np.empty(2 * size, np.int32)
-                longer[:size] = path
-                path = longer
-            path[size] = edge
-            size += 1
-            s = 1 - s
-            v = ends[s, edge]
-            previous = edge
-            take = other if take == c else c
-        for i in range(size):
-            e = path[i]
-            at[0, ends[0, e], colour[e]] = -1
-            at[1, ends[1, e], colour[e]] = -1
-        for i in range(size):
-            e = path[i]
-            colour[e] = other if colour[e] == c else c
-            at[0, ends[0, e], colour[e]] = e
-            at[1, ends[1, e], colour[e]] = e
-    return surplus
+    path, size = np.empty(2 * at.shape[1], np.int32), 0  # no server comes twice on one side
+    edge = at[side, vertex, c]
+    while edge >= 0:
+        path[size] = edge
+        size += 1
+        side = 1 - side
+        c, other = other, c
+        edge = at[side, ends[side, edge], c]
+    return path[:size]
+
+
+@compiled
+def swap(path: Int32, c: int, other: int, at: Int32, ends: Int32, colour: Int32) -> None:
+    """Swap the two colours of a path's edges."""
+    for e in path:
+        at[0, ends[0, e], colour[e]] = -1
+        at[1, ends[1, e], colour[e]] = -1
+    for e in path:
+        colour[e] = other if colour[e] == c else c
+        at[0, ends[0, e], colour[e]] = e
+        at[1, ends[1, e], colour[e]] = e
 
 
 @compiled
@@ -95,7 +64,8 @@ def place(e: int, k: int, at: Int32, ends: Int32, colour: Int32, last: Int32, si
                 lightest = size[c // k]
     if common < 0:
         # Colour free_x is free at x, free_y at y: swap them on the path that leaves y with free_x.
-        swap_path(y, 1, free_x, free_y, at, ends, colour, True)
+        path = path_of(y, 1, free_x, free_y, at, ends)
+        swap(path, free_x, free_y, at, ends, colour)
         common = free_x
     colour[e] = common
     at[0, x, common] = e
@@ -130,9 +100,11 @@ def balance(k: int, limit: int, at: Int32, ends: Int32, colour: Int32) -> None:
         for side in range(2):
             for v in range(vertices):
                 begins = not done and at[side, v, heavy] >= 0 and at[side, v, light] < 0
-                if begins and swap_path(v, side, heavy, light, at, ends, colour, False) == 1:
-                    swap_path(v, side, heavy, light, at, ends, colour, True)
-                    done = True
+                if begins:
+                    path = path_of(v, side, heavy, light, at, ends)
+                    if len(path) % 2 == 1:  # it has one more edge of the heavy colour
+                        swap(path, heavy, light, at, ends, colour)
+                        done = True
         if not done:
             return
 

@@ -222,7 +222,6 @@ class LargeNeighbourhoods:
     seed: int
     source: TraceSource
     wanted: float
-    solved: int = 0
     _generator: Generator = field(init=False)
     _walk: LocalSearch | None = None
     _pace: Pace = field(default_factory=Pace)
@@ -291,7 +290,6 @@ class LargeNeighbourhoods:
             return None
         began = time.monotonic()
         found = self._searched(chosen, seconds, stop)
-        self.solved += 1
         if not isinstance(found, str):
             return chosen.whole(found)
         quick = found == "none" or (

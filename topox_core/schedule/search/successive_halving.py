@@ -74,11 +74,6 @@ class SuccessiveHalving:
         self._enter(self.best)
 
     @property
-    def makespan(self) -> int:
-        """Makespan of the best schedule, in ticks."""
-        return self.best.makespan
-
-    @property
     def cost(self) -> tuple[int, int]:
         """Makespan and circuit changes of the best schedule."""
         return self.best.cost
