@@ -33,7 +33,6 @@ from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_o
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import chart_title, headline, quiet
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import menu
 
 PRACTICE = "practice"
@@ -45,8 +44,8 @@ def first_screen() -> None:
     """Draw the cards, who works on them, and the boxes for files."""
     headline(say("kicker"), say("headline"))
     begin_at_top("cards")
-    if state_of(LabsState).id:
-        line("cards", "error", say("own.unknown_lab", lab=state_of(LabsState).id))
+    if LabsState.now().id:
+        line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
     _language()
     _who()
     said_to_field("cards")
@@ -173,7 +172,7 @@ def _open(lab: Lab) -> None:
     if seed is not None and (before is None or before.seed != seed):
         before = _begun(lab, seed)
     if before is not None:
-        choose(LabsState, id=lab.id, seed=before.seed, q=1)
+        LabsState.choose(id=lab.id, seed=before.seed, q=1)
 
 
 def _begun(lab: Lab, seed: int) -> object:
@@ -231,4 +230,4 @@ def _take_answers(data: bytes, file: str) -> None:
     if read.edited:
         line("answers", "error", say("own.edited"))
     WHO.set((from_file.course, from_file.student))
-    choose(LabsState, id=lab.id, seed=from_file.seed, q=1)
+    LabsState.choose(id=lab.id, seed=from_file.seed, q=1)

@@ -23,7 +23,6 @@ from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.labs.state import LabsState
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import state_of
 
 MAX_KEPT = 2_000
 
@@ -146,7 +145,7 @@ def draft(lab: Lab, seed: int, name: str) -> Draft:
 
 def open_lab() -> Lab | None:
     """Return the lab that the address names; None where there is none of that name."""
-    return labs().get(state_of(LabsState).id)
+    return labs().get(LabsState.now().id)
 
 
 def line(place: str, kind: str, text: str) -> None:

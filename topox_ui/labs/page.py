@@ -7,12 +7,11 @@ from topox_ui.labs.first_screen import first_screen, practise
 from topox_ui.labs.kept import answers_to, open_lab
 from topox_ui.labs.lab_screen import lab_screen
 from topox_ui.labs.state import LabsState
-from topox_ui.state.store import state_of
 
 
 def labs_page(theme: Theme) -> None:
     """Draw the page: a link with a lab and a seed begins a practice where nobody has begun."""
-    lab, state = open_lab(), state_of(LabsState)
+    lab, state = open_lab(), LabsState.now()
     if lab is None:
         first_screen()
         return

@@ -26,7 +26,6 @@ from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
 _ENTRIES = Lasting[tuple[Entry, ...]]("present_entries")
@@ -35,7 +34,7 @@ _REFUSED = Lasting[tuple[str, ...]]("present_entries_refused")
 
 def leaderboards() -> None:
     """Draw the leaderboard that is chosen."""
-    board = BOARDS[state_of(PresentState).board]
+    board = BOARDS[PresentState.now().board]
     entries = [one for one in _ENTRIES.get_or(tuple) if one.board == board.lab]
     lines = ranked(board, entries) if entries else ()
     finding = say("board.headline", count=len(lines)) if lines else say("board.headline_none")

@@ -14,7 +14,6 @@ from topox_ui.present.state import PresentState, begin, say, see_switch
 from topox_ui.present.statistics_view import statistics_view
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
-from topox_ui.state.store import state_of
 
 MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 
@@ -22,7 +21,7 @@ MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 def overview(theme: Theme) -> None:
     """Draw the part that is in view."""
     size_switch()
-    see = state_of(PresentState).see
+    see = PresentState.now().see
     if see == "statistics":
         statistics_view(theme)
     elif see == "leaderboards":

@@ -28,7 +28,6 @@ from topox_ui.present.tally import draw_spread, upload_box
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.page import chart_title, escape, headline, quiet
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 MAX_NAMED = 5
@@ -39,7 +38,7 @@ def statistics_view(theme: Theme) -> None:
     kicker = say("present.kicker")
     with show_input_errors(kicker, "", reset=None):
         labs = labs_offered()
-    lab = labs.get(state_of(PresentState).about) or next(iter(labs.values()))
+    lab = labs.get(PresentState.now().about) or next(iter(labs.values()))
     every = lab_statistics(lab, answers_to(lab))
     count = len(answers_to(lab))
     title = escape(_title(lab))
