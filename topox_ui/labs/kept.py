@@ -20,7 +20,6 @@ from topox_core.labs.folder import folded
 from topox_core.labs.lab import Lab
 from topox_ui.classroom.answering import keep_answers
 from topox_ui.classroom.profile import class_profile, labs_offered
-from topox_ui.labs.state import LabsState
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.state.session import Lasting, Passing
 
@@ -141,11 +140,6 @@ def forget(lab: Lab) -> None:
 def draft(lab: Lab, seed: int, name: str) -> Draft:
     """Return what stands in a field."""
     return _DRAFTS.get_or(dict).setdefault((lab.id, seed, name), Draft())
-
-
-def open_lab() -> Lab | None:
-    """Return the lab that the address names; None where there is none of that name."""
-    return labs().get(LabsState.now().id)
 
 
 def line(place: str, kind: str, text: str) -> None:
