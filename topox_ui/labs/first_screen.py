@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -31,13 +33,12 @@ from topox_ui.labs.scroll import begin_at_top
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.links import page_link
-from topox_ui.shell.page import chart_title, headline, quiet
-from topox_ui.state.session import Lasting, Passing
+from topox_ui.shell.page import chart_title, file_box, headline, quiet
+from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
 PRACTICE = "practice"
 _SEED = Lasting[str]("labs_seed")
-_TAKEN = Passing[set[str]]("labs_taken")
 
 
 def first_screen() -> None:
@@ -59,9 +60,9 @@ def first_screen() -> None:
     left, right = st.columns(2, gap="large")
     if class_profile() is None:  # in a class the lecturer's folder has the labs
         with left:
-            _box("lab", say("own.lab"))
+            _box("lab", say("own.lab"), _take_lab)
     with right:
-        _box("answers", say("own.answers"))
+        _box("answers", say("own.answers"), _take_answers)
 
 
 def _language() -> None:
@@ -192,18 +193,17 @@ def practise(lab: Lab, seed: int) -> None:
     begin_with(begin(lab, PRACTICE, PRACTICE, now(), seed))
 
 
-def _box(kind: str, label: str) -> None:
-    """Draw a box for a file; it is read once, when it is put there."""
-    file = st.file_uploader(label, type="json", key=f"lab_file_{kind}", max_upload_size=1)
-    taken = _TAKEN.get_or(set)
-    if file is not None and file.file_id not in taken:
-        taken.add(file.file_id)
+def _box(kind: str, label: str, read: Callable[[bytes, str], None]) -> None:
+    """Draw a box for a file; what is wrong with it is said under the box."""
+
+    def take(data: bytes, file: str) -> None:
         LINES.pop()
         try:
-            (_take_lab if kind == "lab" else _take_answers)(file.getvalue(), file.name)
+            read(data, file)
         except InputError as error:
             line(kind, "error", str(error))
-        st.rerun()
+
+    file_box(label, f"lab_file_{kind}", take, type="json", max_upload_size=1)
     said_to_field(kind)
 
 
