@@ -16,6 +16,8 @@ from topox_ui.present.state import source
 from topox_ui.state.session import Lasting
 
 MAX_FILES = 200
+# Files by name, and what reads each.
+Given = Sequence[tuple[str, Callable[[], bytes]]]
 
 
 @dataclass
@@ -38,8 +40,8 @@ def handed() -> Handed:
     return _HANDED.get_or(Handed)
 
 
-def take_files(files: Sequence[tuple[str, Callable[[], bytes]]]) -> None:
-    """Take files, by name and what reads them, in place of those before; beyond ``MAX_FILES`` none is read."""
+def take_files(files: Given) -> None:
+    """Take files in place of those before; beyond ``MAX_FILES`` none is read."""
     found, refused = answers_from(files[:MAX_FILES])
     for name, _ in files[MAX_FILES:]:
         refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))

@@ -20,8 +20,9 @@ from topox_core.labs.leaderboard import (
     shared_jobs,
 )
 from topox_core.text.numbers import short
-from topox_ui.present.answers import MAX_FILES
+from topox_ui.present.answers import MAX_FILES, Given
 from topox_ui.present.state import PresentState, say, see_switch
+from topox_ui.present.tally import upload_box
 from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet
@@ -54,14 +55,7 @@ def leaderboards() -> None:
             )
         download_menu(board.lab, files)
     quiet(say(f"board.{board.lab}_note"))
-    st.file_uploader(
-        say("board.files", most=MAX_FILES),
-        key="up_entries",
-        type=["json"],
-        accept_multiple_files=True,
-        max_upload_size=1,
-        on_change=_uploaded,
-    )
+    upload_box(say("board.files", most=MAX_FILES), "up_entries", _take)
     for line in _REFUSED.get_or(tuple)[:5]:
         quiet(escape(line))
     if lines:

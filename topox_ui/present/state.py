@@ -50,6 +50,11 @@ def say(key: str, **facts: object) -> str:
     return texts_in("en").say(key, **facts)
 
 
+def title_of(lab: Lab) -> str:
+    """Return a lab's title in its own language."""
+    return texts_in(lab.language).resolved(lab.title)
+
+
 def chosen_lab() -> Lab | None:
     """Return the lab on the projector, None before one is chosen; an unknown one is named in a line."""
     name = PresentState.now().lab
