@@ -47,7 +47,7 @@ def pick_source() -> None:
                 "Task graphs",
                 JobsState,
                 "graphs",
-                options=SAMPLES,
+                options=tuple(SAMPLES),
                 help="Each graph becomes a job: what it computes is its training, what it sends its traffic.",
             )
             slide("Copies of each", JobsState, "copies", (1, 2, 3, 4, 6, 8))

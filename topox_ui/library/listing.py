@@ -212,7 +212,6 @@ def _choice(now: Listed) -> None:
         RunsState,
         "chosen",
         options=known,
-        words=known.__getitem__,
         max_selections=MAX_COMPARED,
         take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
         placeholder="Tick runs above, or choose them here",

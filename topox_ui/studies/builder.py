@@ -60,7 +60,6 @@ def builder(now: Asked) -> None:
             tuple(study.measures),
             _set_measures,
             options=known,
-            words=known.__getitem__,
         )
         chart_title("When it stops by itself")
         _budget(study)
