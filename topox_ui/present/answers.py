@@ -29,10 +29,8 @@ class Handed:
 
 
 _HANDED = Lasting[Handed]("present_handed")
-# By lab, question and vote (1, 2): how many gave each answer.
-_HANDS = Lasting[dict[tuple[str, str, int], Votes]]("present_hands")
-# What was called out, as it was typed.
-_CALLED = Lasting[dict[tuple[str, str, int], str]]("present_called")
+# By lab, question and vote (1, 2): how many gave each answer, and numbers called out as they were typed.
+_HANDS = Lasting[dict[tuple[str, str, int], tuple[Votes, str]]]("present_hands")
 
 
 def handed() -> Handed:
@@ -58,18 +56,18 @@ def answers_to(lab: Lab) -> tuple[Answers, ...]:
 
 def hands(lab: Lab, question: Question, vote: int) -> Votes:
     """Return the votes that were counted by hand."""
-    return _HANDS.get_or(dict).get((lab.id, question.id, vote), {})
+    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[0]
 
 
 def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str = "") -> None:
     """Take votes counted by hand in place of those before; of numbers called out also as they were typed."""
-    _HANDS.get_or(dict)[lab.id, question.id, vote] = {k: n for k, n in votes.items() if n}
-    _CALLED.get_or(dict)[lab.id, question.id, vote] = text
+    counted = {k: n for k, n in votes.items() if n}
+    _HANDS.get_or(dict)[lab.id, question.id, vote] = (counted, text)
 
 
 def called_out(lab: Lab, question: Question, vote: int) -> str:
     """Return the numbers called out, as they were typed."""
-    return _CALLED.get_or(dict).get((lab.id, question.id, vote), "")
+    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[1]
 
 
 def by_hand(lab: Lab, question: Question) -> bool:
