@@ -10,7 +10,6 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
-from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.solve import solve

@@ -63,9 +63,8 @@ def leaderboards() -> None:
         _infeasible([one for one in lines if not one.rank])
 
 
-def _uploaded() -> None:
-    files = (st.session_state.get("up_entries") or [])[:MAX_FILES]
-    found, refused = load_each(((file.name, file.getvalue) for file in files), load_entry)
+def _take(files: Given) -> None:
+    found, refused = load_each(files[:MAX_FILES], load_entry)
     _ENTRIES.set(tuple(entry for _, entry in found))
     _REFUSED.set(tuple(str(error) for _, error in refused))
 

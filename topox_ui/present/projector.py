@@ -168,7 +168,9 @@ def projector(lab: Lab, theme: Theme) -> None:
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place
-        line = say("present.step", lab=escape(title_of(lab)), place=escape(place), at=at + 1, of=len(every))
+        line = say(
+            "present.step", lab=escape(title_of(lab)), place=escape(place), at=at + 1, of=len(every)
+        )
         st.html(f'<p class="at">{line.replace(" ·  · ", " · ")}</p>', width="content")
         st.space("stretch")
         clock(lab, slide, theme)

@@ -171,9 +171,7 @@ def slide(
 
 def pick(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
     """Draw a choice of one among a few side by side."""
-    return control(
-        "segmented_control", label, model, field, options=options, required=True, **more
-    )
+    return control("segmented_control", label, model, field, options=options, required=True, **more)
 
 
 def menu(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
