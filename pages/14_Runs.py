@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from topox_core.library.comparison import compare_runs
 from topox_ui.answers.run_library import existing_library, keeps_runs
 from topox_ui.library.actions import actions
 from topox_ui.library.first_screen import headline_of, nothing_yet, switched_off, where_it_lies
-from topox_ui.library.listing import compared_runs, controls, listable, listed, table
+from topox_ui.library.listing import controls, every_run, listed, table
 from topox_ui.library.side_by_side import side_by_side
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
@@ -17,14 +18,14 @@ if not keeps_runs():
     st.stop()
 with show_input_errors("Runs", "The run library <b>cannot be read</b>.", reset=None):
     library = existing_library()
-    if library is None or not listable(library):
+    if library is None or not library.count(every_run()):
         nothing_yet()
         size_switch()
         st.stop()
     controls(library)
     size_switch()
     now = listed(library)
-    compared = compared_runs(now)
+    compared = compare_runs(now.chosen) if len(now.chosen) > 1 else None
     headline_of(library, now, compared)
     table(now)
     actions(now)

@@ -9,11 +9,11 @@ from topox_ui.answers.running import run_all
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
-from topox_ui.compare.first_screen import cannot_run, compare_headline, main_figures
+from topox_ui.compare.first_screen import compare_headline, main_figures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover
-from topox_ui.shell.charts import show_input_errors
+from topox_ui.shell.charts import show_error, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import graph_frame, size_switch
 from topox_ui.state.loading import scenario
@@ -28,7 +28,8 @@ with show_input_errors(f"Compare · {opened.title}"):
 
 compare_headline(opened, case, contest, runs)
 verdict_line(case)
-cannot_run(failed)
+for line in failed:  # why some fabrics cannot run here; the others are compared
+    show_error(line)
 left, place_of_map = st.columns([1.25, 1], gap="medium")
 with left:
     main_figures(contest, runs, theme)

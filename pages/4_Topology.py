@@ -26,7 +26,7 @@ if TopologyState.now().layout_by == "topoopt":
     link_table(laid)
 else:
     with show_input_errors(f"Topology · {opened.title}"):
-        found = searched(case)
-    searched_topology(opened, case, found, theme)
+        answer, topoopt_ms = searched(case)
+    searched_topology(opened, case, answer, topoopt_ms, theme)
 inside_one_collective(case, theme)
 link_menu(graph_kept_here())

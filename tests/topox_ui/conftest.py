@@ -26,7 +26,7 @@ def what_a_server_does_once() -> Iterator[None]:
     found = cache(manifest_scanner.scan_component_manifests)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(manifest_scanner, "scan_component_manifests", found)
-        patched.setattr("topox_ui.shell.page._warm_all", lambda: None)
+        patched.setattr("topox_ui.shell.page._load", lambda _coming: None)
         yield
 
 

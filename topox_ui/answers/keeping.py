@@ -75,24 +75,28 @@ def keep_every(opened: Loaded, case: Case, result: Result) -> None:
 
 def keep_solve_button(opened: Loaded, case: Case, result: Result) -> None:
     """Offer to keep the solve that Schedule shows."""
-    _button(_keep, opened, case, FabricOptions(), lambda kept: [record_of_solve(result, kept)])
+    _button(
+        "Keep this run",
+        opened,
+        case,
+        FabricOptions(),
+        lambda kept: [record_of_solve(result, kept)],
+    )
 
 
 def keep_contest_button(opened: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
     """Offer to keep the runs that Compare shows, one a fabric; they are made by list scheduling."""
     _button(
-        _keep,
+        "Keep these runs",
         opened,
         replace(case, settings=listing(case.settings)),
         contest.options,
         lambda kept: [record_of_fabric_run(run, kept) for run in runs.values()],
-        several=True,
     )
 
 
-def _button(on_click: Callable[..., object], *given: object, several: bool = False) -> None:
+def _button(words: str, *given: object) -> None:
     on = keeps_runs()
-    words = "Keep these runs" if several else "Keep this run"
     where = (
         "In the run library: the page Runs lists it, opens it again and compares it with others."
     )
@@ -100,7 +104,7 @@ def _button(on_click: Callable[..., object], *given: object, several: bool = Fal
         words,
         "keep_run",
         "bookmark_add",
-        on_click,
+        _keep,
         *given,
         disabled=not on,
         help=where if on else OFF,

@@ -83,22 +83,20 @@ def _coming(case: Case) -> None:
     owner, key = run_owner(), _key(case, "list")
     if owner.ended(VERDICT) or known_verdict(case) is not None:
         st.rerun()
-    if owner.run(VERDICT, key) is not None:
-        quiet("Working out up to which delay changing circuits pays …")
-        return
-    if not prepared():
-        quiet(
-            "Up to which delay changing circuits pays is worked out as soon as fast kernels are there."
-        )
-        return
-    run_note(VERDICT)
-    large = len(case.graph.tasks) > MAX_TASKS
-    if large or not AUTOMATIC or owner.note(VERDICT):
-        button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
-        if large:
-            quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
-        return
-    _start(case, "list")
+    if owner.run(VERDICT, key) is None:
+        if not prepared():
+            quiet(
+                "Up to which delay changing circuits pays is worked out as soon as fast kernels are there."
+            )
+            return
+        run_note(VERDICT)
+        large = len(case.graph.tasks) > MAX_TASKS
+        if large or not AUTOMATIC or owner.note(VERDICT):
+            button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
+            if large:
+                quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
+            return
+        _start(case, "list")
     quiet("Working out up to which delay changing circuits pays …")
 
 

@@ -12,7 +12,7 @@ from topox_ui.buying.state import BuyingState
 from topox_ui.state.loading import loaded_job
 from topox_ui.state.widgets import control, number, pick, sidebar_part
 
-BY = {"dollars": "dollars", "time": "time", "price": "price"}
+BY = ("dollars", "time", "price")
 PORTS = (1, 2, 4, 8)
 
 

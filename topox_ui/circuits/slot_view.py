@@ -37,7 +37,7 @@ MAX_COLUMNS = 16
 ALL = -1
 
 
-PLAYER = Player("circuits", "step", lambda slot: CircuitsState.choose(slot=slot), 1.2)
+PLAYER = Player("circuits", lambda slot: CircuitsState.choose(slot=slot), 1.2)
 
 
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:

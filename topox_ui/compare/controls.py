@@ -40,7 +40,6 @@ def controls(loaded: Loaded) -> None:
             ContestState,
             "fabrics",
             options=FABRICS,
-            words=FABRICS.__getitem__,
             selection_mode="multi",
             # None at all stands for all of them.
             take=lambda fabrics: ContestState.choose(fabrics=fabrics or None),

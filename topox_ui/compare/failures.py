@@ -20,7 +20,7 @@ from topox_ui.shell.charts import chart, show_error
 from topox_ui.shell.page import chart_title, escape, quiet, when_opened
 from topox_ui.state.widgets import control, menu, pick
 
-KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
+KINDS = ("fibre", "port", "switch", "server")
 
 
 def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
@@ -57,7 +57,7 @@ def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
     """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
     cluster = case.cluster
     columns = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
-    kind = pick("What fails", CompareState, "fails", {k: k for k in KINDS}, at=columns[0])
+    kind = pick("What fails", CompareState, "fails", KINDS, at=columns[0])
     servers = {s: f"S{s}" for s in range(cluster.servers)}
     failure = Failure.of_switch(0)
     if kind == "fibre":

@@ -20,7 +20,7 @@ from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, priced_words
 from topox_ui.answers.running import Runs
-from topox_ui.shell.charts import chart, frame, legend_line, show_error
+from topox_ui.shell.charts import chart, frame, legend_line
 from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 
@@ -44,12 +44,6 @@ def _in_words(contest: Contest) -> dict[str, str]:
     """Return the names of the fabrics as a sentence has them."""
     fat_tree = contest.labels["fat_tree"].replace(", same", " of the same")
     return {**contest.labels, "fat_tree": fat_tree}
-
-
-def cannot_run(failed: tuple[str, ...]) -> None:
-    """Write why some fabrics cannot run here, a line a reason; the others are compared."""
-    for line in failed:
-        show_error(line)
 
 
 def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:

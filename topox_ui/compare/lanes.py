@@ -20,7 +20,6 @@ from topox_core.figures.palette import (
     traffic,
     traffic_category,
 )
-from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
@@ -29,7 +28,7 @@ from topox_ui.answers.running import Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, legend_line, table_under, task_table
-from topox_ui.shell.page import PLAIN, chart_title, escape
+from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
 
@@ -134,25 +133,15 @@ def _token(run: FabricRun) -> str:
     return f"{what}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What the lanes of one fabric are drawn from."""
-
-    execution: Execution
-    lanes: Lanes
-    bars: Bars
-    path: CriticalPath
-
-
-def _parts(run: FabricRun) -> Parts:
-    """Return lanes, bars and critical path; without circuits a transfer is a bar in its sender's one out lane."""
+def _parts(run: FabricRun) -> tuple[Execution, Lanes, Bars]:
+    """Return what is drawn, its lanes and its bars; without circuits a transfer is a bar in its sender's one out lane."""
     execution = drawn = run.execution
     lanes = lanes_of(execution)
     if not len(execution.circuits):
         drawn = replace(execution, circuits=_as_one_port(execution))
         lanes = SendLanes(lanes.servers, lanes.devices, ((0, 0),)).showing(0, 0)
         lanes = lanes.showing(0, lanes.most_servers - 1)
-    return Parts(drawn, lanes, bars_of(drawn, lanes), run.path)
+    return drawn, lanes, bars_of(drawn, lanes)
 
 
 def _as_one_port(execution: Execution) -> Circuits:
@@ -180,8 +169,7 @@ def _as_one_port(execution: Execution) -> Circuits:
 @st.fragment
 def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     execution = run.execution
-    parts = once("lanes", _token(run), lambda: _parts(run))
-    lanes, bars = parts.lanes, parts.bars
+    drawn, lanes, bars = once("lanes", _token(run), lambda: _parts(run))
     if lanes.most_servers < lanes.servers:
         most = lanes.most_servers
         first = menu(
@@ -218,12 +206,13 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     if window[1] - window[0] < whole * 1e-4:
         window = (0.0, whole)
     shown = in_view(bars, lanes, window)
-    st.plotly_chart(
-        _gantt(parts, lanes, window, theme),
-        theme=None,
-        config=PLAIN,
-        key="lanes_gantt",
-        alt=f"Gantt chart of {contest.labels[name]} from {short(window[0])} to {short(window[1])} ms: {len(shown)} bars.",
+    figure = gantt(drawn, bars, lanes, window, run.path, theme)
+    if isinstance(lanes, SendLanes):
+        _leave_switches_out(figure)
+    chart(
+        figure,
+        "lanes_gantt",
+        f"Gantt chart of {contest.labels[name]} from {short(window[0])} to {short(window[1])} ms: {len(shown)} bars.",
     )
     if note := window_words(window, len(shown)):
         st.caption(note)
@@ -232,10 +221,7 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     )
 
 
-def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], theme: Theme) -> go.Figure:
-    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, theme)
-    if isinstance(lanes, SendLanes):
-        for trace in figure.data:
-            for facts in trace.customdata if trace.customdata is not None else ():
-                facts[2] = str(facts[2]).removesuffix(" on switch 0")
-    return figure
+def _leave_switches_out(figure: go.Figure) -> None:
+    for trace in figure.data:
+        for facts in trace.customdata if trace.customdata is not None else ():
+            facts[2] = str(facts[2]).removesuffix(" on switch 0")

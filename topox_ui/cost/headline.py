@@ -212,7 +212,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
         "Saving of",
         CostState,
         "measure",
-        {"cost": "cost", "power": "power"},
+        ("cost", "power"),
         at=choice,
         label_visibility="collapsed",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
@@ -45,7 +47,7 @@ def pick_source() -> None:
                 "Task graphs",
                 JobsState,
                 "graphs",
-                options=SAMPLES,
+                options=tuple(SAMPLES),
                 help="Each graph becomes a job: what it computes is its training, what it sends its traffic.",
             )
             slide("Copies of each", JobsState, "copies", (1, 2, 3, 4, 6, 8))
@@ -81,14 +83,15 @@ def _generator() -> None:
 
 def what_ifs(jobs: Jobs) -> None:
     """Draw what may be changed about the network of the jobs, and who shares it."""
-    now, network = JobsState.now(), jobs.network
+    now = JobsState.now()
+    network = replace(jobs.network, **now.network)
     with sidebar_part("What if"):
         slide(
             "Ports per pod",
             JobsState,
             "ports",
             PORTS,
-            value=network.ports_per_pod if now.ports is None else now.ports,
+            value=network.ports_per_pod,
             help=f"A link takes one port at both ends; {2 * (network.pods_per_group - 1)} reach from every pod to every other "
             "of its group and back.",
         )
@@ -97,17 +100,16 @@ def what_ifs(jobs: Jobs) -> None:
             JobsState,
             "port_gbps",
             SPEEDS_GBPS,
-            value=network.port_gbps if now.port_gbps is None else now.port_gbps,
+            value=network.port_gbps,
             words=lambda v: f"{v:g}G",
             help="Gigabits a second of one link; the way into a pod keeps its share of all of them.",
         )
-        delay_ms = now.reconfiguration_ms
         slide(
             "Reconfiguration delay",
             JobsState,
             "reconfiguration_ms",
             DELAYS_MS,
-            value=network.reconfiguration_ms if delay_ms is None else delay_ms,
+            value=network.reconfiguration_ms,
             words=delay_label,
             help="All optical switches change at once between stages.",
         )
@@ -139,7 +141,7 @@ def what_ifs(jobs: Jobs) -> None:
 
 def reset(place: str = "here") -> None:
     """Offer to go back to the network as it came, where something about it was changed."""
-    if JobsState.now().has_what_ifs:
+    if JobsState.now().network:
         st.button(
             "Reset what-ifs",
             key=f"jobs_reset_{place}",

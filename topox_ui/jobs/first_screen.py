@@ -219,13 +219,13 @@ def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
 
 def named(rounds: Rounds) -> list[tuple[str, Round]]:
     """Return the rounds side by side, the best first, with their names."""
-    names = {"hill-climbing": "Hill climbing", "non-tdm": "No time division"}
+    beside = (("Hill climbing", rounds.paper), ("No time division", rounds.together))
     best = (
         [(ALGORITHMS[rounds.best.algorithm].title, rounds.best)]
         if rounds.best.algorithm not in AT_ONCE
         else []
     )
-    return best + [(names[round_.algorithm], round_) for round_ in rounds.beside]
+    return best + [(name, round_) for name, round_ in beside if round_ is not None]
 
 
 def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from topox_core.tdm.mixes.deployment import SetUp, deploy
@@ -11,7 +13,6 @@ from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import load_jobs, validated
 from topox_core.text.numbers import in_1024s
 from topox_core.workloads.samples import load_sample
-from topox_ui.jobs.solving import with_network
 from topox_ui.jobs.state import OF_SOURCE, OWN_JOBS, JobsState
 from topox_ui.runs.shared import once
 
@@ -64,6 +65,15 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
 
 
 def changed(jobs: Jobs, now: JobsState) -> Jobs:
-    """Return the jobs on the network that the what-ifs make; raises InputError where a value is out of range."""
-    new = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
-    return jobs if new is jobs else validated(new.name, new.network, new.jobs, "what-ifs")
+    """Return the jobs on the network that the what-ifs make; the way into a pod keeps its share of what leaves it.
+
+    Raises
+    ------
+    InputError
+        If a value is out of range.
+    """
+    network = jobs.network
+    new = replace(network, **now.network)
+    share = network.tor_gbps / (network.ports_per_pod * network.port_gbps)
+    new = replace(new, tor_gbps=share * new.ports_per_pod * new.port_gbps)
+    return jobs if new == network else validated(jobs.name, new, jobs.jobs, "what-ifs")

@@ -24,11 +24,6 @@ from topox_ui.state.widgets import menu, pick
 WHOLE = -1
 
 
-def pods(rounds: Rounds, theme: Theme) -> None:
-    """Offer one pod of the pod group in view on the common clock; drawn only when it is opened."""
-    when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
-
-
 @st.fragment
 def _pod(rounds: Rounds, theme: Theme) -> None:
     """Draw the Gantt chart of one pod; its controls redraw nothing else."""
@@ -113,4 +108,4 @@ def section(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         job_table(rounds)
     else:
         links(rounds, now, theme)
-        pods(rounds, theme)
+        when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))

@@ -10,7 +10,6 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
-from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.solve import solve
@@ -90,11 +89,6 @@ class Rounds:
         return best
 
     @property
-    def beside(self) -> list[Round]:
-        """The rounds to compare with, the paper's first; none where all jobs at once do not fit."""
-        return [round_ for round_ in (self.paper, self.together) if round_ is not None]
-
-    @property
     def saved(self) -> float:
         """Share of the round without sharing that the best one saves, 0 to 1; 0 where there is no such round."""
         return (
@@ -128,21 +122,3 @@ def _if_any(case: Case, algorithm: str) -> tuple[Round | None, InputError | None
         return at_once(case, algorithm), None
     except TooFewPortsError as error:
         return None, error
-
-
-def with_network(
-    jobs: Jobs, ports: int | None, port_gbps: float | None, reconfiguration_ms: float | None
-) -> Jobs:
-    """Return the jobs on a changed network; the way into a pod keeps its share of what leaves it."""
-    network = jobs.network
-    changed = replace(
-        network,
-        ports_per_pod=network.ports_per_pod if ports is None else ports,
-        port_gbps=network.port_gbps if port_gbps is None else port_gbps,
-        reconfiguration_ms=network.reconfiguration_ms
-        if reconfiguration_ms is None
-        else reconfiguration_ms,
-    )
-    share = network.tor_gbps / (network.ports_per_pod * network.port_gbps)
-    changed = replace(changed, tor_gbps=share * changed.ports_per_pod * changed.port_gbps)
-    return jobs if changed == network else replace(jobs, network=changed)

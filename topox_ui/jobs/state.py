@@ -33,7 +33,12 @@ SECTIONS = {
     "study": "Gain over many jobs",
     "jobs": "Every job",
 }
-NETWORK = ("ports", "port_gbps", "reconfiguration_ms")
+# What is changed about the network, and of which field of it.
+NETWORK = {
+    "ports": "ports_per_pod",
+    "port_gbps": "port_gbps",
+    "reconfiguration_ms": "reconfiguration_ms",
+}
 OF_SOURCE = (*NETWORK, "pod_group", "stage", "ring", "pod", "pod_stage")
 Amount = Annotated[float, Field(ge=0, le=1e6)]
 Name = Annotated[str, Field(max_length=400)]
@@ -82,9 +87,10 @@ class JobsState(PageState):
         return Reading(self.eq3_literal, self.physical_ring, self.delay_inside)
 
     @property
-    def has_what_ifs(self) -> bool:
-        """Whether the network differs from the file's."""
-        return any(getattr(self, name) is not None for name in NETWORK)
+    def network(self) -> dict[str, float]:
+        """What differs from the file's network, by its fields."""
+        values = {name: getattr(self, field) for field, name in NETWORK.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
     def check(self) -> None:
         """Raise InputError where a file is named that is not here."""

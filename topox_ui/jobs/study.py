@@ -71,13 +71,7 @@ def _plan(
 
 def _fixed(now: JobsState) -> dict[str, float]:
     """Return the network and the reading of the page as keys of the study."""
-    network = {
-        "ports_per_pod": now.ports,
-        "port_gbps": now.port_gbps,
-        "reconfiguration_ms": now.reconfiguration_ms,
-    }
-    held = {name: value for name, value in network.items() if value is not None}
-    held |= {name: value for name, value in asdict(now.reading).items() if value}
+    held = now.network | {name: value for name, value in asdict(now.reading).items() if value}
     return {f"tdm.{name}": value for name, value in held.items()}
 
 

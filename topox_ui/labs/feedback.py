@@ -16,7 +16,6 @@ from topox_ui.labs.kept import LINES
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, plural_of, points, say, say_html, texts
 from topox_ui.shell.charts import frame, show_error
-from topox_ui.state.store import state_of
 
 
 def said_to_field(name: str) -> None:
@@ -45,7 +44,7 @@ def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
         if answers.explained(question.id):
             status(say_html("saved", at=clock_words(answers.given[question.id].at)), "good")  # type: ignore[union-attr]
     else:
-        reply = reply_to(lab, answers, question.id, state_of(LabsState).lang)
+        reply = reply_to(lab, answers, question.id, LabsState.now().lang)
         if reply is not None:
             _reply(lab, answers, question, reply)
 
@@ -166,7 +165,7 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
         question = lab.question(name)
         if question.stage == "explain":
             continue
-        found = revealed(lab, answers, name, state_of(LabsState).lang)
+        found = revealed(lab, answers, name, LabsState.now().lang)
         with st.container(border=True, key=f"lab_truth_{name}"):
             screen = lab.screens[lab.screen_of(name)]
             text = filled(lab, screen, question.text, answers.seed, texts())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -31,22 +33,20 @@ from topox_ui.labs.scroll import begin_at_top
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.links import page_link
-from topox_ui.shell.page import chart_title, headline, quiet
-from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import choose, state_of
+from topox_ui.shell.page import chart_title, file_box, headline, quiet
+from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
 PRACTICE = "practice"
 _SEED = Lasting[str]("labs_seed")
-_TAKEN = Passing[set[str]]("labs_taken")
 
 
 def first_screen() -> None:
     """Draw the cards, who works on them, and the boxes for files."""
     headline(say("kicker"), say("headline"))
     begin_at_top("cards")
-    if state_of(LabsState).id:
-        line("cards", "error", say("own.unknown_lab", lab=state_of(LabsState).id))
+    if LabsState.now().id:
+        line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
     _language()
     _who()
     said_to_field("cards")
@@ -60,9 +60,9 @@ def first_screen() -> None:
     left, right = st.columns(2, gap="large")
     if class_profile() is None:  # in a class the lecturer's folder has the labs
         with left:
-            _box("lab", say("own.lab"))
+            _box("lab", say("own.lab"), _take_lab)
     with right:
-        _box("answers", say("own.answers"))
+        _box("answers", say("own.answers"), _take_answers)
 
 
 def _language() -> None:
@@ -173,7 +173,7 @@ def _open(lab: Lab) -> None:
     if seed is not None and (before is None or before.seed != seed):
         before = _begun(lab, seed)
     if before is not None:
-        choose(LabsState, id=lab.id, seed=before.seed, q=1)
+        LabsState.choose(id=lab.id, seed=before.seed, q=1)
 
 
 def _begun(lab: Lab, seed: int) -> object:
@@ -193,18 +193,17 @@ def practise(lab: Lab, seed: int) -> None:
     begin_with(begin(lab, PRACTICE, PRACTICE, now(), seed))
 
 
-def _box(kind: str, label: str) -> None:
-    """Draw a box for a file; it is read once, when it is put there."""
-    file = st.file_uploader(label, type="json", key=f"lab_file_{kind}", max_upload_size=1)
-    taken = _TAKEN.get_or(set)
-    if file is not None and file.file_id not in taken:
-        taken.add(file.file_id)
+def _box(kind: str, label: str, read: Callable[[bytes, str], None]) -> None:
+    """Draw a box for a file; what is wrong with it is said under the box."""
+
+    def take(data: bytes, file: str) -> None:
         LINES.pop()
         try:
-            (_take_lab if kind == "lab" else _take_answers)(file.getvalue(), file.name)
+            read(data, file)
         except InputError as error:
             line(kind, "error", str(error))
-        st.rerun()
+
+    file_box(label, f"lab_file_{kind}", take, type="json", max_upload_size=1)
     said_to_field(kind)
 
 
@@ -231,4 +230,4 @@ def _take_answers(data: bytes, file: str) -> None:
     if read.edited:
         line("answers", "error", say("own.edited"))
     WHO.set((from_file.course, from_file.student))
-    choose(LabsState, id=lab.id, seed=from_file.seed, q=1)
+    LabsState.choose(id=lab.id, seed=from_file.seed, q=1)

@@ -15,7 +15,6 @@ from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
 from topox_ui.labs.kept import LINES, change, line, now
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import say
-from topox_ui.state.store import choose, state_of
 
 
 def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
@@ -67,7 +66,7 @@ def _check(lab: Lab, field: Field) -> bool:
         if closed(answers, question) or (attempts and attempts[-1].value == value):
             return answers
         tried.append(True)
-        return attempt(lab, answers, name, value, now(), state_of(LabsState).lang)[0]
+        return attempt(lab, answers, name, value, now(), LabsState.now().lang)[0]
 
     if _changed(lab, checked, field.name) and question.type == "number":
         redraw(field, value)  # as it was rounded
@@ -114,7 +113,7 @@ def show_answers(lab: Lab, names: Sequence[str]) -> None:
 def go(screen: int) -> None:
     """Go to a screen, counted from 1."""
     LINES.pop()
-    choose(LabsState, q=screen)
+    LabsState.choose(q=screen)
 
 
 def _changed(lab: Lab, by: object, place: str) -> bool:

@@ -7,7 +7,6 @@ name must not see what that one answered.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,10 +19,9 @@ from topox_core.labs.folder import folded
 from topox_core.labs.lab import Lab
 from topox_ui.classroom.answering import keep_answers
 from topox_ui.classroom.profile import class_profile, labs_offered
-from topox_ui.labs.state import LabsState
 from topox_ui.runs.limits import only_this_machine, server_limits
+from topox_ui.runs.owner import Kept
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import state_of
 
 MAX_KEPT = 2_000
 
@@ -46,20 +44,6 @@ class Draft:
     turn: int = 0
 
 
-class _Kept:
-    """All answers of this server's tabs, the least used dropped first."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.of: OrderedDict[Whose, Answers] = OrderedDict()
-
-    def put(self, answers: Answers) -> None:
-        self.of[whose(answers)] = answers
-        self.of.move_to_end(whose(answers))
-        while len(self.of) > MAX_KEPT:
-            self.of.popitem(last=False)
-
-
 OWN_LAB = Lasting[Lab]("labs_own")
 WHO = Lasting[tuple[str, str]]("labs_who")
 _MINE = Lasting[dict[str, Answers]]("labs_mine")
@@ -68,11 +52,14 @@ _DRAFTS = Lasting[dict[tuple[str, int, str], Draft]]("labs_drafts")
 KEPT_LINE = Lasting[str]("labs_kept_line")
 # Lines under questions and boxes, until the next button: (kind, text).
 LINES = Passing[dict[str, tuple[str, str]]]("labs_lines")
+# Answers are read and changed in one step, whichever tab asks.
+_LOCK = threading.Lock()
 
 
 @st.cache_resource
-def _kept() -> _Kept:
-    return _Kept()
+def _kept() -> Kept[Answers]:
+    """Return the answers of all tabs of this server by whose they are."""
+    return Kept(MAX_KEPT)
 
 
 def labs() -> dict[str, Lab]:
@@ -93,17 +80,16 @@ def answers_to(lab: Lab) -> Answers | None:
         return None
     if not _shared():
         return mine
-    with _kept().lock:
-        return _kept().of.get(whose(mine), mine)
+    with _LOCK:
+        return _kept().get(whose(mine), mine)
 
 
 def begin_with(answers: Answers) -> None:
     """Go on with answers in this tab; those of the same student that another tab gave stay."""
     _MINE.get_or(dict)[answers.lab] = answers
     if _shared():
-        with _kept().lock:
-            if whose(answers) not in _kept().of:
-                _kept().put(answers)
+        with _LOCK:
+            _kept().setdefault(whose(answers), answers)
 
 
 def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
@@ -115,12 +101,11 @@ def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
         If ``by`` does; then nothing is changed.
     """
     mine = _MINE.get_or(dict)[lab.id]
-    kept = _kept()
-    with kept.lock:
-        before = kept.of.get(whose(mine), mine) if _shared() else mine
+    with _LOCK:
+        before = _kept().get(whose(mine), mine) if _shared() else mine
         after = by(before)
         if _shared():
-            kept.put(after)
+            _kept()[whose(after)] = after
     _MINE.get_or(dict)[lab.id] = after
     if after != before:
         KEPT_LINE.set(keep_answers(lab, after))
@@ -132,8 +117,8 @@ def forget(lab: Lab) -> None:
     mine = _MINE.get_or(dict).pop(lab.id, None)
     if mine is None:
         return
-    with _kept().lock:
-        _kept().of.pop(whose(mine), None)
+    with _LOCK:
+        _kept().pop(whose(mine), None)
     drafts = _DRAFTS.get_or(dict)
     for place in [place for place in drafts if place[0] == lab.id]:
         drafts[place] = Draft(None, drafts[place].turn + 1)
@@ -142,11 +127,6 @@ def forget(lab: Lab) -> None:
 def draft(lab: Lab, seed: int, name: str) -> Draft:
     """Return what stands in a field."""
     return _DRAFTS.get_or(dict).setdefault((lab.id, seed, name), Draft())
-
-
-def open_lab() -> Lab | None:
-    """Return the lab that the address names; None where there is none of that name."""
-    return labs().get(state_of(LabsState).id)
 
 
 def line(place: str, kind: str, text: str) -> None:

@@ -41,7 +41,6 @@ from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts,
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import slide
 
 
@@ -85,13 +84,13 @@ def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:
 def leave() -> None:
     """Go to all labs."""
     LINES.pop()
-    choose(LabsState, id=None)
+    LabsState.choose(id=None)
 
 
 def _anew(lab: Lab) -> None:
     """Forget the answers of a practice: of a student's own instance no lock is ever taken back."""
     forget(lab)
-    choose(LabsState, id=None)
+    LabsState.choose(id=None)
 
 
 def strip(lab: Lab, answers: Answers, at: int) -> None:
@@ -130,7 +129,7 @@ SHEET = "sheet"  # start times that are tried and not handed in
 
 def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
     """Draw the screen that the address names."""
-    at = min(state_of(LabsState).q, len(lab.screens)) - 1
+    at = min(LabsState.now().q, len(lab.screens)) - 1
     shown = shown_screen(lab, answers, at, texts().language)
     strip(lab, answers, at)
     title = as_html(title_of(lab))
@@ -329,7 +328,7 @@ def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | No
     slider = slider_of(screen, instance_of(lab, screen, answers.seed))
     if slider is None or not slider.values:
         return None
-    chosen = state_of(LabsState).at
+    chosen = LabsState.now().at
     wanted = slider.values[0] if chosen is None else chosen
     return slider, float(min(slider.values, key=lambda value: abs(value - wanted)))
 

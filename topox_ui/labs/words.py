@@ -8,12 +8,11 @@ from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import BASE, Texts, languages, texts_in
 from topox_core.text.foreign import escape_untrusted
 from topox_ui.labs.state import LabsState
-from topox_ui.state.store import state_of
 
 
 def texts() -> Texts:
     """Return the texts of the chosen language; English where there is no such file."""
-    chosen = state_of(LabsState).lang
+    chosen = LabsState.now().lang
     return texts_in(chosen if chosen in languages() else BASE)
 
 

@@ -11,7 +11,6 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
-from topox_core.library.comparison import RunComparison, compare_runs
 from topox_core.library.record import CARD, FAILED, RunRecord
 from topox_core.library.rows import RUNS_ONLY, RunFilter, StoredRun
 from topox_core.library.run_library import RunLibrary
@@ -74,11 +73,11 @@ def asked() -> RunFilter:
         version=code_version() if now.mine else "",
         study=now.study,
         text=now.text,
-        without=_every_run().without,
+        without=every_run().without,
     )
 
 
-def _every_run() -> RunFilter:
+def every_run() -> RunFilter:
     """Return what the page can list: answers of cards are left out unless they are asked for."""
     return RunFilter(kind=CARD) if RunsState.now().kind == CARD else RUNS_ONLY
 
@@ -97,17 +96,7 @@ def listed(library: RunLibrary) -> Listed:
     if len(chosen) < len(now.chosen):
         RunsState.choose(chosen=tuple(one.id for one in chosen) or None)
         keep_address()
-    return Listed(runs, chosen, library.count(_every_run()), library.count(which))
-
-
-def listable(library: RunLibrary) -> bool:
-    """Return whether there is anything to list."""
-    return library.count(_every_run()) > 0
-
-
-def compared_runs(now: Listed) -> RunComparison | None:
-    """Return the chosen runs side by side; None where fewer than two are chosen."""
-    return compare_runs(now.chosen) if len(now.chosen) > 1 else None
+    return Listed(runs, chosen, library.count(every_run()), library.count(which))
 
 
 def _found(library: RunLibrary, run: int) -> StoredRun | None:
@@ -120,7 +109,7 @@ def _found(library: RunLibrary, run: int) -> StoredRun | None:
 def controls(library: RunLibrary) -> None:
     """Draw the sidebar: which runs are listed, and whether every solve is kept."""
     with sidebar_part("Show only"):
-        subjects = {name: name or "no name" for name in library.subjects(_every_run())[:200]}
+        subjects = {name: name or "no name" for name in library.subjects(every_run())[:200]}
         menu("Subject", RunsState, "subject", {"": "all subjects"} | subjects)
         statuses = {word: STATUS_WORDS.get(word, word) for word in library.statuses()}
         menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
@@ -223,7 +212,6 @@ def _choice(now: Listed) -> None:
         RunsState,
         "chosen",
         options=known,
-        words=known.__getitem__,
         max_selections=MAX_COMPARED,
         take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
         placeholder="Tick runs above, or choose them here",

@@ -16,6 +16,8 @@ from topox_ui.present.state import source
 from topox_ui.state.session import Lasting
 
 MAX_FILES = 200
+# Files by name, and what reads each.
+Given = Sequence[tuple[str, Callable[[], bytes]]]
 
 
 @dataclass
@@ -27,10 +29,8 @@ class Handed:
 
 
 _HANDED = Lasting[Handed]("present_handed")
-# By lab, question and vote (1, 2): how many gave each answer.
-_HANDS = Lasting[dict[tuple[str, str, int], Votes]]("present_hands")
-# What was called out, as it was typed.
-_CALLED = Lasting[dict[tuple[str, str, int], str]]("present_called")
+# By lab, question and vote (1, 2): how many gave each answer, and numbers called out as they were typed.
+_HANDS = Lasting[dict[tuple[str, str, int], tuple[Votes, str]]]("present_hands")
 
 
 def handed() -> Handed:
@@ -38,8 +38,8 @@ def handed() -> Handed:
     return _HANDED.get_or(Handed)
 
 
-def take_files(files: Sequence[tuple[str, Callable[[], bytes]]]) -> None:
-    """Take files, by name and what reads them, in place of those before; beyond ``MAX_FILES`` none is read."""
+def take_files(files: Given) -> None:
+    """Take files in place of those before; beyond ``MAX_FILES`` none is read."""
     found, refused = answers_from(files[:MAX_FILES])
     for name, _ in files[MAX_FILES:]:
         refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))
@@ -56,18 +56,18 @@ def answers_to(lab: Lab) -> tuple[Answers, ...]:
 
 def hands(lab: Lab, question: Question, vote: int) -> Votes:
     """Return the votes that were counted by hand."""
-    return _HANDS.get_or(dict).get((lab.id, question.id, vote), {})
+    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[0]
 
 
 def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str = "") -> None:
     """Take votes counted by hand in place of those before; of numbers called out also as they were typed."""
-    _HANDS.get_or(dict)[lab.id, question.id, vote] = {k: n for k, n in votes.items() if n}
-    _CALLED.get_or(dict)[lab.id, question.id, vote] = text
+    counted = {k: n for k, n in votes.items() if n}
+    _HANDS.get_or(dict)[lab.id, question.id, vote] = (counted, text)
 
 
 def called_out(lab: Lab, question: Question, vote: int) -> str:
     """Return the numbers called out, as they were typed."""
-    return _CALLED.get_or(dict).get((lab.id, question.id, vote), "")
+    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[1]
 
 
 def by_hand(lab: Lab, question: Question) -> bool:

@@ -20,13 +20,13 @@ from topox_core.labs.leaderboard import (
     shared_jobs,
 )
 from topox_core.text.numbers import short
-from topox_ui.present.answers import MAX_FILES
+from topox_ui.present.answers import MAX_FILES, Given
 from topox_ui.present.state import PresentState, say, see_switch
+from topox_ui.present.tally import upload_box
 from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
 _ENTRIES = Lasting[tuple[Entry, ...]]("present_entries")
@@ -35,7 +35,7 @@ _REFUSED = Lasting[tuple[str, ...]]("present_entries_refused")
 
 def leaderboards() -> None:
     """Draw the leaderboard that is chosen."""
-    board = BOARDS[state_of(PresentState).board]
+    board = BOARDS[PresentState.now().board]
     entries = [one for one in _ENTRIES.get_or(tuple) if one.board == board.lab]
     lines = ranked(board, entries) if entries else ()
     finding = say("board.headline", count=len(lines)) if lines else say("board.headline_none")
@@ -55,14 +55,7 @@ def leaderboards() -> None:
             )
         download_menu(board.lab, files)
     quiet(say(f"board.{board.lab}_note"))
-    st.file_uploader(
-        say("board.files", most=MAX_FILES),
-        key="up_entries",
-        type=["json"],
-        accept_multiple_files=True,
-        max_upload_size=1,
-        on_change=_uploaded,
-    )
+    upload_box(say("board.files", most=MAX_FILES), "up_entries", _take)
     for line in _REFUSED.get_or(tuple)[:5]:
         quiet(escape(line))
     if lines:
@@ -70,9 +63,8 @@ def leaderboards() -> None:
         _infeasible([one for one in lines if not one.rank])
 
 
-def _uploaded() -> None:
-    files = (st.session_state.get("up_entries") or [])[:MAX_FILES]
-    found, refused = load_each(((file.name, file.getvalue) for file in files), load_entry)
+def _take(files: Given) -> None:
+    found, refused = load_each(files[:MAX_FILES], load_entry)
     _ENTRIES.set(tuple(entry for _, entry in found))
     _REFUSED.set(tuple(str(error) for _, error in refused))
 

@@ -6,15 +6,13 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.labs.lab import Lab
-from topox_core.labs.texts_in import texts_in
 from topox_core.text.sentences import and_more
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.leaderboards import leaderboards
-from topox_ui.present.state import PresentState, begin, say, see_switch
+from topox_ui.present.state import PresentState, begin, say, see_switch, title_of
 from topox_ui.present.statistics_view import statistics_view
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
-from topox_ui.state.store import state_of
 
 MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 
@@ -22,7 +20,7 @@ MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 def overview(theme: Theme) -> None:
     """Draw the part that is in view."""
     size_switch()
-    see = state_of(PresentState).see
+    see = PresentState.now().see
     if see == "statistics":
         statistics_view(theme)
     elif see == "leaderboards":
@@ -46,7 +44,7 @@ def _labs() -> None:
 
 
 def _card(lab: Lab) -> None:
-    title = escape(texts_in(lab.language).resolved(lab.title))
+    title = escape(title_of(lab))
     about = say(
         "present.about",
         minutes=lab.minutes,

@@ -26,7 +26,7 @@ from topox_core.labs.lesson import CLASS_SEED
 from topox_core.labs.presentation import START, Slide, key_words, planned_until
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile
-from topox_ui.present.state import chosen_slide, go, leave, say
+from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
@@ -168,17 +168,15 @@ def projector(lab: Lab, theme: Theme) -> None:
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place
-        line = say("present.step", lab=_title(lab), place=escape(place), at=at + 1, of=len(every))
+        line = say(
+            "present.step", lab=escape(title_of(lab)), place=escape(place), at=at + 1, of=len(every)
+        )
         st.html(f'<p class="at">{line.replace(" ·  · ", " · ")}</p>', width="content")
         st.space("stretch")
         clock(lab, slide, theme)
     _draw(lab, slide, theme)
     _steps(lab, every, at)
     fit_slide(f"{slide.place} {slide.show}")
-
-
-def _title(lab: Lab) -> str:
-    return escape(texts_in(lab.language).resolved(lab.title))
 
 
 def _characters(lab: Lab, slide: Slide) -> int:
@@ -224,7 +222,7 @@ def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
 def _first(lab: Lab) -> None:
     """Draw the first slide: what the lab is, and in a class how to come in."""
     resolved = texts_in(lab.language).resolved
-    st.html(f'<h1 class="asked">{_title(lab)}</h1>')
+    st.html(f'<h1 class="asked">{escape(title_of(lab))}</h1>')
     profile = class_profile()
     if profile is not None:
         address = f"<b>{escape(profile.shown_at)}</b>"

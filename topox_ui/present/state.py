@@ -15,7 +15,6 @@ from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import pick
 
 SEES = ("labs", "statistics", "leaderboards")
@@ -51,9 +50,14 @@ def say(key: str, **facts: object) -> str:
     return texts_in("en").say(key, **facts)
 
 
+def title_of(lab: Lab) -> str:
+    """Return a lab's title in its own language."""
+    return texts_in(lab.language).resolved(lab.title)
+
+
 def chosen_lab() -> Lab | None:
     """Return the lab on the projector, None before one is chosen; an unknown one is named in a line."""
-    name = state_of(PresentState).lab
+    name = PresentState.now().lab
     if not name:
         return None
     try:
@@ -69,7 +73,7 @@ def chosen_lab() -> Lab | None:
 
 def chosen_slide(lab: Lab) -> tuple[tuple[Slide, ...], int]:
     """Return the slides of a lab and the number of the one in view; the first where the address names none."""
-    every, state = slides(lab), state_of(PresentState)
+    every, state = slides(lab), PresentState.now()
     try:
         return every, slide_of(every, state.q, state.show)
     except InputError:
@@ -78,22 +82,22 @@ def chosen_slide(lab: Lab) -> tuple[tuple[Slide, ...], int]:
 
 def go(slide: Slide) -> None:
     """Show a slide."""
-    choose(PresentState, q=slide.place, show=slide.show)
+    PresentState.choose(q=slide.place, show=slide.show)
 
 
 def begin(lab: str) -> None:
     """Put a lab on the projector, its first slide."""
-    choose(PresentState, lab=lab, q=START, show="ask")
+    PresentState.choose(lab=lab, q=START, show="ask")
 
 
 def leave() -> None:
     """Go back to all labs."""
-    choose(PresentState, lab=None, q=None, show=None)
+    PresentState.choose(lab=None, q=None, show=None)
 
 
 def source() -> str:
     """Return where answers are counted from when nothing was chosen."""
-    chosen = state_of(PresentState).source
+    chosen = PresentState.now().source
     return chosen or ("folder" if class_profile() is not None else "files")
 
 

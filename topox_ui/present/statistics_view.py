@@ -23,12 +23,11 @@ from topox_core.labs.statistics import (
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.answers import MAX_FILES, answers_to, handed
-from topox_ui.present.state import PresentState, say, see_switch, source
+from topox_ui.present.state import PresentState, say, see_switch, source, title_of
 from topox_ui.present.tally import draw_spread, upload_box
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.page import chart_title, escape, headline, quiet
-from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 MAX_NAMED = 5
@@ -39,10 +38,10 @@ def statistics_view(theme: Theme) -> None:
     kicker = say("present.kicker")
     with show_input_errors(kicker, "", reset=None):
         labs = labs_offered()
-    lab = labs.get(state_of(PresentState).about) or next(iter(labs.values()))
+    lab = labs.get(PresentState.now().about) or next(iter(labs.values()))
     every = lab_statistics(lab, answers_to(lab))
     count = len(answers_to(lab))
-    title = escape(_title(lab))
+    title = escape(title_of(lab))
     finding = (
         say("present_statistics.headline", count=count, lab=title)
         if count
@@ -51,7 +50,7 @@ def statistics_view(theme: Theme) -> None:
     headline(kicker, finding)
     see_switch()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        titles = {name: _title(one) for name, one in labs.items()}
+        titles = {name: title_of(one) for name, one in labs.items()}
         menu(say("present_statistics.lab"), PresentState, "about", titles, width=320)
         if count:
             download_menu(
@@ -76,10 +75,6 @@ def statistics_view(theme: Theme) -> None:
     if count:
         _table(lab, every)
         _one(lab, every, theme)
-
-
-def _title(lab: Lab) -> str:
-    return texts_in(lab.language).resolved(lab.title)
 
 
 def _refused(lab: Lab) -> list[Unreadable]:

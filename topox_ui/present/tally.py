@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.answers import (
     MAX_FILES,
+    Given,
     answers_to,
     by_hand,
     called_out,
@@ -202,22 +204,22 @@ def answers_menu(lab: Lab, question: Question) -> None:
             _call_out(lab, question)
 
 
-def upload_box(label: str, key: str = "up_answers") -> None:
-    """Draw the box for answers files; a folder may be dropped into it."""
+def upload_box(
+    label: str, key: str = "up_answers", take: Callable[[Given], None] = take_files
+) -> None:
+    """Draw a box for files of a class, by default for answers; a folder may be dropped into it."""
+
+    def brought() -> None:
+        take([(file.name, file.getvalue) for file in st.session_state.get(key) or []])
+
     st.file_uploader(
         label,
         key=key,
         type=["json"],
         accept_multiple_files=True,
         max_upload_size=MAX_MB,
-        on_change=_uploaded,
-        args=(key,),
+        on_change=brought,
     )
-
-
-def _uploaded(key: str) -> None:
-    files = st.session_state.get(key) or []
-    take_files([(file.name, file.getvalue) for file in files])
 
 
 def _count_options(lab: Lab, question: Question) -> None:

@@ -25,14 +25,11 @@ from topox_ui.rails.state import (
     preset_of,
     reset,
 )
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import escape, quiet
+from topox_ui.shell.page import file_box, quiet
 from topox_ui.state.loading import loaded, loaded_job
-from topox_ui.state.session import Lasting
 from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick
 
-_UPLOAD_ERROR = Lasting[str]("rails_upload_error")
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
 LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 # As the menu calls presets: a sidebar has room for about twenty letters; the whole title stands
@@ -237,28 +234,16 @@ def shown_degree(base: Job, name: str) -> int:
 
 def _upload() -> None:
     """Offer to bring a list of windows; a bad one costs a line, the one before stays."""
-    st.file_uploader(
-        "Windows (.json, .csv)", key="up_windows", max_upload_size=50, on_change=_uploaded
-    )
+    file_box("Windows (.json, .csv)", "up_windows", _take, max_upload_size=50)
     if not OWN_WINDOWS.there:
         quiet("One row a window: length_ms, and what else you have.")
     else:
         _iteration()
-    error = _UPLOAD_ERROR.get()
-    if error:
-        show_error(escape(error))
 
 
-def _uploaded() -> None:
-    file = st.session_state["up_windows"]
-    _UPLOAD_ERROR.pop()
-    if file is None:
-        return
-    try:
-        OWN_WINDOWS.set(load_windows(file.getvalue(), file.name))
-        RailsState.choose(lane=None, from_ms=None, to_ms=None, iteration_ms=None)
-    except InputError as error:
-        _UPLOAD_ERROR.set(str(error))
+def _take(data: bytes, file: str) -> None:
+    OWN_WINDOWS.set(load_windows(data, file))
+    RailsState.choose(lane=None, from_ms=None, to_ms=None, iteration_ms=None)
 
 
 def _iteration() -> None:

@@ -16,7 +16,7 @@ from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import Curves, delay_chart
-from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulated, start, times_of
+from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
 from topox_ui.rails.state import MEASURED, UPLOAD, RailsState
 from topox_ui.rails.subject import (
@@ -31,11 +31,10 @@ from topox_ui.rails.subject import (
     pattern_of_run,
     switches_needed,
 )
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import run_note
 from topox_ui.shell.charts import Content, chart, kpis, legend_line
 from topox_ui.shell.links import page_link, to_samples
 from topox_ui.shell.page import (
-    button,
     chart_title,
     escape,
     headline,
@@ -110,11 +109,10 @@ def simulating(subject: Simulated) -> bool:
     )
     if not begun(questions):
         start(questions)
-    if simulated(questions):
-        run_panel(RAILS, "Simulating without and with switching")
-    else:
+    if not simulated(questions):
         run_note(RAILS)
-        button("Simulate", "rails_simulate", "play_arrow", start, questions, primary=True)
+    doing = "Simulating without and with switching"
+    simulate(questions, doing, "Simulate", "rails_simulate", primary=True)
     return False
 
 

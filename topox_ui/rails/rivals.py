@@ -18,12 +18,11 @@ from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
 from topox_ui.rails.first_screen import dark_ms
-from topox_ui.rails.runs import RAILS, answered, known, refusal, run_of, simulated, start, times_of
+from topox_ui.rails.runs import answered, known, refusal, run_of, simulate, times_of
 from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated
-from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import button, chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
@@ -91,12 +90,8 @@ def _bars(subject: Simulated, theme: Theme) -> None:
             failed[name] = str(error)
     if not ready:
         left = [q for name, q in questions.items() if name not in failed and known(q) is None]
-        if simulated(left):
-            run_panel(RAILS, "Simulating the ways", place="rails_rivals")
-        else:
-            button(
-                f"Simulate {plural(len(left), 'way')}", "rails_rivals", "play_arrow", start, left
-            )
+        offer = f"Simulate {plural(len(left), 'way')}"
+        simulate(left, "Simulating the ways", offer, "rails_rivals")
         return
     rows: list[tuple[str, float | None, float]] = []
     for name, question in questions.items():
@@ -153,20 +148,17 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     }
     every = [*instant.values(), *questions.values()]
     left = [one for one in every if known(one) is None and refusal(one) is None]
-    if simulated(left):
-        run_panel(RAILS, "Simulating the points", place="rails_experts")
-    elif left:
+    if left:
         # Degree by degree, so that the child keeps each prepared iteration.
         ordered = sorted(
             left,
             key=lambda one: (one.job.plan.expert if isinstance(one.job, Job) else 0, one.dark_ms),
         )
-        button(
+        simulate(
+            ordered,
+            "Simulating the points",
             f"Simulate {plural(len(left), 'point')}",
             "rails_experts",
-            "play_arrow",
-            start,
-            ordered,
             primary=True,
             help="Beside this page, in a process of its own.",
         )

@@ -15,7 +15,9 @@ from topox_core.rails.delay import BOTH, Answer, Job, Question, answer, iteratio
 from topox_core.rails.iteration import RailRun
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.panel import run_panel
 from topox_ui.runs.shared import once
+from topox_ui.shell.page import button
 
 # Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one
 # run is.
@@ -101,6 +103,14 @@ def simulated(questions: Iterable[Question]) -> bool:
     """Return whether one of the questions is being answered beside the page."""
     running: Any = run_owner().key(RAILS) or ()
     return not {one.key for one in questions}.isdisjoint(running)
+
+
+def simulate(questions: Sequence[Question], doing: str, offer: str, key: str, **more: Any) -> None:
+    """Draw how far the simulation of questions is, or the button that starts it."""
+    if simulated(questions):
+        run_panel(RAILS, doing, place=key)
+    else:
+        button(offer, key, "play_arrow", start, questions, **more)
 
 
 def nodes_of(job: Job) -> int:

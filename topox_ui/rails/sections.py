@@ -20,13 +20,12 @@ from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
+from topox_ui.rails.runs import answered, run_of, simulate
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject
-from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import Content, chart, frame, show_error
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import button, chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import pick
 
 MAX_MESSAGES = 500
@@ -107,10 +106,8 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     """Draw circuits in time and the messages that made them."""
     question = subject.switched()
     if not answered([question]):
-        if simulated([question]):
-            run_panel(RAILS, "Simulating the control plane", place="rails_control")
-            return
-        button("Simulate the control plane", "rails_control_run", "play_arrow", start, [question])
+        doing, offer = "Simulating the control plane", "Simulate the control plane"
+        simulate([question], doing, offer, "rails_control_run")
         return
     run = run_of(question)
     kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]

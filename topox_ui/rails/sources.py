@@ -14,7 +14,7 @@ from topox_core.training.job import Job
 from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
-from topox_ui.rails.state import RailsState, preset_of
+from topox_ui.rails.state import CONTROLS, RailsState, preset_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
 from topox_ui.shell.charts import table_under
 from topox_ui.shell.page import escape, quiet
@@ -24,7 +24,6 @@ from topox_ui.shell.page import escape, quiet
 ABOVE_1_MS, AT_MS = "> 75\u00a0%", 100.0
 PUBLISHED = {"on_demand": 0.065, "provisioned": 0.035}
 ORDERS = {"layer": "layer by layer", "pass": "after each pass", "last": "after the last"}
-WORDS = {"on_demand": "on demand", "provisioned": "provisioned"}
 
 
 def against_the_paper(subject: Subject, lane: Lane) -> None:
@@ -78,7 +77,7 @@ def _beside(subject: Simulated, lane: Lane) -> None:
     ]
     curves = curves_of(subject, lane)
     theirs = {one.control: one.overhead[one.delay_ms.index(AT_MS)] for one in measured_curves()}
-    for control, words in WORDS.items():
+    for control, words in CONTROLS.items():
         at = dict(zip(curves[control].delay_ms, curves[control].overhead, strict=True))
         rows.append(
             (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,16 +19,6 @@ from topox_core.traces.tasks import Placement, fitting_cluster, keep_inside_serv
 from topox_core.traces.windows import RecordedWindows, windows_of_step
 from topox_ui.recorded.reading import LABELS, Opened
 from topox_ui.recorded.state import RecordedState
-
-
-@dataclass(frozen=True)
-class Straggler:
-    """The rank for which the others wait longest: at how many of the calls it comes last, and the longest wait in ms."""
-
-    rank: int
-    times: int
-    calls: int
-    longest_ms: float
 
 
 @dataclass(frozen=True)
@@ -109,19 +98,6 @@ class RecordedStep:
     def windows(self) -> RecordedWindows:
         """Idle time of the network between one kind of traffic and the next."""
         return windows_of_step(self.step, self.settings.parallelism)
-
-    @cached_property
-    def late(self) -> Straggler | None:
-        """Who the others wait for longest at collectives; None where no two ranks meet."""
-        calls = [node for node in self.graph.calls if len(node.kernels) > 1 and node.kind != "send"]
-        longest: defaultdict[int, list[float]] = defaultdict(list)
-        for node in calls:
-            latest, last = max((begin, rank) for rank, begin, _ in node.kernels)
-            longest[last].append(latest - min(begin for _, begin, _ in node.kernels))
-        if not longest:
-            return None
-        rank = max(longest, key=lambda one: (sum(longest[one]), -one))
-        return Straggler(rank, len(longest[rank]), len(calls), max(longest[rank]))
 
     def at_ms(self, gbps: float) -> float:
         """Return how long the step lasts at a network speed; only where there is a task graph."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import Any
 
 import streamlit as st
@@ -224,11 +225,24 @@ def timeline(found: RecordedStep, theme: Theme) -> None:
         keys.append((look, "; ".join(words)))
     legend_line([*keys, ("", "pale part: waiting")], theme)
     _lanes_in_view(found, shown, theme)
-    if found.late is not None and found.late.longest_ms >= WORTH_A_WORD * found.recorded_ms:
-        one = found.late
+    _straggler(found)
+
+
+def _straggler(found: RecordedStep) -> None:
+    """Say for which rank the others wait longest at collectives, where that is worth a sentence."""
+    calls = [node for node in found.graph.calls if len(node.kernels) > 1 and node.kind != "send"]
+    longest: defaultdict[int, list[float]] = defaultdict(list)
+    for node in calls:
+        latest, last = max((begin, rank) for rank, begin, _ in node.kernels)
+        longest[last].append(latest - min(begin for _, begin, _ in node.kernels))
+    if not longest:  # no two ranks meet
+        return
+    rank = max(longest, key=lambda one: (sum(longest[one]), -one))
+    longest_ms = max(longest[rank])
+    if longest_ms >= WORTH_A_WORD * found.recorded_ms:
         write_html(
-            f'<p class="note"><b>Rank {one.rank} comes last at {count(one.times)} of '
-            f"{plural(one.calls, 'collective')}.</b> Others wait up to {time(one.longest_ms)} for it: that is waiting, "
+            f'<p class="note"><b>Rank {rank} comes last at {count(len(longest[rank]))} of '
+            f"{plural(len(calls), 'collective')}.</b> Others wait up to {time(longest_ms)} for it: that is waiting, "
             "no transfer.</p>"
         )
 

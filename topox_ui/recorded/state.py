@@ -19,7 +19,7 @@ class RecordedState(PageState):
     """Which step on which network; ``example``: the made-up run, which a link can carry."""
 
     prefix = "recorded."
-    resets: ClassVar = {"step": _VIEW, "example": ("step", *_VIEW), "first_rank": ()}
+    resets: ClassVar = {"step": _VIEW, "example": ("step", *_VIEW)}
 
     example: bool = False
     nic_gbps: Speed = 400.0

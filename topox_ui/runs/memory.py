@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -52,19 +53,13 @@ def _of_many(values: Iterable[object], number: int, seen: set[int]) -> int:
     return sample * number // max(1, len(weighed))
 
 
-@dataclass(frozen=True)
-class _Held:
-    results: MutableMapping[Any, Any]
-    key: Hashable
-    size_bytes: int
-
-
 class ResultMemory:
     """Results that are kept, the oldest dropped first beyond a number of bytes; the newest always stays."""
 
     def __init__(self, most_bytes: float) -> None:
         self._most_bytes = most_bytes
-        self._held: list[_Held] = []
+        # By what holds a result and its key: that, and how much it takes; the oldest first.
+        self._held = OrderedDict[tuple[int, Hashable], tuple[MutableMapping[Any, Any], int]]()
         self._lock = threading.Lock()
 
     def took(self, results: MutableMapping[Any, Any], key: Hashable) -> None:
@@ -73,24 +68,20 @@ class ResultMemory:
         A result that knows its own size, as ``size_bytes``, is believed.
         """
         known = getattr(results[key], "size_bytes", None)
-        new = _Held(results, key, known or approximate_bytes(results[key]))
+        size_bytes = known or approximate_bytes(results[key])
         with self._lock:
-            there = [
-                one
-                for one in self._held
-                if one.key in one.results and not (one.results is results and one.key == key)
-            ]
-            self._held = [*there, new]
-            total = sum(one.size_bytes for one in self._held)
+            for place in [one for one, (of, _) in self._held.items() if one[1] not in of]:
+                del self._held[place]
+            self._held[id(results), key] = results, size_bytes
+            self._held.move_to_end((id(results), key))
+            total = sum(size for _, size in self._held.values())
             while total > self._most_bytes and len(self._held) > 1:
-                oldest = self._held.pop(0)
-                oldest.results.pop(oldest.key, None)
-                total -= oldest.size_bytes
+                (_, oldest), (of, size) = self._held.popitem(last=False)
+                of.pop(oldest, None)
+                total -= size
 
     def used(self, results: MutableMapping[Any, Any], key: Hashable) -> None:
         """Make a result the last to be dropped."""
         with self._lock:
-            for place, one in enumerate(self._held):
-                if one.results is results and one.key == key:
-                    self._held.append(self._held.pop(place))
-                    return
+            if (id(results), key) in self._held:
+                self._held.move_to_end((id(results), key))

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import count
 
 import streamlit as st
 
@@ -39,8 +38,8 @@ class Ticket:
         Says how long it will still hold them, where the run knows.
     """
 
-    def __init__(self, session: object, most: int, at_most_s: float | None, number: int) -> None:
-        self.session, self.most, self.at_most_s, self.number = session, most, at_most_s, number
+    def __init__(self, session: object, most: int, at_most_s: float | None) -> None:
+        self.session, self.most, self.at_most_s = session, most, at_most_s
         self.places = 0
         self.since_s = 0.0
         self.left_s: Callable[[], float | None] = lambda: None
@@ -67,7 +66,6 @@ class SolverPlaces:
     def __init__(self, places: int) -> None:
         self.places = places
         self._lock = threading.RLock()
-        self._numbers = count()
         self._waiting: list[Ticket] = []
         self._holding: list[Ticket] = []
         self._lately: deque[float] = deque(maxlen=LATELY)
@@ -96,7 +94,7 @@ class SolverPlaces:
             After which time the run ends in any case, if there is such a time.
         """
         with self._lock:
-            ticket = Ticket(session, most, at_most_s, next(self._numbers))
+            ticket = Ticket(session, most, at_most_s)
             self._waiting.append(ticket)
             self._serve()
             return ticket
@@ -157,8 +155,8 @@ class SolverPlaces:
         """Give free places to the heads of the line."""
         while self._waiting and (free := self.free) > 0:
             ticket = self._line()[0]
+            share = self._share() if len(self._waiting) > 1 else self.places
             self._waiting.remove(ticket)
-            share = self._share(ticket.session) if self._waiting else self.places
             ticket.places = max(1, min(free, ticket.most, share))
             ticket.since_s = time.monotonic()
             self._holding.append(ticket)
@@ -172,14 +170,12 @@ class SolverPlaces:
         for one in self._waiting:  # by arrival
             rank = turn.get(id(one.session), 0)
             turn[id(one.session)] = rank + 1
-            ranked.append((rank, one.number, one))
-        return [one for _, _, one in sorted(ranked, key=lambda entry: entry[:2])]
+            ranked.append((rank, one))
+        return [one for _, one in sorted(ranked, key=lambda entry: entry[0])]
 
-    def _share(self, also: object | None = None) -> int:
+    def _share(self) -> int:
         """Return how many places a session may hold while others wait."""
         sessions = {id(one.session) for one in (*self._holding, *self._waiting)}
-        if also is not None:
-            sessions.add(id(also))
         return max(1, self.places // len(sessions))
 
     def _expected_s(self, ticket: Ticket) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
-from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import streamlit as st
@@ -115,45 +114,31 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
             DELAYS,
             case.key,
             lambda _slots: FuturesRun(
-                {delay: _point_ahead(cases[delay]) for delay in missing},
-                lambda delay, point: _listed().__setitem__(cases[delay].key, point),
+                {delay: prefetch(cases[delay]) for delay in missing}, partial(_keep, cases)
             ),
             partial(_keep_lost, cases, owner.results(DELAYS)),
         )
 
 
-def _point_ahead(case: Case) -> Future[DelayPoint]:
-    """Have a case scheduled behind what anybody waits for; its point is empty where graph and settings do not go together."""
-    point: Future[DelayPoint] = Future()
-    asked, plans = prefetch(case), known_plans()
-
-    def take(made: Future[Result]) -> None:
-        if made.cancelled() or not point.set_running_or_notify_cancel():
-            point.cancel()
-            return
-        error = made.exception()
-        if error is None:
-            plans.add(case.job_key, PassedPlan.of(made.result()))  # before the page is drawn again
-            point.set_result(DelayPoint.of(made.result()))
-        elif isinstance(error, InputError):
-            point.set_result(DelayPoint())
-        else:
-            point.set_exception(error)
-
-    point.add_done_callback(lambda one: asked.cancel() if one.cancelled() else None)
-    asked.add_done_callback(take)
-    return point
+def _keep(cases: dict[float, Case], delay: float, result: Result) -> None:
+    """Keep what was scheduled behind what anybody waits for: its plan before its point, which the page is drawn again for."""
+    known_plans().add(cases[delay].job_key, PassedPlan.of(result))
+    _listed()[cases[delay].key] = DelayPoint.of(result)
 
 
 def _keep_lost(
     cases: dict[float, Case],
     points: MutableMapping[str, DelayPoint],
-    result: CellsResult[float, DelayPoint],
+    result: CellsResult[float, Result],
 ) -> str:
-    """Leave delays empty whose call was lost, which would be asked for again without end; return why, in words."""
+    """Leave delays empty that have no answer, which would be asked for again without end; return in words what was lost.
+
+    Graph and settings may not go together at a delay: then nothing was.
+    """
     for delay in result.failures:
         points[cases[delay].key] = DelayPoint()
-    return ". ".join(result.lost)
+    lost = {k: one for k, one in result.failures.items() if not isinstance(one, InputError)}
+    return ". ".join(replace(result, failures=lost).lost)
 
 
 def _missing(cases: dict[float, Case], points: Points) -> list[float]:

@@ -165,17 +165,11 @@ def _try(case: Case) -> None:
 
 
 def _uses(result: Result, now: Measures) -> str:
-    """Return how many uses of circuits there are: of some the circuit is the port's first one, or was there."""
-    uses = _circuits(result, now)
-    if result.execution is None or result.execution.layout is not None:
-        return f"{plural(uses, 'circuit')} used"
-    return f"of {count(uses)} circuit uses"
-
-
-def _circuits(result: Result, now: Measures) -> int:
-    """Return how many circuits there are: those that stay, or one for every use."""
+    """Return how many circuits stay, else how many uses there are: of some the circuit is the port's first one, or was there."""
     layout = None if result.execution is None else result.execution.layout
-    return now.circuits_used if layout is None else int(layout.circuits.sum())
+    if layout is None:
+        return f"of {count(now.circuits_used)} circuit uses"
+    return f"{plural(int(layout.circuits.sum()), 'circuit')} used"
 
 
 def _of_files(loaded: Loaded, case: Case) -> Measures | None:

@@ -62,12 +62,10 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
         key = f"{token}|{lanes.first}|{lanes.last}|{window}|{theme.name}|{theme.scale}"
         charts = once("timeline", key, lambda: _draw(parts, lanes, window, theme))
-        st.plotly_chart(
+        chart(
             charts.whole,
-            theme=None,
-            config=PLAIN,
-            key="overview",
-            alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
+            "overview",
+            f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
         st.plotly_chart(
             charts.gantt,

@@ -253,10 +253,6 @@ def warmed() -> threading.Thread:
 
 def _load(coming: Preparation) -> None:
     coming.wait()
-    _warm_all()
-
-
-def _warm_all() -> None:
     warm_up()
     warm_up_fabrics()
     warm_up_jobs()

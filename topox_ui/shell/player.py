@@ -21,8 +21,6 @@ class Player:
     ----------
     name
         Of the page: each remembers whether it plays.
-    word
-        What a step is called.
     go
         Goes to a step.
     every_s
@@ -30,7 +28,6 @@ class Player:
     """
 
     name: str
-    word: str
     go: Callable[[int], None]
     every_s: float = 1.6
 
@@ -73,14 +70,14 @@ class Player:
                 disabled=not 0 <= to <= last,
                 on_click=self.go,
                 args=(to,),
-                help=f"One {self.word} {words}",
+                help=f"One step {words}",
             )
         if row.button(
             "Stop" if self.playing else "Play",
             icon=":material/stop:" if self.playing else ":material/play_arrow:",
             key="play",
             disabled=not last,
-            help=f"{self.word.capitalize()} by {self.word}, to the last; from the last one from the beginning.",
+            help="Step by step, to the last; from the last one from the beginning.",
         ):
             if not self.playing and at == last:
                 self.go(0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import fields_of, problems
-from topox_ui.state.store import choose, state_of
+from topox_ui.state.notices import notify_errors
+from topox_ui.state.store import put, state_of
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Index = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -92,7 +94,9 @@ class PageState(BaseModel):
     @classmethod
     def choose(cls, **changes: Any) -> None:
         """Take choices of the reader; None takes one back, a value that its field cannot have changes nothing."""
-        choose(cls, **changes)
+        # Refused without a line is a control that the browser has no current options of: it is drawn again.
+        with suppress(ValueError), notify_errors():
+            put(cls.now().changed(**changes))
 
     @classmethod
     def default(cls, name: str) -> Any:

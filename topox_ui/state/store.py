@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from topox_ui.state.notices import notify_errors
 from topox_ui.state.session import Lasting, Passing
 
 if TYPE_CHECKING:
@@ -46,13 +44,6 @@ def put(*new: PageState) -> None:
         if state != state_of(type(state)):
             states()[type(state).__name__] = state
             ADDRESS_DUE.set(True)
-
-
-def choose(model: type[PageState], /, **changes: Any) -> None:
-    """Take choices of the reader; None takes one back, a value that its field cannot have changes nothing."""
-    # Refused without a line is a control that the browser has no current options of: it is drawn again.
-    with suppress(ValueError), notify_errors():
-        put(state_of(model).changed(**changes))
 
 
 def link_query(

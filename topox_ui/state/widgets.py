@@ -23,6 +23,7 @@ from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
 
 Take = Callable[[Any], None]
+Options = Mapping[Any, str] | Iterable[Any]
 # How each kind of control is told what to show at first.
 FIRST = {"selectbox": "index", "radio": "index"} | dict.fromkeys(
     ("segmented_control", "pills", "multiselect"), "default"
@@ -49,8 +50,8 @@ def control(
     field: str,
     *,
     value: Any = None,
-    options: Iterable[Any] | None = None,
-    words: Callable[[Any], str] = str,
+    options: Options | None = None,
+    words: Callable[[Any], str] | None = None,
     take: Take | None = None,
     **more: Any,
 ) -> Any:
@@ -63,7 +64,7 @@ def control(
     value
         What to show in place of the field: where that is None the value of the file, say.
     options, words
-        What can be chosen, and its words; no two options may have the same.
+        What can be chosen, and its words: those of a mapping, else its text; no two options may have the same.
     take
         What to do with the reader's choice; by default the field takes it.
     more
@@ -74,6 +75,8 @@ def control(
     if take is None:
         chosen = choose_what_if if model is Scenario else model.choose
         take = lambda value: chosen(**{field: value})  # noqa: E731
+    if words is None:
+        words = options.__getitem__ if isinstance(options, Mapping) else str
     choices = tuple(options or ())
     if choices and not isinstance(shown_value, tuple) and shown_value not in choices:
         shown_value = choices[0]
@@ -166,24 +169,13 @@ def slide(
     )
 
 
-def pick(
-    label: str, model: type[PageState], field: str, options: Mapping[Any, str], **more: Any
-) -> Any:
+def pick(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
     """Draw a choice of one among a few side by side."""
-    more = {"required": True, "words": options.__getitem__} | more
-    return control("segmented_control", label, model, field, options=options, **more)
+    return control("segmented_control", label, model, field, options=options, required=True, **more)
 
 
-def menu(
-    label: str,
-    model: type[PageState],
-    field: str,
-    options: Mapping[Any, str] | Iterable[Any],
-    **more: Any,
-) -> Any:
+def menu(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
     """Draw a choice of one among many."""
-    if isinstance(options, Mapping):
-        more = {"words": options.__getitem__} | more
     return control("selectbox", label, model, field, options=options, **more)
 
 

@@ -39,7 +39,7 @@ SearchT = TypeVar("SearchT", FabricSearch, Request)
 def pick_model() -> tuple[Model, str, int]:
     """Draw the first choices in the sidebar; return model, way and servers."""
     with sidebar_part("Model"):
-        name = menu("Model", StrategyState, "model", MODELS.keys(), label_visibility="collapsed")
+        name = menu("Model", StrategyState, "model", tuple(MODELS), label_visibility="collapsed")
         model, now = MODELS[name], StrategyState.now()
         quiet(f"{escape(model.meaning)}")
         way = "search"
@@ -123,7 +123,6 @@ def _pick_fabric() -> tuple[str, tuple[str, ...], float]:
         StrategyState,
         "beside",
         options=FABRICS,
-        words=FABRICS.__getitem__,
         selection_mode="multi",
         help="Each gets a search of its own; the table then has every strategy on every fabric.",
     )

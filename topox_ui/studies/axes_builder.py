@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,11 +14,39 @@ from topox_core.studies.axes import Axis
 from topox_core.studies.keys import SEED, Key, value_words
 from topox_core.studies.study import Study
 from topox_ui.shell.page import button, chart_title, escape
-from topox_ui.state.widgets import menu
-from topox_ui.studies.changes import apply_change, field
+from topox_ui.state.notices import notify
+from topox_ui.state.widgets import control, menu
+from topox_ui.studies.planning import record_now, take
 from topox_ui.studies.state import StudiesState
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
+# Is given the record of a study and what a control was set to.
+Change = Callable[[dict[str, Any], Any], None]
+
+
+def apply_change(change: Change, value: Any) -> None:
+    """Take one change of the study; one that cannot be is said in a line and not taken."""
+    record = record_now()
+    try:
+        change(record, value)
+        take(record)
+    except InputError as error:
+        notify("error", str(error))
+    except (ValueError, KeyError, IndexError) as error:
+        notify("error", f"This cannot be taken: {error}")
+
+
+def field(kind: str, label: str, name: str, value: Any, change: Change, **more: Any) -> None:
+    """Draw a control of one part of the study's record."""
+    control(
+        kind,
+        label,
+        StudiesState,
+        f"build_{name}",
+        value=value,
+        take=partial(apply_change, change),
+        **more,
+    )
 
 
 def axis_row(place: int, axis: Axis) -> None:
@@ -57,16 +86,7 @@ def axis_row(place: int, axis: Axis) -> None:
 def _axis_values(place: int, axis: Axis) -> None:
     key = axis.key
     label = f"Values of {key.words}"
-    if axis.form == "values" and key.numeric:
-        field(
-            "text_input",
-            f"{label}, separated by commas",
-            f"values_{place}",
-            ", ".join(_written(v) for v in axis.values),
-            partial(_listed, place, False),
-            max_chars=2_000,
-        )
-    elif axis.form == "values" and key.kind in ("choice", "truth"):
+    if axis.form == "values" and key.kind in ("choice", "truth"):
         options: list[Any] = list(key.choices) if key.kind == "choice" else [True, False]
         field(
             "multiselect",
@@ -82,8 +102,8 @@ def _axis_values(place: int, axis: Axis) -> None:
             "text_input",
             f"{label}, separated by commas",
             f"values_{place}",
-            ", ".join(map(str, axis.values)),
-            partial(_listed, place, True),
+            ", ".join(map(_written, axis.values)),
+            partial(_listed, place, not key.numeric),
             max_chars=2_000,
         )
     elif axis.form == "replicates":

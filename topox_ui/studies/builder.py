@@ -21,8 +21,7 @@ from topox_ui.answers.run_library import keeps_runs, open_library
 from topox_ui.shell.page import chart_title, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.state.widgets import menu, number
-from topox_ui.studies.axes_builder import axis_row, fixed_keys, new_axis
-from topox_ui.studies.changes import apply_change, field
+from topox_ui.studies.axes_builder import apply_change, axis_row, field, fixed_keys, new_axis
 from topox_ui.studies.first_screen import open_box
 from topox_ui.studies.planning import Asked, record_now
 from topox_ui.studies.state import StudiesState
@@ -61,7 +60,6 @@ def builder(now: Asked) -> None:
             tuple(study.measures),
             _set_measures,
             options=known,
-            words=known.__getitem__,
         )
         chart_title("When it stops by itself")
         _budget(study)

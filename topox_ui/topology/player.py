@@ -34,7 +34,7 @@ STEP_WORDS = {
 MAX_LINKS = 5_000
 
 
-PLAYER = Player("topology", "step", lambda at: TopologyState.choose(step=at))
+PLAYER = Player("topology", lambda at: TopologyState.choose(step=at))
 
 
 def player(laid: LaidTopology, theme: Theme) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -14,6 +14,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
 from topox_core.figures.topology import hops
+from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.text.numbers import count, percent, plural, time
 from topox_core.topology.routing import RoutedNetwork
@@ -30,16 +31,14 @@ from topox_ui.topology.state import TopologyState
 MAX_ROWS = 5_000
 
 
-@dataclass(frozen=True)
-class SearchedTopology:
-    """Circuits that were not laid by TopologyFinder, and the time of TopologyFinder's (None where those cannot run)."""
+def searched(case: Case) -> tuple[LayoutAnswer, float | None]:
+    """Lay the circuits as the page says; return them, and the time of TopologyFinder's (None where those cannot run).
 
-    answer: LayoutAnswer
-    topoopt_ms: float | None
-
-
-def searched(case: Case) -> SearchedTopology:
-    """Lay the circuits as the page says; raises InputError where there are none."""
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
     by = TopologyState.now().layout_by
     at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=degree_of(case)))
     contest = contest_of(at_degree)
@@ -51,17 +50,18 @@ def searched(case: Case) -> SearchedTopology:
         lower(case.graph, settings.lowering), at_degree.cluster, settings, contest.options, fixed
     )
     answer = layout_by_matrix(order) if by == "matrix" else graph_layout(order, session_over())
-    return SearchedTopology(answer, fixed["static"].iteration_ms if fixed else None)
+    return answer, fixed["static"].iteration_ms if fixed else None
 
 
-def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme: Theme) -> None:
+def searched_topology(
+    loaded: Loaded, case: Case, answer: LayoutAnswer, topoopt_ms: float | None, theme: Theme
+) -> None:
     """Write what these circuits make of the job, and draw and list them."""
-    answer, by = found.answer, TopologyState.now().layout_by
-    best = answer.best
+    by, best = TopologyState.now().layout_by, answer.best
     words = "the task graph" if by == "graph" else "the bytes between servers"
     headline(
         f"Topology · {escape(loaded.title)} · {cluster_words(case.cluster)}, circuits by {words}",
-        f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(found)}.",
+        f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(best.time_ms, topoopt_ms)}.",
     )
     ports = best.layout.servers * degree_of(case)
     tried = "all there are" if answer.every else "from the best known on"
@@ -69,7 +69,7 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
         ("Iteration time", time(best.time_ms), "links shared fairly"),
         (
             "TopoOpt",
-            "–" if found.topoopt_ms is None else time(found.topoopt_ms),
+            "–" if topoopt_ms is None else time(topoopt_ms),
             "the same job on its circuits",
         ),
         ("Circuits", count(answer.circuits), f"of {count(ports)} that the ports allow"),
@@ -78,7 +78,7 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
     )
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
-        _hops(found, theme)
+        _hops(best.layout, theme)
     with right:
         chart_title("What the search began with", "iteration time of each layout")
         frame(
@@ -92,22 +92,21 @@ def searched_topology(loaded: Loaded, case: Case, found: SearchedTopology, theme
         )
         if by == "graph":
             quiet("Built from the abstract of DELTA: its own formulas are not public to us.")
-    when_opened("Every circuit", "searched_circuits", lambda: _circuits(found), compact=True)
+    when_opened("Every circuit", "searched_circuits", lambda: _circuits(best.layout), compact=True)
 
 
-def _against(found: SearchedTopology) -> str:
+def _against(time_ms: float, topoopt_ms: float | None) -> str:
     """Return how these circuits compare with TopologyFinder's."""
-    if found.topoopt_ms is None:
+    if topoopt_ms is None:
         return ""
-    share = 1 - found.answer.best.time_ms / found.topoopt_ms
-    if same_time(found.answer.best.time_ms, found.topoopt_ms):
+    share = 1 - time_ms / topoopt_ms
+    if same_time(time_ms, topoopt_ms):
         return ", as long as TopologyFinder's"
     less = "less" if share > 0 else "more"
-    return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(found.topoopt_ms)})"
+    return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(topoopt_ms)})"
 
 
-def _hops(found: SearchedTopology, theme: Theme) -> None:
-    layout = found.answer.best.layout
+def _hops(layout: Layout, theme: Theme) -> None:
     matrix = RoutedNetwork(layout.circuits).hop_matrix()
     reach = matrix[matrix > 0]
     most = int(reach.max()) if len(reach) else 0
@@ -125,10 +124,8 @@ def _hops(found: SearchedTopology, theme: Theme) -> None:
     )
 
 
-def _circuits(found: SearchedTopology) -> None:
-    source, destination, parallel = (
-        ends.tolist()[:MAX_ROWS] for ends in found.answer.best.layout.links
-    )
+def _circuits(layout: Layout) -> None:
+    source, destination, parallel = (ends.tolist()[:MAX_ROWS] for ends in layout.links)
     frame(
         {
             "from": [f"S{a}" for a in source],

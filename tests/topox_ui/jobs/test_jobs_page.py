@@ -31,7 +31,8 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs import search
-from topox_ui.jobs.solving import with_network
+from topox_ui.jobs.loading import changed
+from topox_ui.jobs.state import JobsState
 from topox_ui.runs.slots import SolverPlaces, solver_places
 
 JOBS = "pages/6_Jobs.py"
@@ -116,9 +117,7 @@ def test_faster_ports_shorten_the_round_reset_brings_the_file_s_back_and_no_visi
 def test_the_way_into_a_pod_keeps_its_share_of_what_leaves_it(change):
     jobs = load_job_sample("overlap")
     before = jobs.network
-    after = with_network(
-        jobs, **{"ports": None, "port_gbps": None} | change, reconfiguration_ms=9.0
-    )
+    after = changed(jobs, JobsState(**change, reconfiguration_ms=9.0))
     share = after.network.tor_gbps / (after.network.ports_per_pod * after.network.port_gbps)
     assert share == pytest.approx(before.tor_gbps / (before.ports_per_pod * before.port_gbps))
     assert after.network.reconfiguration_ms == 9.0

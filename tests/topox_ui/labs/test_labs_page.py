@@ -79,7 +79,7 @@ OWN = {
 def at_screen(visit: Visit, lab: Lab, screen: int, seed: int = 1, done: int = 0) -> AppTest:
     """Open a screen, counted from 1, with everything right on the first ``done`` screens."""
     given = answered(lab, seed, done)
-    kept._kept().put(given)
+    kept._kept()[kept.whose(given)] = given
     query = {"lab.id": lab.id, "lab.seed": str(seed), "lab.q": str(screen)}
     return visit(LABS, **query)
 
@@ -146,7 +146,7 @@ def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
     assert field(second, "text_input", "P1").disabled, "in another tab of this machine"
     field(second, "radio", "P2_again").set_value("either").run()
     press(second, "lab_lock_again_P2")
-    votes = kept._kept().of[kept.whose(answered(SIX, 31, 0))].prediction("P2")
+    votes = kept._kept()[kept.whose(answered(SIX, 31, 0))].prediction("P2")
     assert (votes.value, votes.second.value) == ("x", "either")
 
 
@@ -200,7 +200,7 @@ def test_a_field_of_several_parts_hands_in_what_was_chosen(visit, name, screen, 
         else:
             field(at, "checkbox", f"{question}_{part}-").check().run()
     press(at, "lab_check")
-    now = kept._kept().of[kept.whose(answered(lab, 2, 0))]
+    now = kept._kept()[kept.whose(answered(lab, 2, 0))]
     assert now.worked(question).attempts[-1].points == lab.question(question).points
 
 
