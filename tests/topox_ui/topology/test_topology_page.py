@@ -106,6 +106,6 @@ def test_every_way_stands_beside_the_others(visit):
     assert not at.error
     one = OneCollective("all_to_all", "pairwise", 8, 2, 8.0, 0.0, 0.8)
     assert metric(at, "All ports together") == spoken(one.together().makespan_ms)
-    assert metric(at, "One port a step") == spoken(one.one_port_a_step().makespan_ms)
+    assert metric(at, "One port per step") == spoken(one.one_port_a_step().makespan_ms)
     assert metric(at, "Uneven split") == spoken(one.split().makespan_ms) == "6.9 ms"
     assert address(at)["tensor_mb"] == "360"
