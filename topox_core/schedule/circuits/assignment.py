@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import entries_of, grouped
+from topox_core.model.csr import grouped
 from topox_core.model.execution import Circuits
 from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.kernels.colouring import colour_slots
@@ -70,17 +70,22 @@ def _shared_runs(
 ) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
     """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
     order = np.lexsort((first, pair))
-    # Every pair on a stretch of its own of one line, so that one running maximum serves all of them.
-    _, stretch = np.unique(pair[order], return_inverse=True)
-    line = stretch * (int(end.max(initial=0)) + 1)
-    reach = np.maximum.accumulate(end[order] + line)
-    opens = np.ones(len(order), np.bool_)
-    opens[1:] = (first[order] + line)[1:] >= reach[:-1]
-    run_of = np.empty(len(order), np.intp)
-    run_of[order] = np.cumsum(opens) - 1
-    opened = np.flatnonzero(opens)
-    last = np.append(opened, len(order))[1:] - 1
-    return first[order[opened]], (reach - line)[last], run_of, order[opened]
+    run_of = np.empty(len(pair), np.intp)
+    runs: list[list[int]] = []
+    example: list[int] = []
+    previous, reach = -1, -1
+    for i in order.tolist():
+        if pair[i] != previous or first[i] >= reach:
+            runs.append([int(first[i]), int(end[i])])
+            example.append(i)
+            reach = int(end[i])
+        else:
+            reach = max(reach, int(end[i]))
+            runs[-1][1] = reach
+        previous = int(pair[i])
+        run_of[i] = len(runs) - 1
+    bounds = np.array(runs, np.int64).reshape(-1, 2)
+    return bounds[:, 0].copy(), bounds[:, 1].copy(), run_of, np.array(example, np.intp)
 
 
 def _cut(
@@ -88,10 +93,14 @@ def _cut(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pair every transfer with the pieces of its run's circuit that it lives through."""
     edges, order = grouped(edge, np.arange(len(edge)), runs)
-    piece = order[entries_of(edges, run_of)]
-    row = np.repeat(np.arange(len(run_of)), np.diff(edges)[run_of])
-    shared = (since[piece] < end[row]) & (until[piece] > first[row])
-    return row[shared], piece[shared]
+    rows: list[int] = []
+    pieces: list[int] = []
+    for i, run in enumerate(run_of.tolist()):
+        for p in order[edges[run] : edges[run + 1]].tolist():
+            if since[p] < end[i] and until[p] > first[i]:
+                rows.append(i)
+                pieces.append(p)
+    return np.array(rows, np.intp), np.array(pieces, np.intp)
 
 
 def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:
