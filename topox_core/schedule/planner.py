@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from topox_core.errors import InputError
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -23,7 +22,6 @@ from topox_core.schedule.bounds.set_up_bounds import (
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
 from topox_core.schedule.circuits.held_ports import Solution, booking_of
-from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.generation.list_scheduler import (
     RULES,
@@ -89,9 +87,6 @@ class Planner:
         InputError
             If a task needs more of a resource than there is, so that no schedule exists.
         """
-        reason = impossible(problem)
-        if reason is not None:
-            raise InputError(f"no schedule exists: {reason}")
         generator = Generator.of(problem, bound)
         ports = (
             PortGenerator.of(generator, dark_slots)

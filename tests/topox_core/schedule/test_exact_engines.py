@@ -168,6 +168,13 @@ def test_nothing_to_do_takes_no_time(engine):
     assert proved(build([]), engine) == proved(build([0, 0], edges=[(0, 1)]), engine) == 0
 
 
+def test_what_can_never_fit_is_told_by_name_where_an_engine_would_begin_with_a_schedule():
+    impossible = build([2, 1], {0: (0, 1)})
+    impossible = replace(impossible, demand_amount=impossible.demand_amount * 2)
+    with pytest.raises(InputError, match="task t0 needs 2 of out-ports of server 0, which has 1"):
+        serial_schedule(impossible)
+
+
 def test_stop_ends_the_search_and_keeps_the_best_schedule():
     heard: list[Progress] = []
     limits = replace(LIMITS, start=BUSY_START)

@@ -8,8 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from topox_core.errors import InputError
 from topox_core.model.csr import grouped, pointer_of, row_of_entry
 from topox_core.model.passes import heads, tails
+from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.kernels.loads import successor_work
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
@@ -51,7 +53,16 @@ class Generator:
 
     @staticmethod
     def of(problem: Problem, bound: int) -> Generator:
-        """Prepare a problem; ``bound`` (ticks) sizes the first horizon, which grows if it must."""
+        """Prepare a problem; ``bound`` (ticks) sizes the first horizon, which grows if it must.
+
+        Raises
+        ------
+        InputError
+            If a task needs more of a resource than there is: no horizon would suffice.
+        """
+        reason = impossible(problem)
+        if reason is not None:
+            raise InputError(f"no schedule exists: {reason}")
         p = problem
         order = p.order
         head = heads(order, p.pred_ptr, p.pred_idx, p.duration, p.slot_clock)
@@ -189,7 +200,8 @@ def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
 def serial_schedule(problem: Problem) -> Int:
     """Return a feasible schedule: tasks by latest start, each as early as its device and resources allow.
 
-    A plain starting point for an engine that was given none (the rules find better ones).
+    A plain starting point for an engine that was given none (the rules find better ones). Raises as
+    :meth:`Generator.of`.
     """
     generator = Generator.of(problem, 0)
     start, _ = generator.serially(ranked(-(generator.tail + problem.duration)))
