@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from topox_core.errors import InputError
+from topox_core.io.ranges import check_one_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKOUT = _PACKAGE.parent / "sample_data"
@@ -38,7 +38,5 @@ def named_sample(samples: Mapping[str, Kind], name: str) -> Kind:
     InputError
         If there is none of that name.
     """
-    if name not in samples:
-        problem = f"must be one of {', '.join(samples)} (got {name[:80]})"
-        raise InputError(problem, file="sample", field="name")
+    check_one_of(name, samples, file="sample", field="name")
     return samples[name]

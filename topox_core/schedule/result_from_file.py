@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from topox_core.errors import InputError, shown
+from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, PathRates
 from topox_core.model.layout import Layout
@@ -272,7 +273,5 @@ def _best(record: Mapping[str, Any], name: str, changes: bool) -> float | None:
 
 def _word(record: Mapping[str, Any], key: str, words: tuple[str, ...]) -> Any:
     value = record.get(key)
-    if value not in words:
-        problem = f"must be one of {', '.join(words)} (got {shown(value)})"
-        raise InputError(problem, field=key)
+    check_one_of(value, words, field=key)
     return value

@@ -8,6 +8,7 @@ from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.limits import MAX_GENERATED_TASKS
+from topox_core.io.ranges import check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
@@ -34,9 +35,7 @@ def workload_of(name: str) -> Workload:
     InputError
         If there is none of that name.
     """
-    if name not in WORKLOADS:
-        problem = f"must be one of {', '.join(WORKLOADS)} (got {name[:80]})"
-        raise InputError(problem, file="workload", field="name")
+    check_one_of(name, WORKLOADS, file="workload", field="name")
     return WORKLOADS[name]
 
 

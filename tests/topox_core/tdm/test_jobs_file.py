@@ -263,7 +263,7 @@ ELSEWHERE = Job("j", "parameter_server", 0, (1, 1), 1.0, 1.0, server_pod=5)
         ),
         (
             lambda: load_job_sample("nonsense"),
-            r"sample, field name: must be one of overlap, .* \(got nonsense\)",
+            r"sample, field name: must be one of overlap, .* \(got 'nonsense'\)",
         ),
     ],
 )
