@@ -64,7 +64,8 @@ def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
         if best is None or execution.makespan_ms < best.makespan_ms * (1 - 1e-12):
             best, best_words = execution, words
     assert best is not None
-    return _run(request, best, f"{wiring.port_gbps:g} Gbit/s a server, non-blocking; {best_words}")
+    gbps = request.cluster.ports_per_server * request.cluster.port_gbps
+    return _run(request, best, f"{gbps:g} Gbit/s a server, non-blocking; {best_words}")
 
 
 def _run(request: FabricRequest, execution: Execution, message: str) -> FabricRun:
@@ -82,7 +83,7 @@ def _run(request: FabricRequest, execution: Execution, message: str) -> FabricRu
         execution=execution,
         bound_ms=min(makespan, bound.ms) if bound.ms <= makespan * (1 + 1e-9) else bound.ms,
         bound_by=bound.text,
-        traffic=traffic_on_links(wiring, plan, request.cluster.servers, makespan),
+        traffic=traffic_on_links(wiring, plan),
         path=path,
         breakdown=Breakdown.of(graph, path),
         message=message,

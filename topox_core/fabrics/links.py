@@ -18,7 +18,7 @@ from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import entries_of, grouped
-from topox_core.model.durations import bytes_per_ms, latency_ms
+from topox_core.model.durations import latency_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import IntArray, TransferGraph
@@ -28,7 +28,7 @@ from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, low
 
 @dataclass(frozen=True)
 class LinkRoutes:
-    """A network with words: what is shared, and what the measures show of it.
+    """A network with words for what is shared.
 
     Attributes
     ----------
@@ -36,24 +36,14 @@ class LinkRoutes:
         Who talks, and over which links.
     names
         Words for each link of the network.
-    source, destination
-        Ends of the links that the measures show, the first of the network (-1: the fabric's core).
     path_hops
         How often bytes leave a server on each path: 1 is direct.
-    path_sender
-        For each path the servers that its bytes leave, as (path, server) rows.
-    port_gbps
-        Speed of all ports of a server together, one way.
     """
 
     pairs: Pairs
     network: FluidNetwork
     names: Sequence[str]
-    source: IntArray
-    destination: IntArray
     path_hops: IntArray
-    path_sender: tuple[IntArray, IntArray]
-    port_gbps: float
 
 
 def run_on_links(
@@ -94,7 +84,7 @@ def measured_on_links(
         execution=execution,
         bound_ms=bound_ms,
         bound_by=bound.text,
-        traffic=traffic_on_links(wiring, plan, cluster.servers, makespan),
+        traffic=traffic_on_links(wiring, plan),
         path=path,
         breakdown=Breakdown.of(graph, path),
         message=message,
@@ -124,28 +114,9 @@ def bound_on_links(
     return lower_bound(graph, length, [*devices, links])
 
 
-def traffic_on_links(
-    wiring: LinkRoutes, plan: TaskTables, servers: int, makespan_ms: float
-) -> Traffic:
-    """Return where the bytes went; a hop is one time that bytes leave a server."""
-    network, shown = wiring.network, len(wiring.source)
-    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(network.path_ptr) - 1)
-    link_bytes = np.bincount(
-        network.path_link, np.repeat(path_bytes, np.diff(network.path_ptr)), len(network.capacity)
-    )[:shown]
-    path, sender = wiring.path_sender
-    sent = np.bincount(sender, path_bytes[path], servers)
+def traffic_on_links(wiring: LinkRoutes, plan: TaskTables) -> Traffic:
+    """Return how far the bytes went."""
+    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(wiring.path_hops))
     total = float(path_bytes.sum())
-    used = path_bytes > 0
     mean = float((path_bytes * wiring.path_hops).sum()) / total if total else 1.0
-    time = makespan_ms or 1.0
-    return Traffic(
-        bandwidth_tax=mean,
-        mean_hops=mean,
-        longest_hops=int(wiring.path_hops[used].max(initial=0)),
-        link_source=wiring.source,
-        link_destination=wiring.destination,
-        link_gbps=network.capacity[:shown] / bytes_per_ms(1.0),
-        link_busy=link_bytes / (network.capacity[:shown] * time),
-        port_busy=sent / (bytes_per_ms(wiring.port_gbps) * time),
-    )
+    return Traffic(mean, int(wiring.path_hops[path_bytes > 0].max(initial=0)))

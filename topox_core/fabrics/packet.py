@@ -18,7 +18,7 @@ from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import row_pointer
 from topox_core.model.durations import bytes_per_ms
-from topox_core.model.transfer_graph import TRANSFER, IntArray
+from topox_core.model.transfer_graph import TRANSFER
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound
 
@@ -100,9 +100,6 @@ def switched(
     """Return servers on switches: out and in of each server, one link if ``shared``, then up and down of each rack."""
     n = cluster.servers
     racks = -(-n // rack) if rack < n else 0
-    server = np.arange(n, dtype=np.int32)
-    core = np.full(n, -1, np.int32)
-    between = np.full(2 * racks, -1, np.int32)
     hosts = n if shared else 2 * n
     in_rack = np.minimum(rack, n - rack * np.arange(racks))
     rack_gbps = np.repeat(in_rack * nic_gbps / oversubscription, 2)
@@ -128,7 +125,6 @@ def switched(
         np.stack([first, up, down, last], axis=1),
         np.stack([every, crosses, crosses, every], axis=1),
     )
-    one: IntArray = np.arange(count, dtype=np.int32)
     return LinkRoutes(
         pairs=pairs,
         network=FluidNetwork(
@@ -138,9 +134,5 @@ def switched(
             np.arange(count + 1, dtype=np.int32),
         ),
         names=names,
-        source=np.concatenate([server, between] if shared else [server, core, between]),
-        destination=np.concatenate([core, between] if shared else [core, server, between]),
         path_hops=np.ones(count, np.int32),
-        path_sender=(one, pairs.source),
-        port_gbps=nic_gbps,
     )

@@ -22,10 +22,9 @@ from topox_core.fabrics.static import laid_by
 from topox_core.fabrics.static_layout import wired
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
-from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
@@ -38,7 +37,7 @@ MAX_EVALUATIONS = 5_000
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration among several: its execution, what was changed in it, and where its bytes went.
+    """One iteration among several: its execution, what was changed in it, and how far its bytes went.
 
     ``times`` iterations in a row are alike, because no interval ended in them.
     """
@@ -136,16 +135,19 @@ def reevaluated_in_turn(
 
 @dataclass
 class _Used:
-    """What links carried in an iteration so far."""
+    """What an iteration did so far."""
 
-    most: Matrix
-    carried: FloatArray
-    sent: FloatArray
     moved_bytes: float = 0.0
     hop_bytes: float = 0.0
     longest: int = 0
     changed: int = 0
     dark_ms: float = 0.0
+
+    def note(self, hops: IntArray, moved: FloatArray) -> None:
+        """Add the bytes that were sent on each path since the last look."""
+        self.moved_bytes += float(moved.sum())
+        self.hop_bytes += float((moved * hops).sum())
+        self.longest = max(self.longest, int(hops[moved > 0].max(initial=0)))
 
 
 @dataclass
@@ -179,9 +181,8 @@ class _Controller:
 
     def iteration(self, stop: Stop, graph: TransferGraph | None = None) -> Iteration:
         """Run one iteration from where the last one left the circuits; ``graph`` if its bytes are of its own."""
-        n, alone = self.cluster.servers, graph is not None
+        alone, used = graph is not None, _Used()
         graph = self.graph if graph is None else graph
-        used = _Used(np.zeros((n, n), np.int32), np.zeros((n, n)), np.zeros(n))
         wiring, evaluations = self._wiring(), self.evaluations
         exclusive = self.request.settings.exclusive_devices
         run = Simulation(graph, self.cluster, self.pairs, wiring.network, exclusive)
@@ -194,9 +195,9 @@ class _Controller:
                 if stop():
                     raise Stopped
             now_left = run.unsent(run.now_ms if run.over else latest)
-            paths = len(wiring.network.path_ptr) - 1
+            paths = len(wiring.path_hops)
             moved_bytes = np.bincount(run.plan.part_class, left - now_left, paths)
-            self._note(used, wiring, np.asarray(moved_bytes, np.float64))
+            used.note(wiring.path_hops, np.asarray(moved_bytes, np.float64))
             left = now_left
             if run.over:
                 break
@@ -217,7 +218,8 @@ class _Controller:
             # Nothing happens until the next interval ends, so all iterations until then are alike.
             times = max(1, math.floor((self.next_ms - self.since_ms) / length))
         self.since_ms += times * length if length > 0 else math.inf
-        traffic = self._traffic(used, length)
+        mean = used.hop_bytes / used.moved_bytes if used.moved_bytes else 1.0
+        traffic = Traffic(mean, used.longest)
         return Iteration(execution, traffic, used.changed, used.dark_ms, times)
 
     def _evaluate(self, run: Simulation, now_ms: float, used: _Used) -> bool:
@@ -283,34 +285,3 @@ class _Controller:
                     routes[a, b] = network.shortest_paths(a, b)
             self.wirings[key] = wired(Layout(self.up, routes), self.pairs, self.cluster, True)
         return self.wirings[key]
-
-    def _note(self, used: _Used, wiring: LinkRoutes, moved: FloatArray) -> None:
-        """Add what was sent on each path since the last look."""
-        used.most = np.maximum(used.most, self.up)
-        network, (path, sender) = wiring.network, wiring.path_sender
-        used.sent += np.bincount(sender, moved[path], len(used.sent))
-        used.moved_bytes += float(moved.sum())
-        used.hop_bytes += float((moved * wiring.path_hops).sum())
-        used.longest = max(used.longest, int(wiring.path_hops[moved > 0].max(initial=0)))
-        hops = np.diff(network.path_ptr)
-        carried = np.bincount(network.path_link, np.repeat(moved, hops), len(network.capacity))
-        shown = (wiring.source, wiring.destination)
-        used.carried[shown] += carried[: len(wiring.source)]
-
-    def _traffic(self, used: _Used, length_ms: float) -> Traffic:
-        """Return where an iteration's bytes went; a link's speed is that of most circuits it had."""
-        source, destination = np.nonzero(used.most)
-        speed = used.most[source, destination].astype(np.float64) * self.cluster.port_gbps
-        time = length_ms or 1.0
-        mean = used.hop_bytes / used.moved_bytes if used.moved_bytes else 1.0
-        per_port = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
-        return Traffic(
-            bandwidth_tax=mean,
-            mean_hops=mean,
-            longest_hops=used.longest,
-            link_source=source.astype(np.int32),
-            link_destination=destination.astype(np.int32),
-            link_gbps=speed,
-            link_busy=used.carried[source, destination] / (speed * bytes_per_ms(1.0) * time),
-            port_busy=used.sent / (per_port * time),
-        )

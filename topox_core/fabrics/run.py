@@ -13,7 +13,7 @@ from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
@@ -65,29 +65,23 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Where the bytes went.
+    """How far the bytes went; a hop is one time that bytes leave a server.
 
     Attributes
     ----------
     bandwidth_tax
         Bytes times hops over bytes: 1 where every transfer goes direct (TopoOpt's measure).
-    mean_hops, longest_hops
-        Over transfers, by bytes, and the longest.
-    link_source, link_destination, link_gbps, link_busy
-        Per link (or port): its ends (-1: the fabric's core), its speed, and the share of the
-        iteration that its capacity is in use.
-    port_busy
-        Share of the iteration that out-port capacity is in use, per server.
+    longest_hops
+        Of any transfer; 0 where nothing moves.
     """
 
-    bandwidth_tax: float
-    mean_hops: float
-    longest_hops: int
-    link_source: IntArray
-    link_destination: IntArray
-    link_gbps: FloatArray
-    link_busy: FloatArray
-    port_busy: FloatArray
+    bandwidth_tax: float = 1.0
+    longest_hops: int = 1
+
+    @property
+    def mean_hops(self) -> float:
+        """Mean over the bytes, which is the bandwidth tax."""
+        return self.bandwidth_tax
 
 
 @dataclass(frozen=True)

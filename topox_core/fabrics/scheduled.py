@@ -10,7 +10,7 @@ from itertools import islice
 
 from topox_core.compiled import working_s
 from topox_core.fabrics.circuit_requests import Profile
-from topox_core.fabrics.circuits import circuit_traffic, run_provisioned
+from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fixed_beside import (
     FixedBeside,
     beside_fixed,
@@ -30,7 +30,7 @@ from topox_core.fabrics.lowering_search import (
     standing_over_every,
 )
 from topox_core.fabrics.phases import phased, run_phased
-from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest, Traffic
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
@@ -120,7 +120,7 @@ def planned_run(result: Result) -> FabricRun:
         execution=execution,
         bound_ms=result.bound_ms,
         bound_by=result.bound_by,
-        traffic=circuit_traffic(execution),
+        traffic=Traffic(longest_hops=min(1, len(circuits))),
         path=path,
         breakdown=Breakdown.of(execution.graph, path),
         circuits_changed=int(circuits.changed.sum()),

@@ -32,8 +32,8 @@ def run_static(request: FabricRequest, stop: Stop) -> FabricRun:
 
     A link carries its parallel circuits times the port speed, and the transfers that cross it share
     it max-min fairly. A server that forwards costs bandwidth on both links and no time; the latency
-    is charged once a transfer. The links and their use are in ``traffic``; ``execution.circuits``
-    stays empty, because no circuit belongs to a single transfer.
+    is charged once a transfer. ``execution.circuits`` stays empty, because no circuit belongs to a
+    single transfer.
 
     On a half-duplex cluster the two directions between a pair of servers share the larger of their
     two capacities (a circuit each way is one port at both ends, used one way at a time), and all

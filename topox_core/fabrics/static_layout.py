@@ -64,35 +64,21 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
         f"link from server {a} to {b}" + (f" ({k} circuits)" if k > 1 else "")
         for (a, b), k in zip(number, parallel.tolist(), strict=True)
     ]
-    paths: list[list[list[int]]] = []
-    hops: list[int] = []
-    sender_path: list[int] = []
-    sender: list[int] = []
-    for pair in zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True):
-        of_pair = []
-        for route in layout.routes.get(pair, ()) if partial else routes_of(layout, pair):
-            crossed = [number[hop] for hop in hops_of(route, pair, number)]
-            of_pair.append(crossed)
-            sender += route[:-1]
-            sender_path += [len(hops)] * len(crossed)
-            hops.append(len(crossed))
-        paths.append(of_pair)
+    paths = [
+        [
+            [number[hop] for hop in hops_of(route, pair, number)]
+            for route in (layout.routes.get(pair, ()) if partial else routes_of(layout, pair))
+        ]
+        for pair in zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True)
+    ]
     network = FluidNetwork.of(parallel.astype(np.float64) * bytes_per_ms(cluster.port_gbps), paths)
+    hops = np.diff(network.path_ptr)
     if cluster.duplex == "half":
         network = half_duplex(network, cluster, source, destination)
         both = [(a, b) for a, b in number if a < b and (b, a) in number]
         names += [f"circuits between servers {a} and {b}, both ways" for a, b in both]
         names += [f"ports of server {server}" for server in range(cluster.servers)]
-    return LinkRoutes(
-        pairs=pairs,
-        network=network,
-        names=names,
-        source=source,
-        destination=destination,
-        path_hops=np.array(hops, np.int32),
-        path_sender=(np.array(sender_path, np.int32), np.array(sender, np.int32)),
-        port_gbps=cluster.ports_per_server * cluster.port_gbps,
-    )
+    return LinkRoutes(pairs=pairs, network=network, names=names, path_hops=hops)
 
 
 def _check_ports(layout: Layout, cluster: Cluster) -> None:
