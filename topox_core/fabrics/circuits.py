@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from topox_core.fabrics.circuit_requests import MAX_ITERATIONS, Profile
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
-from topox_core.model.critical_path import critical_path
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import Stop
@@ -99,23 +98,13 @@ def circuit_run(
     message: str = "",
 ) -> FabricRun:
     """Return a run with the bound and the measures of circuits, and what its first iteration took."""
-    exclusive = request.settings.exclusive_devices
     bound = circuit_bound(request.graph, request.cluster, request.settings)
-    makespan = execution.makespan_ms
-    # The two add the same numbers up in another order; a last bit must not put the bound above the
-    # time.
-    bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
-    circuits, path = execution.circuits, critical_path(execution, exclusive)
-    return FabricRun(
-        fabric=fabric,
-        execution=execution,
-        bound_ms=bound_ms,
-        bound_by=bound.text,
-        traffic=Traffic(longest_hops=min(1, len(circuits))),
-        path=path,
-        breakdown=Breakdown.of(execution.graph, path),
-        circuits_changed=int(circuits.changed.sum()),
-        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
+    differs = abs(first_ms - execution.makespan_ms) > 1e-9 * execution.makespan_ms
+    return FabricRun.of(
+        fabric,
+        execution,
+        bound,
+        request.settings,
         message=message,
-        first_ms=first_ms if abs(first_ms - makespan) > 1e-9 * makespan else None,
+        first_ms=first_ms if differs else None,
     )

@@ -117,16 +117,6 @@ class FluidNetwork:
         pair_ptr = row_pointer([len(of_pair) for of_pair in paths])
         return FluidNetwork(np.asarray(capacity, np.float64), path_ptr, path_link, pair_ptr)
 
-    @property
-    def path_capacity(self) -> FloatArray:
-        """What a path carries when it is alone, in bytes per ms."""
-        least: FloatArray = (
-            np.minimum.reduceat(self.capacity[self.path_link], self.path_ptr[:-1])
-            if len(self.path_link)
-            else np.zeros(0)
-        )
-        return least
-
 
 def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
     """Return the device that each task holds alone (-1: none), and the number of devices."""
@@ -192,7 +182,7 @@ class FluidTasks:
         return replace(self, work_bytes=left_bytes, moving=moving, pair=of_node[moving])
 
     def on(self, network: FluidNetwork) -> TaskTables:
-        """Return the tables for these links; a transfer whose pair has no path waits for ever."""
+        """Return the tables for these links, transfers cut into one part for each of their paths; without any it waits for ever."""
         graph, moving = self.graph, self.moving
         split = np.diff(network.pair_ptr)[self.pair]
         counts = np.zeros(len(graph), np.int64)
@@ -224,17 +214,6 @@ class FluidTasks:
             capacity=network.capacity,
             queue_ptr=self.queue_ptr,
         )
-
-
-def plan_of(
-    graph: TransferGraph,
-    cluster: Cluster,
-    pairs: Pairs,
-    network: FluidNetwork,
-    exclusive_devices: bool,
-) -> TaskTables:
-    """Return what the compiled loops run: transfers cut into one part for each of their paths."""
-    return FluidTasks.of(graph, cluster, pairs, exclusive_devices).on(network)
 
 
 class Simulation:

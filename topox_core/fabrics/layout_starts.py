@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Pairs, simulate
+from topox_core.fabrics.fluid import Pairs
 from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.links import shared_fairly
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static_layout import static_layout, wired
 from topox_core.model.layout import Layout
@@ -117,10 +118,8 @@ def found_layouts(request: FabricRequest, stop: Stop) -> Iterator[StaticLayout]:
             result, moved = static_layout(
                 request.graph, request.cluster, variant, request.settings.seed
             )
-            pairs = Pairs.of(moved, request.cluster)
-            network = wired(result.layout, pairs, request.cluster).network
+            wiring = wired(result.layout, Pairs.of(moved, request.cluster), request.cluster)
         except InputError:
             continue
-        exclusive = request.settings.exclusive_devices
-        _, end = simulate(moved, request.cluster, pairs, network, exclusive, stop)
-        yield StaticLayout(moved, result.layout, float(end.max(initial=0.0)))
+        execution = shared_fairly(replace(request, graph=moved), wiring, stop)
+        yield StaticLayout(moved, result.layout, execution.makespan_ms)

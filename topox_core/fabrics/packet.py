@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, plan_of
+from topox_core.fabrics.fluid import FluidNetwork, Pairs
 from topox_core.fabrics.links import LinkRoutes, bound_on_links, run_on_links
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
@@ -31,10 +31,8 @@ SLOWER_BY_PRICE = (
 
 def ideal_bound(request: FabricRequest) -> Bound:
     """Return a lower bound for circuits: at most d_S * B out of and into a server (half duplex: together)."""
-    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
-    wiring = non_blocking(request, shared=cluster.duplex == "half")
-    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
-    return bound_on_links(graph, cluster, wiring, plan, exclusive)
+    shared = request.cluster.duplex == "half"
+    return bound_on_links(request, non_blocking(request, shared))
 
 
 def non_blocking(request: FabricRequest, shared: bool = False) -> LinkRoutes:

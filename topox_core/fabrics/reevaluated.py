@@ -17,11 +17,10 @@ from topox_core.errors import InputError
 from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, Stopped
 from topox_core.fabrics.links import LinkRoutes
 from topox_core.fabrics.packet import ideal_bound
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
+from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
 from topox_core.fabrics.static_layout import wired
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
@@ -76,17 +75,13 @@ def typical_run(
 ) -> FabricRun:
     """Return the iteration nearest to a mean as the run of a fabric whose iterations differ."""
     typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean_ms))
-    execution, exclusive = typical.execution, request.settings.exclusive_devices
-    bound = ideal_bound(replace(request, graph=execution.graph))
-    path = critical_path(execution, exclusive)
-    return FabricRun(
-        fabric=fabric,
-        execution=execution,
-        bound_ms=min(bound.ms, execution.makespan_ms),
-        bound_by=bound.text,
+    bound = ideal_bound(replace(request, graph=typical.execution.graph))
+    return FabricRun.of(
+        fabric,
+        typical.execution,
+        bound,
+        request.settings,
         traffic=typical.traffic,
-        path=path,
-        breakdown=Breakdown.of(execution.graph, path),
         circuits_changed=typical.changed,
         dark_ms=typical.dark_ms,
         message=message,

@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import CriticalPath
+from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TransferGraph
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.text.choices import chosen_words
@@ -145,6 +146,31 @@ class FabricRun:
     chosen: LoweringChoice | None = None
     first_ms: float | None = None
     mean_ms: float | None = None
+
+    @staticmethod
+    def of(
+        fabric: str, execution: Execution, bound: Bound, settings: Settings, **more: Any
+    ) -> FabricRun:
+        """Return the run of an execution, with where its time goes and what its circuits do; ``more`` are further attributes."""
+        makespan_ms, circuits = execution.makespan_ms, execution.circuits
+        # The two add the same numbers up in another order; a last bit must not put the bound above
+        # the time.
+        near = makespan_ms < bound.ms <= makespan_ms * (1 + 1e-9)
+        path = critical_path(execution, settings.exclusive_devices)
+        measures: dict[str, Any] = {
+            "traffic": Traffic(longest_hops=min(1, len(circuits))),
+            "circuits_changed": int(circuits.changed.sum()),
+            "dark_ms": float((circuits.start_ms - circuits.setup_ms).sum()),
+        }
+        return FabricRun(
+            fabric,
+            execution,
+            makespan_ms if near else bound.ms,
+            bound.text,
+            path=path,
+            breakdown=Breakdown.of(execution.graph, path),
+            **(measures | more),
+        )
 
     @property
     def chosen_words(self) -> str:

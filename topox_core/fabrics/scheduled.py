@@ -30,13 +30,13 @@ from topox_core.fabrics.lowering_search import (
     standing_over_every,
 )
 from topox_core.fabrics.phases import phased, run_phased
-from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest, Traffic
+from topox_core.fabrics.run import Fabric, FabricRequest, FabricRun, JobRequest
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import critical_path
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
@@ -114,17 +114,11 @@ def planned_run(result: Result) -> FabricRun:
     """Return the run of a schedule that switches."""
     execution = result.execution
     assert execution is not None  # list scheduling always finds one
-    circuits, path = execution.circuits, critical_path(execution, result.settings.exclusive_devices)
-    return FabricRun(
-        fabric="scheduled",
-        execution=execution,
-        bound_ms=result.bound_ms,
-        bound_by=result.bound_by,
-        traffic=Traffic(longest_hops=min(1, len(circuits))),
-        path=path,
-        breakdown=Breakdown.of(execution.graph, path),
-        circuits_changed=int(circuits.changed.sum()),
-        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
+    return FabricRun.of(
+        "scheduled",
+        execution,
+        Bound(result.bound_ms, result.bound_by),
+        result.settings,
         result=result,
         message=result.message,
         first_ms=first_ms(execution, result.settings),

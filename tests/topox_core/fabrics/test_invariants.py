@@ -152,7 +152,7 @@ def test_no_task_starts_later_than_in_the_slotted_plan(
 def test_transfers_by_priority_keep_to_the_ports_and_move_their_bytes(name: str) -> None:
     task_graph, of = load_sample(name)
     order = FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK)
-    tasks = priority_tasks(order.graph, order, np.arange(len(order.graph)))
+    tasks = priority_tasks(order, np.arange(len(order.graph)))
     start, end, rows = by_priority(tasks)
     moved = np.bincount(rows.node, rows.rate * (rows.end_ms - rows.begin_ms), len(order.graph))
     assert np.allclose(moved, work_bytes(order.graph, of), rtol=1e-9)
