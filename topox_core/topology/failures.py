@@ -17,11 +17,16 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.layout import Layout
-from topox_core.topology.failed_element import FAILURES, Failure
+from topox_core.topology.failed_element import (
+    FAILURES,
+    Failure,
+    bypassed,
+    find_without,
+    moved_routes,
+)
 from topox_core.topology.result import LayoutResult
 from topox_core.topology.ring_circuits import Routes, named, ring_pairs
 from topox_core.topology.routing import RoutedNetwork
-from topox_core.topology.server_failure import bypassed, find_without, moved_routes
 from topox_core.topology.traffic import Demand, Group, Pair
 from topox_core.topology.wiring import SwitchWiring, wiring_of
 
