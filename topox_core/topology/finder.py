@@ -20,7 +20,6 @@ from topox_core.io.ranges import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.topology.permutations import select_strides, totient_strides
 from topox_core.topology.released import find_released
 from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides
 from topox_core.topology.ring_circuits import (
@@ -33,6 +32,8 @@ from topox_core.topology.ring_circuits import (
     ring_circuits,
     route_step,
     routes_of_rings,
+    select_strides,
+    totient_strides,
 )
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Demand, Group, check_servers, demand_of, traffic_of

@@ -29,7 +29,7 @@ from topox_core.topology.finder import (
     traffic_of,
 )
 from topox_core.topology.mutation import on_rings
-from topox_core.topology.permutations import (
+from topox_core.topology.ring_circuits import (
     LARGE_GROUP,
     released_strides,
     select_strides,
