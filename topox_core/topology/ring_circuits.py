@@ -352,18 +352,8 @@ def sent_bytes(result: LayoutResult, demand: Demand) -> Iterator[tuple[Pair, flo
 
 def bandwidth_tax(result: LayoutResult, demand: Demand) -> float:
     """Return bytes times hops over bytes of a demand on a layout (TopoOpt's measure)."""
-    paid = total = 0.0
-    for pair, size in sent_bytes(result, demand):
-        total += size
-        paid += size * _route_hops(result, pair)
-    return paid / total if total > 0 else 1.0
-
-
-def _route_hops(result: LayoutResult, pair: Pair) -> float:
-    paths = result.layout.routes.get(pair)
-    if not paths:
-        return float(max(0, result.network.hops_to(pair[1])[pair[0]]))
-    return sum(len(path) - 1 for path in paths) / len(paths)
+    total = sum(size for _, size in sent_bytes(result, demand))
+    return sum(link_loads(result, demand).values()) / total if total > 0 else 1.0
 
 
 def link_loads(result: LayoutResult, demand: Demand) -> dict[Pair, float]:
