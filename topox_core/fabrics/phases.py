@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from topox_core.demand.assignment import SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
-from topox_core.fabrics.circuit_requests import Profile, numbered_servers
-from topox_core.fabrics.circuits import circuit_run, execution_of
+from topox_core.fabrics.circuits import Profile, circuit_run, execution_of, numbered_servers
 from topox_core.fabrics.fluid import Stopped, held_devices
 from topox_core.fabrics.kernels.circuit_requests import Requests
 from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders

@@ -9,8 +9,7 @@ from functools import cached_property, partial
 from itertools import islice
 
 from topox_core.compiled import working_s
-from topox_core.fabrics.circuit_requests import Profile
-from topox_core.fabrics.circuits import run_provisioned
+from topox_core.fabrics.circuits import Profile, run_provisioned
 from topox_core.fabrics.fixed_beside import (
     FixedBeside,
     beside_fixed,
