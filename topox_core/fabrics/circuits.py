@@ -149,44 +149,18 @@ class Profile:
         """Return when the last task ends then."""
         return float((self.provisioned_start_ms(first) + self.length_ms).max(initial=0.0))
 
-    def start_ticks(
-        self,
-        duration: NDArray[np.int64],
-        on_grid: NDArray[np.bool_],
-        ticks_per_slot: int,
-        dark_slots: int,
-    ) -> NDArray[np.int64]:
-        """Return the provisioned starts in ticks, durations and delay in whole ticks and slots."""
-        start = starts_in_order(
-            self.graph.pred_ptr,
-            self.graph.pred_idx,
-            duration.astype(np.float64),
-            self.orders,
-            float(dark_slots * ticks_per_slot),
-            float(ticks_per_slot),
-            on_grid,
-        )
-        ticks: NDArray[np.int64] = np.rint(start).astype(np.int64)
-        return ticks
-
-    @property
-    def node(self) -> IntArray:
-        """Nodes that a circuit carries."""
-        return np.flatnonzero(self.known.switch >= 0).astype(np.int32)
-
-    def ports(self, node: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the port numbers within (server, switch) at the source and at the destination."""
-        k = self.wiring.k
-        return (self.known.out_port[node] % k).astype(np.int32), (
-            self.known.in_port[node] % k
-        ).astype(np.int32)
-
     @property
     def booked_ports(self) -> BookedPorts:
         """Switch and ports of every transfer, and whether a port changed its circuit for it."""
-        node = self.node
-        changed = self.orders.changed[node]
-        return BookedPorts(node, self.known.switch[node], *self.ports(node), changed)
+        known, k = self.known, self.wiring.k
+        node = np.flatnonzero(known.switch >= 0).astype(np.int32)
+        return BookedPorts(
+            node,
+            known.switch[node],
+            (known.out_port[node] % k).astype(np.int32),
+            (known.in_port[node] % k).astype(np.int32),
+            self.orders.changed[node],
+        )
 
     def circuits(self, start_ms: FloatArray, on_demand: bool = False) -> Circuits:
         """Return the circuits for given starts; a port that changes is dark up to the start.

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 
+import numpy as np
+
 from topox_core.compiled import working_s
 from topox_core.fabrics.circuits import Profile, run_provisioned
 from topox_core.fabrics.fixed_beside import (
@@ -40,6 +42,7 @@ from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
+from topox_core.schedule.repetition import starts_in_order
 from topox_core.schedule.replay import Replay, first_ms, replay
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
@@ -353,24 +356,33 @@ class Controllers:
 
 
 def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
-    problem, dark_slots = prepared.reduction.problem, prepared.reduction.dark_slots
-    return profile.start_ticks(
-        problem.duration, problem.on_grid, problem.ticks_per_slot, dark_slots
+    """Return the provisioned starts in ticks, durations and delay in whole ticks and slots."""
+    problem, graph = prepared.reduction.problem, profile.graph
+    start = starts_in_order(
+        graph.pred_ptr,
+        graph.pred_idx,
+        problem.duration.astype(np.float64),
+        profile.orders,
+        float(prepared.reduction.dark_slots * problem.ticks_per_slot),
+        float(problem.ticks_per_slot),
+        problem.on_grid,
     )
+    return np.asarray(np.rint(start), np.int64)
 
 
 def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
     """Return an iteration on slots, on the ports that its profile books."""
     problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
     makespan = int((start + problem.duration).max(initial=0))
-    node = profile.node
-    first = start[node] // problem.ticks_per_slot
+    booked = profile.booked_ports
+    first = start[booked.node] // problem.ticks_per_slot
     booking = Booking(
-        node,
-        profile.known.switch[node],
-        *profile.ports(node),
+        booked.node,
+        booked.switch,
+        booked.source_port,
+        booked.destination_port,
         first,
-        first + problem.duration[node] // problem.ticks_per_slot,
+        first + problem.duration[booked.node] // problem.ticks_per_slot,
     )
     changes = int(changed_rows(booking, problem.switch_network).sum())
     return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
