@@ -114,7 +114,6 @@ def cluster_bill(
     check_one_of(network, CLUSTER_NETWORKS, field="network")
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
-    counting = Counting(nics=True)
     if network == "fat_tree":
         if equivalent_gbps is not None:
             links, gbps = cluster.servers, equivalent_gbps
@@ -135,27 +134,7 @@ def cluster_bill(
         )
     else:
         counts = Counts(gpu_transceivers=links, ocs_ports=links)
-    return priced(network, links, counts, at_speed(catalogue, gbps), counting)
-
-
-def regional_parts(cluster: Cluster, catalogue: Catalogue, packet_ports: int) -> tuple[Bill, Bill]:
-    """Return the bills of both parts of regional optical switches: the packet ports' fat-tree, the ports on optical switches.
-
-    Raises
-    ------
-    InputError
-        If the port speed cannot be priced.
-    """
-    at, counting = at_speed(catalogue, cluster.port_gbps), Counting(nics=True)
-    packets = float(cluster.servers * packet_ports)
-    optical = float(cluster.servers * (cluster.ports_per_server - packet_ports))
-    ports = packets * (_BELOW + _ABOVE)
-    electrical = Counts(ports=ports, gpu_transceivers=packets, switch_transceivers=ports)
-    light = Counts(gpu_transceivers=optical, ocs_ports=optical)
-    return (
-        priced("fat_tree", packets, electrical, at, counting),
-        priced("topoopt_ocs", optical, light, at, counting),
-    )
+    return priced(network, links, counts, at_speed(catalogue, gbps), Counting(nics=True))
 
 
 def cost_equivalent_gbps(

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.conftest import examples, long_after
 from tests.topox_core.small_graphs import cluster, graph, transfer
 from topox_core.api import load_sample
-from topox_core.economics.clusters import cluster_bill, regional_parts
+from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
@@ -205,8 +205,9 @@ def test_both_parts_cost_what_the_whole_costs_and_work_a_dollar_is_a_ratio_of_bo
     own, rival = runs[REGIONAL], runs[FAT_TREE]
     bill = cluster_bill("regional_ocs", of.cluster, PRICES, packet_ports=1)
     assert own.packet_usd + own.optical_usd == pytest.approx(bill.cost_usd)
-    parts = regional_parts(of.cluster, PRICES, 1)
-    assert [part.count("nic") for part in parts] == [8 * 1, 8 * 3]
+    one, three = (of.cluster.changed(ports_per_server=k, switches=k) for k in (1, 3))
+    assert own.packet_usd == cluster_bill("fat_tree", one, PRICES).cost_usd
+    assert own.optical_usd == cluster_bill("topoopt_ocs", three, PRICES).cost_usd
     cheaper, sooner = rival.usd / own.usd, rival.mean_ms / own.mean_ms
     assert own.work_a_dollar_over(rival) == pytest.approx(sooner * cheaper)
 
