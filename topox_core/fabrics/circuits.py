@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Stopped, check_servers, held_devices
+from topox_core.fabrics.fluid import check_servers, go_on, held_devices
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
     RequestTables,
@@ -251,7 +251,7 @@ def run_reactive(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` is true.
     """
-    _go_on(stop)
+    go_on(stop)  # one sweep in compiled code takes milliseconds: it is not interrupted
     profile = Profile.of(request)
     turns_ms = profile.turns_ms
     execution = execution_of(profile, profile.known.start, on_demand=True)
@@ -273,7 +273,7 @@ def run_provisioned(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` is true.
     """
-    _go_on(stop)
+    go_on(stop)
     profile = Profile.of(request)
     execution = execution_of(profile, profile.provisioned_start_ms())
     return circuit_run("provisioned", request, execution, profile.provisioned_ms(first=True))
@@ -291,12 +291,6 @@ def _in_turn(profile: Profile) -> str:
             f"{turns}, {low} to {high} ms, counts."
         )
     return f"{turns} iterations of {low} to {high} ms take turns; their mean counts."
-
-
-def _go_on(stop: Stop) -> None:
-    # One sweep in compiled code takes milliseconds, so it is not interrupted.
-    if stop():
-        raise Stopped
 
 
 def execution_of(profile: Profile, start_ms: FloatArray, on_demand: bool = False) -> Execution:

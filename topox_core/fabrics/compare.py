@@ -9,7 +9,7 @@ from dataclasses import replace
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import Stopped, go_on
 from topox_core.fabrics.ideal import CANDIDATES
 from topox_core.fabrics.lowering_search import Case, fastest_run, run_over_every
 from topox_core.fabrics.options import FabricOptions
@@ -108,8 +108,7 @@ def _run_with_best_lowering(name: str, request: JobRequest, stop: Stop) -> Fabri
         return _ideal(request, stop)
     if name == "scheduled" or name in FIXED:
         with _named(name):
-            if stop():
-                raise Stopped
+            go_on(stop)
             if name == "scheduled":
                 return freely_scheduled(request, stop)
             return fixed_run(name, request, stop)
@@ -166,8 +165,7 @@ def run_one(name: str, request: FabricRequest, stop: Stop = never) -> FabricRun:
         If ``stop()`` turns true meanwhile.
     """
     with _named(name):
-        if stop():
-            raise Stopped
+        go_on(stop)
         return fabric(name)(request, stop)
 
 

@@ -31,6 +31,12 @@ class Stopped(Exception):
     """The run was stopped before the iteration ended."""
 
 
+def go_on(stop: Stop) -> None:
+    """Raise :class:`Stopped` if the run is to stop."""
+    if stop():
+        raise Stopped
+
+
 def check_servers(graph: TransferGraph, cluster: Cluster) -> int:
     """Return the highest server that a graph names, -1 if none; refuse one that the cluster lacks.
 
@@ -303,6 +309,5 @@ def simulate(
     """
     simulation = Simulation(graph, cluster, pairs, network, exclusive_devices)
     while simulation.advance(BATCHES_BETWEEN_STOPS):
-        if stop():
-            raise Stopped
+        go_on(stop)
     return simulation.state.start, simulation.state.end

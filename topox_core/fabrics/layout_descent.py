@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.layout_starts import MatrixStart
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
@@ -83,8 +83,7 @@ class Descent:
     @property
     def over(self) -> bool:
         """Whether the effort is spent; raises Stopped if it is to stop."""
-        if self.stop():
-            raise Stopped
+        go_on(self.stop)
         evaluations = self.times.evaluations - self.before
         self.effort.tried = evaluations + self.looked / DRAWS
         self.effort.worked = self.times.work - self.began

@@ -17,7 +17,7 @@ from itertools import islice
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.layout_descent import FIRST_STEPS, Effort, kicked_on
 from topox_core.fabrics.layout_starts import (
     MatrixStart,
@@ -199,8 +199,7 @@ def _search(
         best = first
         for times in [one.times for one in begin]:
             for circuits in every_layout(request.cluster.servers, talking, ports):
-                if stop():
-                    raise Stopped
+                go_on(stop)
                 time_ms = times.time_ms(circuits, best.time_ms * (1 - 1e-12))
                 if time_ms < best.time_ms:
                     best = MatrixStart(times, circuits, time_ms, "every layout")
@@ -284,8 +283,7 @@ def annealed(start: MatrixStart, effort: Effort, rng: random.Random, stop: Stop)
     moves, times = _Moves(start, rng), start.times
     began, before, drawn = times.work, times.evaluations, 0
     while (spent := effort.spent) < 1:
-        if stop():
-            raise Stopped
+        go_on(stop)
         effort.tried, effort.worked = times.evaluations - before + drawn, times.work - began
         drawn += 1
         circuits = moves.changed(current.circuits)
@@ -414,8 +412,7 @@ def _released(best: MatrixStart, effort: Effort, stop: Stop) -> tuple[MatrixStar
         busy = times.busy_ms(circuits)
         links = sorted(zip(*np.nonzero(circuits), strict=True), key=lambda link: (busy[link], link))
         for a, b in links:
-            if stop():
-                raise Stopped
+            go_on(stop)
             if effort.spent >= 1:
                 break
             fewer = circuits.copy()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, Stopped
+from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, go_on
 from topox_core.fabrics.links import LinkRoutes
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
@@ -187,8 +187,7 @@ class _Controller:
             boundary = self.up_ms if self.coming is not None else self.next_ms
             latest = max(boundary - self.since_ms, run.now_ms)
             while run.advance(BATCHES_BETWEEN_STOPS, latest):
-                if stop():
-                    raise Stopped
+                go_on(stop)
             now_left = run.unsent(run.now_ms if run.over else latest)
             paths = len(wiring.path_hops)
             moved_bytes = np.bincount(run.plan.part_class, left - now_left, paths)

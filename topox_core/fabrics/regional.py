@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, Stopped, check_servers
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, check_servers, go_on
 from topox_core.fabrics.gating import Gating
 from topox_core.fabrics.kernels.bottleneck import bottleneck_circuits
 from topox_core.fabrics.kernels.whole import advance_to_news, news_of
@@ -302,8 +302,7 @@ class _Controller:
         now_open = known.copy()
         news_of(run.state, self.group_ptr, self.members, now_open)
         while True:
-            if stop():
-                raise Stopped
+            go_on(stop)
             at_ms = run.now_ms
             changes = self._listen(number, known, now_open, at_ms)
             known = now_open.copy()
@@ -357,8 +356,7 @@ class _Controller:
                 return True
             if not run.advance(0, latest_ms):
                 return False
-            if stop():
-                raise Stopped
+            go_on(stop)
 
     def _bring_up(self) -> None:
         """Let the circuits that come next carry."""

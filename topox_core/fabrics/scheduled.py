@@ -19,7 +19,7 @@ from topox_core.fabrics.fixed_beside import (
     stays_fixed,
     with_fixed,
 )
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.lowering_search import (
     MAX_NODES,
     Case,
@@ -88,8 +88,7 @@ def run_scheduled(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` is true before there is a plan.
     """
-    if stop():
-        raise Stopped
+    go_on(stop)
     controllers = Controllers(request)
     profile = controllers.profile  # before planning: refuses what all controllers refuse
     result = solve(request.graph, request.cluster, request.settings, stop, candidates=controllers)
