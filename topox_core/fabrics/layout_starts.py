@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Pairs
 from topox_core.fabrics.layout_times import LayoutTimes
-from topox_core.fabrics.links import shared_fairly
+from topox_core.fabrics.links import shared_fairly, static_layout, wired
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.static_layout import static_layout, wired
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop

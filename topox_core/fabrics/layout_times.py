@@ -7,11 +7,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs
 from topox_core.fabrics.kernels.state import BATCHES, WORK, State, fresh
 from topox_core.fabrics.kernels.whole import run_until
+from topox_core.fabrics.links import half_duplex
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
@@ -185,37 +185,3 @@ class _Routes(NamedTuple):
 
 def _digest(circuits: Matrix) -> bytes:
     return hashlib.blake2b(circuits.tobytes(), digest_size=16).digest()
-
-
-def half_duplex(
-    network: FluidNetwork,
-    cluster: Cluster,
-    source: NDArray[np.integer],
-    destination: NDArray[np.integer],
-) -> FluidNetwork:
-    """Return a network with what the two directions of a link and a server's ports share as further links.
-
-    ``source`` and ``destination`` are the ends of the links that are there, by source, then
-    destination.
-    """
-    n, links, one_way = cluster.servers, len(source), network.capacity
-    number = np.full((n, n), -1, np.int64)
-    number[source, destination] = np.arange(links)
-    back = number[destination, source]
-    first = np.flatnonzero((back >= 0) & (source < destination))
-    both = np.full(links, -1, np.int64)
-    both[first] = both[back[first]] = links + np.arange(len(first))
-    capacity = np.concatenate(
-        [
-            one_way,
-            np.maximum(one_way[first], one_way[back[first]]),
-            np.full(n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)),
-        ]
-    )
-    ports = links + len(first)
-    table = np.stack([np.arange(links), both, ports + source, ports + destination], axis=1)
-    crossed = table[network.path_link]
-    counts = np.concatenate([[0], np.cumsum((crossed >= 0).sum(axis=1))])
-    path_ptr = counts[network.path_ptr].astype(np.int32)
-    path_link = crossed[crossed >= 0].astype(np.int32)
-    return FluidNetwork(capacity, path_ptr, path_link, network.pair_ptr)

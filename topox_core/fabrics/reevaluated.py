@@ -15,11 +15,10 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, go_on
-from topox_core.fabrics.links import LinkRoutes
+from topox_core.fabrics.links import LinkRoutes, wired
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
-from topox_core.fabrics.static_layout import wired
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout

@@ -25,11 +25,11 @@ from topox_core.fabrics.gated_iterations import (
     gated_networks,
 )
 from topox_core.fabrics.gating import Gating
+from topox_core.fabrics.links import static_layout, wired
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated, reevaluated_in_turn
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import laid_by
-from topox_core.fabrics.static_layout import static_layout, wired
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import never
