@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.fabrics.fluid import go_on
-from topox_core.fabrics.layout_starts import MatrixStart
+from topox_core.fabrics.layout_times import MatrixStart
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 

@@ -19,7 +19,8 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.layout_descent import FIRST_STEPS, Effort, kicked_on
-from topox_core.fabrics.layout_starts import (
+from topox_core.fabrics.layout_times import (
+    LayoutTimes,
     MatrixStart,
     StaticLayout,
     check_size,
@@ -27,7 +28,6 @@ from topox_core.fabrics.layout_starts import (
     matrix_starts,
     ring_graphs,
 )
-from topox_core.fabrics.layout_times import LayoutTimes
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.critical_path import critical_path
