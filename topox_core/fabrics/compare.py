@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
@@ -32,6 +33,7 @@ MAX_KEPT = 8  # runs of the ideal switch, which serve every delay
 _ideal_kept = Latest[FabricRun](MAX_KEPT)
 
 OnRun = Callable[[FabricRun], None]
+Name = TypeVar("Name", bound=Hashable)
 
 
 def compare(
@@ -217,14 +219,15 @@ def same_time(one_ms: float, other_ms: float) -> bool:
     return abs(one_ms - other_ms) <= EQUAL * min(one_ms, other_ms)
 
 
+def ties(costs: Mapping[Name, float]) -> tuple[Name, ...]:
+    """Return what costs least with all that costs the same, in the order given: none of them is best alone."""
+    least = min(costs.values(), default=0.0)
+    return tuple(name for name, cost in costs.items() if same_time(cost, least))
+
+
 def fastest(runs: Mapping[str, FabricRun]) -> tuple[str, ...]:
     """Return the names of the fastest run and of those called equal to it, from the simplest controller on."""
-    if not runs:
-        return ()
-    best = min(run.iteration_ms for run in runs.values())
-    return tuple(
-        name for name in FABRICS if name in runs and same_time(runs[name].iteration_ms, best)
-    )
+    return ties({name: runs[name].iteration_ms for name in FABRICS if name in runs})
 
 
 def undecided(runs: Mapping[str, FabricRun]) -> bool:
