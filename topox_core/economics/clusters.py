@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.economics.networks import NETWORKS, OPTICAL, Bill, Counting, Counts, priced
-from topox_core.economics.parts import Catalogue, Part
+from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
@@ -58,20 +58,17 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
             parts.append(part)
             continue
         price = part.price_usd * _listed(part.id, gbps) / _listed(part.id, catalogue.port_gbps)
-        parts.append(_at(part, price, part.power_w * share, gbps))
+        at = replace(
+            part,
+            name=f"{part.name}, at {gbps:g}G",
+            price_usd=price,
+            power_w=part.power_w * share,
+            price_from="assumed",
+            power_from="assumed",
+            source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
+        )
+        parts.append(at)
     return replace(catalogue, parts=tuple(parts), port_gbps=gbps)
-
-
-def _at(part: Part, price_usd: float, power_w: float, gbps: float) -> Part:
-    return replace(
-        part,
-        name=f"{part.name}, at {gbps:g}G",
-        price_usd=price_usd,
-        power_w=power_w,
-        price_from="assumed",
-        power_from="assumed",
-        source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
-    )
 
 
 def _listed(part: str, gbps: float) -> float:
