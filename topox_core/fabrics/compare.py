@@ -122,7 +122,7 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
 
     Where another fabric found something shorter all the same, what that one does is tried as well.
     """
-    at_once = replace(request, cluster=request.cluster.changed(reconfiguration_ms=0.0), runs={})
+    at_once = replace(request.at_delay(0.0), runs={})
     given = request.options.layout  # arrays, which a key would not tell apart
     of = (at_once.task_graph.digest, at_once.cluster.digest)
     key = (*of, repr(request.settings), repr(request.options))

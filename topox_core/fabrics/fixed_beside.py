@@ -44,7 +44,7 @@ def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    at_once = replace(job, cluster=job.cluster.changed(reconfiguration_ms=0.0), runs={})
+    at_once = replace(job.at_delay(0.0), runs={})
     for lowering in tried(Case("provisioned", at_once)):
         with suppress(InputError):  # too many transfers, ports that cannot be cabled evenly
             order = at_once.lowered(lowering)

@@ -53,6 +53,10 @@ class JobRequest:
     options: FabricOptions = field(default_factory=FabricOptions)
     runs: Mapping[str, FabricRun] = field(default_factory=dict)
 
+    def at_delay(self, delay_ms: float) -> JobRequest:
+        """Return the job on a cluster with another delay."""
+        return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
+
     def lowered(self, lowering: Lowering) -> FabricRequest:
         """Return the request of one fabric that lowers the graph so."""
         return FabricRequest(
