@@ -83,7 +83,9 @@ def measured_on_links(
 ) -> FabricRun:
     """Return an iteration on a wiring with its bound and its measures, however its bytes shared the links."""
     bound, settings = bound_on_links(request, wiring), request.settings
-    traffic = _traffic(wiring, _plan(request, wiring))
+    plan = _plan(request, wiring)
+    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(wiring.path_hops))
+    traffic = traffic_over(wiring.path_hops, path_bytes)
     return FabricRun.of(fabric, execution, bound, settings, traffic=traffic, message=message)
 
 
@@ -112,11 +114,11 @@ def bound_on_links(request: FabricRequest, wiring: LinkRoutes) -> Bound:
     return lower_bound(graph, length, [*devices, links])
 
 
-def _traffic(wiring: LinkRoutes, plan: TaskTables) -> Traffic:
-    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(wiring.path_hops))
+def traffic_over(hops: IntArray, path_bytes: NDArray[np.floating]) -> Traffic:
+    """Return how far bytes went over paths of so many hops."""
     total = float(path_bytes.sum())
-    mean = float((path_bytes * wiring.path_hops).sum()) / total if total else 1.0
-    return Traffic(mean, int(wiring.path_hops[path_bytes > 0].max(initial=0)))
+    mean = float((path_bytes * hops).sum()) / total if total else 1.0
+    return Traffic(mean, int(hops[path_bytes > 0].max(initial=0)))
 
 
 def static_layout(

@@ -15,11 +15,10 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, go_on
-from topox_core.fabrics.links import LinkRoutes, wired
+from topox_core.fabrics.links import LinkRoutes, traffic_over, wired
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
-from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
@@ -128,23 +127,6 @@ def reevaluated_in_turn(
 
 
 @dataclass
-class _Used:
-    """What an iteration did so far."""
-
-    moved_bytes: float = 0.0
-    hop_bytes: float = 0.0
-    longest: int = 0
-    changed: int = 0
-    dark_ms: float = 0.0
-
-    def note(self, hops: IntArray, moved: FloatArray) -> None:
-        """Add the bytes that were sent on each path since the last look."""
-        self.moved_bytes += float(moved.sum())
-        self.hop_bytes += float((moved * hops).sum())
-        self.longest = max(self.longest, int(hops[moved > 0].max(initial=0)))
-
-
-@dataclass
 class _Controller:
     """Circuits that are up, those that come, and the clock over all iterations."""
 
@@ -159,24 +141,20 @@ class _Controller:
     wirings: dict[bytes, LinkRoutes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.cluster, self.graph = self.request.cluster, self.request.graph
         self.up = self.first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
         self.pairs = Pairs.of(self.graph, self.cluster)
+        ends = self.pairs.source.tolist(), self.pairs.destination.tolist()
+        self.talking: list[tuple[int, int]] = list(zip(*ends, strict=True))
         self.next_ms = self.request.options.reevaluate_ms
         # A layout that cannot carry the job is refused as on fixed circuits.
         self.one_shot = wired(self.first, self.pairs, self.cluster)
 
-    @property
-    def cluster(self) -> Cluster:
-        return self.request.cluster
-
-    @property
-    def graph(self) -> TransferGraph:
-        return self.request.graph
-
     def iteration(self, stop: Stop, graph: TransferGraph | None = None) -> Iteration:
         """Run one iteration from where the last one left the circuits; ``graph`` if its bytes are of its own."""
-        alone, used = graph is not None, _Used()
+        alone, sent = graph is not None, list[tuple[IntArray, FloatArray]]()
         graph = self.graph if graph is None else graph
+        self.changed, self.dark_ms = 0, 0.0
         wiring, evaluations = self._wiring(), self.evaluations
         exclusive = self.request.settings.exclusive_devices
         run = Simulation(graph, self.cluster, self.pairs, wiring.network, exclusive)
@@ -189,8 +167,8 @@ class _Controller:
                 go_on(stop)
             now_left = run.unsent(run.now_ms if run.over else latest)
             paths = len(wiring.path_hops)
-            moved_bytes = np.bincount(run.plan.part_class, left - now_left, paths)
-            used.note(wiring.path_hops, np.asarray(moved_bytes, np.float64))
+            sent_bytes = np.bincount(run.plan.part_class, left - now_left, paths)
+            sent.append((wiring.path_hops, np.asarray(sent_bytes, np.float64)))
             left = now_left
             if run.over:
                 break
@@ -198,7 +176,7 @@ class _Controller:
                 self.up, self.coming = self.coming, None
                 interval = self.request.options.reevaluate_ms
                 self.next_ms = interval * (math.floor(boundary / interval * (1 + 1e-12)) + 1)
-            elif not self._evaluate(run, latest, used):
+            elif not self._evaluate(run, latest):
                 continue
             moved = True
             wiring = self._wiring()
@@ -211,11 +189,11 @@ class _Controller:
             # Nothing happens until the next interval ends, so all iterations until then are alike.
             times = max(1, math.floor((self.next_ms - self.since_ms) / length))
         self.since_ms += times * length if length > 0 else math.inf
-        mean = used.hop_bytes / used.moved_bytes if used.moved_bytes else 1.0
-        traffic = Traffic(mean, used.longest)
-        return Iteration(execution, traffic, used.changed, used.dark_ms, times)
+        hops, path_bytes = zip(*sent, strict=True)
+        traffic = traffic_over(np.concatenate(hops), np.concatenate(path_bytes))
+        return Iteration(execution, traffic, self.changed, self.dark_ms, times)
 
-    def _evaluate(self, run: Simulation, now_ms: float, used: _Used) -> bool:
+    def _evaluate(self, run: Simulation, now_ms: float) -> bool:
         """Choose circuits for what is not sent; return whether any change."""
         self.evaluations += 1
         if self.evaluations > MAX_EVALUATIONS:
@@ -233,16 +211,16 @@ class _Controller:
         ports = self.cluster.ports_per_server
         chosen = with_kept(greedy_circuits(wanted, ports), self.up, ports)
         if self.request.options.forwarding:
-            chosen = repaired(chosen, self._talking(), wanted, ports)
+            chosen = repaired(chosen, self.talking, wanted, ports)
         if np.array_equal(chosen, self.up):
             return False
         new = int(np.maximum(chosen - self.up, 0).sum())
-        used.changed += new
+        self.changed += new
         if delay_ms <= 0:
             self.up = chosen
             return True
         pause_all = self.request.options.pause == "all"
-        used.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
+        self.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
         self.up = np.zeros_like(chosen) if pause_all else np.minimum(self.up, chosen)
         self.coming, self.up_ms = chosen, boundary + delay_ms
         return True
@@ -259,9 +237,6 @@ class _Controller:
         np.add.at(wanted, (self.graph.source[node], self.graph.destination[node]), left[node])
         return wanted
 
-    def _talking(self) -> list[tuple[int, int]]:
-        return list(zip(self.pairs.source.tolist(), self.pairs.destination.tolist(), strict=True))
-
     def _wiring(self) -> LinkRoutes:
         """Return the links that are up, with one shortest path a pair, or direct circuits alone."""
         one_shot = np.array_equal(self.up, self.first.circuits)
@@ -271,7 +246,7 @@ class _Controller:
         if key not in self.wirings:
             network = RoutedNetwork(self.up)
             routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
-            for a, b in self._talking():
+            for a, b in self.talking:
                 if self.up[a, b]:
                     routes[a, b] = ((a, b),)
                 elif self.request.options.forwarding and network.connected(a, b):
