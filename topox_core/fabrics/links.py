@@ -19,7 +19,7 @@ from topox_core.model.csr import entries_of, grouped
 from topox_core.model.durations import bytes_per_ms, latency_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import IntArray, TransferGraph
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
 from topox_core.topology.finder import find_layout
@@ -85,7 +85,7 @@ def measured_on_links(
     bound, settings = bound_on_links(request, wiring), request.settings
     plan = _plan(request, wiring)
     path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(wiring.path_hops))
-    traffic = traffic_over(wiring.path_hops, path_bytes)
+    traffic = traffic_over(wiring.path_hops, np.asarray(path_bytes, np.float64))
     return FabricRun.of(fabric, execution, bound, settings, traffic=traffic, message=message)
 
 
@@ -114,7 +114,7 @@ def bound_on_links(request: FabricRequest, wiring: LinkRoutes) -> Bound:
     return lower_bound(graph, length, [*devices, links])
 
 
-def traffic_over(hops: IntArray, path_bytes: NDArray[np.floating]) -> Traffic:
+def traffic_over(hops: IntArray, path_bytes: FloatArray) -> Traffic:
     """Return how far bytes went over paths of so many hops."""
     total = float(path_bytes.sum())
     mean = float((path_bytes * hops).sum()) / total if total else 1.0
