@@ -81,8 +81,7 @@ def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
     options.check_regions(request.cluster)
     check_servers(request.graph, request.cluster)
     gating = Gating(request.graph, request.cluster, options, request.settings.seed)
-    hybrid = _Hybrid.of(request, gating)
-    controller = _Controller(request, gating, hybrid)
+    controller = _Controller(request, gating, _Hybrid(request, gating))
     if request.settings.repeats and options.gating_iterations == 1:
         return controller.repeated(stop)
     return [controller.iteration(number, stop) for number in range(options.gating_iterations)]
@@ -113,33 +112,29 @@ def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str)
         left[[a, b]] -= 1
 
 
-@dataclass(frozen=True)
 class _Hybrid:
     """Who may use circuits, and the links for any matrix of them.
 
     ``pairs`` number transfers between experts of one region apart from all others.
+
+    Raises
+    ------
+    InputError
+        If a transfer has no way.
     """
 
-    cluster: Cluster
-    packet_ports: int
-    pairs: Pairs
-    on_circuits: NDArray[np.bool_]
-    region: IntArray
-
-    @staticmethod
-    def of(request: FabricRequest, gating: Gating) -> _Hybrid:
-        """Return what a request has; refuse transfers that have no way."""
+    def __init__(self, request: FabricRequest, gating: Gating) -> None:
         graph, cluster, options = request.graph, request.cluster, request.options
-        n = cluster.servers
-        region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
+        n, self.cluster = cluster.servers, cluster
+        self.packet_ports = options.packet_ports_of(cluster)
+        self.region = region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
         expert = np.zeros(len(graph), np.bool_)
         for one in gating.exchanges:
             expert[one.nodes] = True
         transfers = np.flatnonzero(graph.kind == TRANSFER)
         source, destination = graph.source[transfers], graph.destination[transfers]
         inside = expert[transfers] & (region[source] == region[destination])
-        packet_ports = options.packet_ports_of(cluster)
-        if packet_ports == 0 and not inside.all():
+        if self.packet_ports == 0 and not inside.all():
             node = int(transfers[np.argmin(inside)])
             raise InputError(
                 "must be at least 1, because not all transfers are between experts of one region "
@@ -152,8 +147,8 @@ class _Hybrid:
         of_node = np.full(len(graph), -1, np.int32)
         of_node[transfers] = number
         ends = unique // 2
-        pairs = Pairs((ends // n).astype(np.int32), (ends % n).astype(np.int32), of_node)
-        return _Hybrid(cluster, packet_ports, pairs, unique % 2 == 1, region)
+        self.pairs = Pairs((ends // n).astype(np.int32), (ends % n).astype(np.int32), of_node)
+        self.on_circuits = unique % 2 == 1
 
     def network(self, up: Matrix) -> FluidNetwork:
         """Return the links of the packet switch, then a link for each pair of servers that circuits join."""
