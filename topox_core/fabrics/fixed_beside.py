@@ -87,8 +87,7 @@ def _fixed(request: FabricRequest, execution: Execution) -> Iterator[FabricRun]:
     if cluster.duplex == "half" and (laid.astype(bool) & laid.T.astype(bool)).any():
         return  # fixed circuits both ways between two servers are one port at both ends
     pairs = Pairs.of(graph, cluster)
-    ends_of = zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True)
-    routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {one: (one,) for one in ends_of}
+    routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {one: (one,) for one in pairs.ends}
     layout = Layout(laid, routes, WORDS)
     wiring = wired(layout, pairs, cluster)
     count = len(pairs)

@@ -71,6 +71,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """The pairs one by one."""
+        return list(zip(self.source.tolist(), self.destination.tolist(), strict=True))
+
     @staticmethod
     def of(graph: TransferGraph, cluster: Cluster) -> Pairs:
         """Return the pairs of a graph.

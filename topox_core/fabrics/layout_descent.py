@@ -76,8 +76,7 @@ class Descent:
     def __post_init__(self) -> None:
         times = self.start.times
         self.times, self.ports = times, times.cluster.ports_per_server
-        ends = times.pairs.source.tolist(), times.pairs.destination.tolist()
-        self.pairs: list[Link] = list(zip(*ends, strict=True))
+        self.pairs = times.pairs.ends
         self.before, self.began = times.evaluations, times.work
 
     @property

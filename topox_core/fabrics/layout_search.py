@@ -316,7 +316,7 @@ class _Moves:
     def __post_init__(self) -> None:
         times = self.start.times
         pairs = times.pairs
-        self.pairs = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
+        self.pairs = pairs.ends
         wanted = times.bytes_between[pairs.source, pairs.destination]
         self.weights = np.cumsum(wanted).tolist()
         self.ports = times.cluster.ports_per_server

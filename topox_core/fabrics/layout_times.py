@@ -117,8 +117,7 @@ class LayoutTimes:
             raise ValueError("two servers that talk are not connected")
         source, destination = (ends.tolist() for ends in np.nonzero(circuits))
         links, routes = rows.path_link.tolist(), {}
-        ends = zip(self.pairs.source.tolist(), self.pairs.destination.tolist(), strict=True)
-        for i, pair in enumerate(ends):
+        for i, pair in enumerate(self.pairs.ends):
             paths = []
             for path in range(int(rows.pair_ptr[i]), int(rows.pair_ptr[i + 1])):
                 crossed = links[rows.path_ptr[path] : rows.path_ptr[path + 1]]
@@ -263,8 +262,7 @@ def matrix_starts(times: LayoutTimes, rings: str, chordal: bool = False) -> Iter
     ``chordal`` adds rings of several strides, which serve exchanges of everybody with everybody.
     """
     wanted, ports = times.bytes_between, times.cluster.ports_per_server
-    pairs = times.pairs
-    talking = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
+    talking = times.pairs.ends
     ways = {GREEDY: greedy_circuits, MINIMAX: minimax_circuits}
     if chordal:
         ways[CHORDAL] = chordal_rings

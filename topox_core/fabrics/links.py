@@ -167,7 +167,7 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
             [number[hop] for hop in hops_of(route, pair, number)]
             for route in (layout.routes.get(pair, ()) if partial else routes_of(layout, pair))
         ]
-        for pair in zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True)
+        for pair in pairs.ends
     ]
     network = FluidNetwork.of(parallel.astype(np.float64) * bytes_per_ms(cluster.port_gbps), paths)
     hops = np.diff(network.path_ptr)

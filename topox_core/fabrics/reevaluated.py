@@ -144,8 +144,7 @@ class _Controller:
         self.cluster, self.graph = self.request.cluster, self.request.graph
         self.up = self.first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
         self.pairs = Pairs.of(self.graph, self.cluster)
-        ends = self.pairs.source.tolist(), self.pairs.destination.tolist()
-        self.talking: list[tuple[int, int]] = list(zip(*ends, strict=True))
+        self.talking = self.pairs.ends
         self.next_ms = self.request.options.reevaluate_ms
         # A layout that cannot carry the job is refused as on fixed circuits.
         self.one_shot = wired(self.first, self.pairs, self.cluster)
