@@ -169,10 +169,9 @@ class FluidTasks:
         cluster: Cluster,
         pairs: Pairs,
         exclusive_devices: bool,
-        left_bytes: FloatArray | None = None,
     ) -> FluidTasks:
-        """Return the tasks of a graph; ``left_bytes`` are what its nodes still have to send, if not all they have."""
-        work = work_bytes(graph, cluster) if left_bytes is None else left_bytes
+        """Return the tasks of a graph, with all their bytes."""
+        work = work_bytes(graph, cluster)
         moving = np.flatnonzero(work > 0)
         device, _ = held_devices(graph, exclusive_devices)
         return FluidTasks(

@@ -16,7 +16,6 @@ from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 
-# Whose layout the circuits are: TopologyFinder's, the matrix of bytes', or the task graph's.
 MAX_KEPT = 8
 _kept = Latest[LayoutAnswer](MAX_KEPT)
 
