@@ -178,7 +178,7 @@ def _urgency(request: FabricRequest) -> NDArray[np.intp]:
 
 
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
-    start, end, _ = by_priority(priority_tasks(request, nodes))
+    start, end = by_priority(priority_tasks(request, nodes))
     return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
@@ -186,7 +186,7 @@ def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
     """Return the best of many orders: one that is no worse than the best so far is the next to be changed."""
     tasks, count = priority_tasks(request, nodes), len(request.graph)
     draw = np.random.default_rng(request.settings.seed)
-    start, end, _ = by_priority(tasks)
+    start, end = by_priority(tasks)
     packets = replace(request, cluster=request.cluster.changed(duplex="full"))
     least_ms = ideal_bound(packets).ms * (1 + 1e-9)
     for _ in range(min(MAX_ORDERS, MAX_WORK // max(1, count) ** 2)):
@@ -198,7 +198,7 @@ def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
         changed = tasks._replace(rank=rank)
         other = by_priority(changed)
         if other[1].max(initial=0.0) <= end.max(initial=0.0):
-            tasks, (start, end, _) = changed, other
+            tasks, (start, end) = changed, other
     return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
