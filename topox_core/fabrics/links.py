@@ -82,22 +82,23 @@ def measured_on_links(
     fabric: str, request: FabricRequest, wiring: LinkRoutes, execution: Execution, message: str
 ) -> FabricRun:
     """Return an iteration on a wiring with its bound and its measures, however its bytes shared the links."""
-    bound, settings = bound_on_links(request, wiring), request.settings
-    plan = _plan(request, wiring)
+    plan, settings = plan_on_links(request, wiring), request.settings
+    bound = bound_on_links(request, wiring, plan)
     path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(wiring.path_hops))
     traffic = traffic_over(wiring.path_hops, np.asarray(path_bytes, np.float64))
     return FabricRun.of(fabric, execution, bound, settings, traffic=traffic, message=message)
 
 
-def _plan(request: FabricRequest, wiring: LinkRoutes) -> TaskTables:
+def plan_on_links(request: FabricRequest, wiring: LinkRoutes) -> TaskTables:
+    """Return what the tasks of a graph need of a wiring."""
     graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
     return FluidTasks.of(graph, cluster, wiring.pairs, exclusive).on(wiring.network)
 
 
-def bound_on_links(request: FabricRequest, wiring: LinkRoutes) -> Bound:
+def bound_on_links(request: FabricRequest, wiring: LinkRoutes, plan: TaskTables) -> Bound:
     """Return a lower bound for any way to share these links: critical path, devices, links."""
     graph, cluster, network = request.graph, request.cluster, wiring.network
-    plan, latency = _plan(request, wiring), latency_ms(graph, cluster)
+    latency = latency_ms(graph, cluster)
     # Alone, a transfer is as fast as the slowest of the paths that its bytes are split over.
     crossed = network.capacity[network.path_link]
     slowest = np.minimum.reduceat(crossed, network.path_ptr[:-1]) if len(crossed) else crossed

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.fabrics.fluid import FluidNetwork, Pairs
-from topox_core.fabrics.links import LinkRoutes, bound_on_links, run_on_links
+from topox_core.fabrics.links import LinkRoutes, bound_on_links, plan_on_links, run_on_links
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
@@ -31,8 +31,8 @@ SLOWER_BY_PRICE = (
 
 def ideal_bound(request: FabricRequest) -> Bound:
     """Return a lower bound for circuits: at most d_S * B out of and into a server (half duplex: together)."""
-    shared = request.cluster.duplex == "half"
-    return bound_on_links(request, non_blocking(request, shared))
+    wiring = non_blocking(request, shared=request.cluster.duplex == "half")
+    return bound_on_links(request, wiring, plan_on_links(request, wiring))
 
 
 def non_blocking(request: FabricRequest, shared: bool = False) -> LinkRoutes:
