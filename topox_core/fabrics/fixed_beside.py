@@ -213,7 +213,7 @@ def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None
     """
     if fixed is None or result.makespan_ms is None:
         return result
-    standing, alone = fixed.standing, fixed.standing.alone
+    standing, alone, chosen = fixed.standing, fixed.standing.alone, fixed.run.chosen
     keeps_fixed = alone or standing.makespan_ms < result.makespan_ms * (1 - MET)
     makespan_ms = standing.makespan_ms if keeps_fixed else result.makespan_ms
     weaker = alone or standing.bound_ms < result.bound_ms
@@ -232,20 +232,15 @@ def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None
         execution=with_rates(fixed.run.execution, request.settings.exclusive_devices)
         if keeps_fixed
         else result.execution,
-        settings=_settings_of(result, fixed.run) if keeps_fixed else result.settings,
+        settings=replace(result.settings, lowering=chosen.lowering)
+        if keeps_fixed and chosen is not None
+        else result.settings,
         switching="fixed" if keeps_fixed else result.switching,
         classes=(beside,) if alone else (*result.classes, beside),
         alternative=result if keeps_fixed else None,
         trace=standing.beside(result.trace),
         wall_s=standing.wall_s + result.wall_s,  # on the clock of the trace
     )
-
-
-def _settings_of(result: Result, fixed: FabricRun) -> Settings:
-    """Return the settings of a result on fixed circuits, which may have chosen another lowering."""
-    if fixed.chosen is None:
-        return result.settings
-    return replace(result.settings, lowering=fixed.chosen.lowering)
 
 
 def stays_fixed(result: Result, fixed: FabricRun) -> str:

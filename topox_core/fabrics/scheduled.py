@@ -291,12 +291,6 @@ class Controllers:
             return None
         return phased(self.profile, self.request.settings.exclusive_devices)
 
-    @property
-    def plans_by_phases(self) -> bool:
-        """Whether the order phase by phase is planned on slots too, and improved."""
-        free = self.request.cluster.reconfiguration_ms <= 0
-        return not free and len(self.request.graph) <= MAX_PLANNED_BY_PHASES
-
     def _under(self, settings: Settings) -> Controllers:
         """Return the controllers where devices and cabling are read as ``settings`` have them."""
         own = self.request.settings
@@ -315,7 +309,9 @@ class Controllers:
             exact = _on_the_same_ports(prepared, profile, PROVISIONED)
             yield exact
             yield planner.improved(replace(exact, source=IMPROVED))
-            if controllers.plans_by_phases and (by_phases := controllers.by_phases) is not None:
+            small = len(self.request.graph) <= MAX_PLANNED_BY_PHASES
+            changes_cost = self.request.cluster.reconfiguration_ms > 0
+            if small and changes_cost and (by_phases := controllers.by_phases) is not None:
                 exact = _on_the_same_ports(prepared, by_phases, PHASES)
                 yield exact
                 yield planner.improved(exact)
@@ -400,7 +396,7 @@ def _behind(result: Result, profile: Profile | None) -> str:
     """Say that the controllers on continuous time are faster, and by how much; empty if they are not."""
     if profile is None:
         return ""
-    provisioned = float((profile.provisioned_start_ms() + profile.length_ms).max(initial=0.0))
+    provisioned = profile.provisioned_ms()
     planned = result.makespan_ms or 0.0
     if planned <= provisioned * (1 + 1e-9):
         return ""
