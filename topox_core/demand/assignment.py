@@ -172,7 +172,9 @@ def equalised(
         high = max(range(len(carried)), key=lambda r: load_ms[r])
         low = min(range(len(carried)), key=lambda r: load_ms[r])
         changes = _changes(carried[high], carried[low], times, exchanges)
-        after_ms, long, short = min(changes, key=lambda change: change[0], default=(math.inf, [], []))
+        after_ms, long, short = min(
+            changes, key=lambda change: change[0], default=(math.inf, [], [])
+        )
         if after_ms >= load_ms[high] * (1 - GAIN):
             break
         carried[high], carried[low] = long, short

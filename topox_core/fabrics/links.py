@@ -66,9 +66,7 @@ def run_on_links(
         If ``stop()`` turns true meanwhile.
     """
     execution = shared_fairly(request, wiring, stop)
-    return measured_on_links(
-        fabric, request, wiring, replace(execution, layout=layout), message
-    )
+    return measured_on_links(fabric, request, wiring, replace(execution, layout=layout), message)
 
 
 def shared_fairly(request: FabricRequest, wiring: LinkRoutes, stop: Stop) -> Execution:

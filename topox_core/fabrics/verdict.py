@@ -344,7 +344,9 @@ class _Search:
         return open_ms[max(open_ms)] if open_ms else None
 
     def _plan(self, delay_ms: float) -> None:
-        plan = freely_scheduled(self.job.at_delay(delay_ms), quickly=self.effort == "list").execution
+        plan = freely_scheduled(
+            self.job.at_delay(delay_ms), quickly=self.effort == "list"
+        ).execution
         self.bounds.use(plan.graph.lowering)
         self.take(plan)
 

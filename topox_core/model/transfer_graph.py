@@ -94,7 +94,9 @@ class TransferGraph:
         pointer, waits = self.pred_ptr.tolist(), self.pred_idx.tolist()
         # A collective's own id sits on its closing barrier.
         whole = {origin[i]: ids[i] for i, one in enumerate(kind) if one == BARRIER and ids[i]}
-        awaited: dict[int, tuple[str, ...]] = {}  # by each collective, and so by its first transfers
+        awaited: dict[
+            int, tuple[str, ...]
+        ] = {}  # by each collective, and so by its first transfers
         found = []
         for i, one in enumerate(kind):
             if one != TRANSFER or origin[i] not in whole:

@@ -90,8 +90,6 @@ def _selected(
     return tuple(sorted(chosen))
 
 
-
-
 def ring_circuits(rings: Mapping[Group, Sequence[int]]) -> list[tuple[int, int, bool]]:
     """Return the circuits of rings, ring by ring: member i to member i + p for each stride p."""
     return [
