@@ -33,7 +33,6 @@ def build(tasks: list[tuple], circuits: list[tuple], cluster: Cluster) -> Execut
         pred_idx=np.array([at[p] for t in tasks for p in t[6]], np.int32),
         task_kind=tuple(t[1] for t in tasks),
         parallelism=tuple(t[2] for t in tasks),
-        lowered=(),
         lowering=Lowering(),
         digest="hand",
     )

@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.compare import same_time, ties
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
-from topox_core.fabrics.winner import ties
 from topox_core.studies.point_rows import PLANNED
 from topox_core.studies.study import Study
 from topox_core.studies.study_file import load_study

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,15 +118,8 @@ class Divisible(Protocol):
 
 
 One = TypeVar("One", bound=Divisible)
-
-
-@dataclass(frozen=True)
-class _Change(Generic[One]):
-    """What becomes of the longest and the shortest switch, and the longer of the two afterwards in ms."""
-
-    after_ms: float
-    long: list[One]
-    short: list[One]
+# How long the longer of two switches then takes in ms, and what the longest and the shortest become.
+_Change = tuple[float, list[One], list[One]]
 
 
 @dataclass(frozen=True)
@@ -177,14 +171,14 @@ def equalised(
     for _ in range(limit):
         high = max(range(len(carried)), key=lambda r: load_ms[r])
         low = min(range(len(carried)), key=lambda r: load_ms[r])
-        best: _Change[One] | None = None
-        for change in _changes(carried[high], carried[low], times, exchanges):
-            if best is None or change.after_ms < best.after_ms:
-                best = change
-        if best is None or best.after_ms >= load_ms[high] * (1 - GAIN):
+        changes = _changes(carried[high], carried[low], times, exchanges)
+        after_ms, long, short = min(
+            changes, key=lambda change: change[0], default=(math.inf, [], [])
+        )
+        if after_ms >= load_ms[high] * (1 - GAIN):
             break
-        carried[high], carried[low] = best.long, best.short
-        load_ms[high], load_ms[low] = times.load_ms(best.long), times.load_ms(best.short)
+        carried[high], carried[low] = long, short
+        load_ms[high], load_ms[low] = times.load_ms(long), times.load_ms(short)
     return carried
 
 
@@ -214,7 +208,7 @@ def _changes(
 
 
 def _change(long: list[One], short: list[One], times: SwitchTimes) -> _Change[One]:
-    return _Change(max(times.load_ms(long), times.load_ms(short)), long, short)
+    return max(times.load_ms(long), times.load_ms(short)), long, short
 
 
 def _with(short: list[One], one: One, same: int | None) -> list[One]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.economics.networks import NETWORKS, OPTICAL, Bill, Counting, Counts, priced
-from topox_core.economics.parts import Catalogue, Part
+from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
@@ -58,20 +58,17 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
             parts.append(part)
             continue
         price = part.price_usd * _listed(part.id, gbps) / _listed(part.id, catalogue.port_gbps)
-        parts.append(_at(part, price, part.power_w * share, gbps))
+        at = replace(
+            part,
+            name=f"{part.name}, at {gbps:g}G",
+            price_usd=price,
+            power_w=part.power_w * share,
+            price_from="assumed",
+            power_from="assumed",
+            source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
+        )
+        parts.append(at)
     return replace(catalogue, parts=tuple(parts), port_gbps=gbps)
-
-
-def _at(part: Part, price_usd: float, power_w: float, gbps: float) -> Part:
-    return replace(
-        part,
-        name=f"{part.name}, at {gbps:g}G",
-        price_usd=price_usd,
-        power_w=power_w,
-        price_from="assumed",
-        power_from="assumed",
-        source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
-    )
 
 
 def _listed(part: str, gbps: float) -> float:
@@ -114,7 +111,6 @@ def cluster_bill(
     check_one_of(network, CLUSTER_NETWORKS, field="network")
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
-    counting = Counting(nics=True)
     if network == "fat_tree":
         if equivalent_gbps is not None:
             links, gbps = cluster.servers, equivalent_gbps
@@ -135,27 +131,7 @@ def cluster_bill(
         )
     else:
         counts = Counts(gpu_transceivers=links, ocs_ports=links)
-    return priced(network, links, counts, at_speed(catalogue, gbps), counting)
-
-
-def regional_parts(cluster: Cluster, catalogue: Catalogue, packet_ports: int) -> tuple[Bill, Bill]:
-    """Return the bills of both parts of regional optical switches: the packet ports' fat-tree, the ports on optical switches.
-
-    Raises
-    ------
-    InputError
-        If the port speed cannot be priced.
-    """
-    at, counting = at_speed(catalogue, cluster.port_gbps), Counting(nics=True)
-    packets = float(cluster.servers * packet_ports)
-    optical = float(cluster.servers * (cluster.ports_per_server - packet_ports))
-    ports = packets * (_BELOW + _ABOVE)
-    electrical = Counts(ports=ports, gpu_transceivers=packets, switch_transceivers=ports)
-    light = Counts(gpu_transceivers=optical, ocs_ports=optical)
-    return (
-        priced("fat_tree", packets, electrical, at, counting),
-        priced("topoopt_ocs", optical, light, at, counting),
-    )
+    return priced(network, links, counts, at_speed(catalogue, gbps), Counting(nics=True))
 
 
 def cost_equivalent_gbps(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_whole
+from topox_core.io.ranges import check_one_of, check_whole
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 
@@ -197,7 +197,7 @@ def rail_optimized(gpus: int, counting: Counting, radix: int) -> Counts:
     servers = gpus // each
     if counting.method == "whole-switches":
         if counting.joined_rails:
-            return _electrical(gpus, *_joined(servers, each, radix))
+            return _electrical(gpus, *clos(gpus, radix, rails=each))
         return rail_only(gpus, counting, radix)
     k = round((4 * servers) ** 0.5)
     return _electrical(gpus, 0, k * (each * 2 * (servers // (k // 2)) + gpus // k), ports=True)
@@ -213,67 +213,46 @@ def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
     return _electrical(gpus, 0, 3 * gpus, ports=True)
 
 
-def photonic_rails(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001 (one shape for all networks)
-    """Count optical rails as the paper does: two switch ports and one transceiver a GPU."""
+def optical(network: str, gpus: int, counting: Counting) -> Counts:
+    """Count a network of circuits, each interface with a transceiver.
+
+    Photonic rails have two switch ports a GPU (Opus), TopoOpt's circuits one an interface; its patch
+    panel has with look-ahead two ports and a 1 x 2 switch an interface.
+    """
     optics = gpus * counting.ocs_transceivers_per_gpu
-    return Counts(
-        gpu_transceivers=optics, links=optics, ocs_ports=gpus * counting.ocs_ports_per_gpu
-    )
+    if network == "topoopt_patch_panel":
+        return Counts(
+            gpu_transceivers=optics,
+            links=optics,
+            patch_panel_ports=(2 if counting.look_ahead else 1) * optics,
+            one_by_two_switches=optics if counting.look_ahead else 0,
+        )
+    ports = gpus * counting.ocs_ports_per_gpu if network == "photonic_rails" else optics
+    return Counts(gpu_transceivers=optics, links=optics, ocs_ports=ports)
 
 
-def topoopt_ocs(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
-    """Count circuits as TopoOpt does: one switch port and one transceiver an interface."""
-    optics = gpus * counting.ocs_transceivers_per_gpu
-    return Counts(gpu_transceivers=optics, links=optics, ocs_ports=optics)
-
-
-def topoopt_patch_panel(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
-    """Count a patch panel: with look-ahead two ports and a 1 x 2 switch an interface."""
-    optics = gpus * counting.ocs_transceivers_per_gpu
-    return Counts(
-        gpu_transceivers=optics,
-        links=optics,
-        patch_panel_ports=(2 if counting.look_ahead else 1) * optics,
-        one_by_two_switches=optics if counting.look_ahead else 0,
-    )
-
-
-_COUNTERS: Mapping[str, Callable[[int, Counting, int], Counts]] = {
+_ELECTRICAL: Mapping[str, Callable[[int, Counting, int], Counts]] = {
     "fat_tree": fat_tree,
     "rail_optimized": rail_optimized,
     "rail_only": rail_only,
-    "topoopt_patch_panel": topoopt_patch_panel,
-    "topoopt_ocs": topoopt_ocs,
-    "photonic_rails": photonic_rails,
 }
 # Ports of packet switches a GPU as the fractional formulas have it for ever larger clusters.
 _LIMIT_PORTS = {"fat_tree": 5, "rail_optimized": 5, "rail_only": 3}
 
 
-def clos(endpoints: int, radix: int) -> tuple[int, int]:
+def clos(endpoints: int, radix: int, rails: int = 1) -> tuple[int, int]:
     """Return the whole switches and the used ports of a non-blocking Clos of fewest tiers.
 
     One switch while it has the ports; else ``t`` tiers of ``ceil(n / (radix/2))`` leaves each, the
-    top of half as many.
+    top of half as many. The endpoints of several ``rails`` have leaves of their own below one spine.
     """
     if endpoints <= radix:
         return 1, endpoints
     half, tiers = radix // 2, 2
     while 2 * half**tiers < endpoints:
         tiers += 1
-    leaves = -(-endpoints // half)
+    leaves = rails * -(-(endpoints // rails) // half)
     return (tiers - 1) * leaves + -(-leaves // 2), (2 * tiers - 1) * endpoints
-
-
-def _joined(servers: int, rails: int, radix: int) -> tuple[int, int]:
-    """Return the whole switches and used ports of rails whose leaves share one spine."""
-    gpus, half, tiers = servers * rails, radix // 2, 2
-    if gpus <= radix:
-        return 1, gpus
-    while 2 * half**tiers < gpus:
-        tiers += 1
-    leaves = rails * -(-servers // half)
-    return (tiers - 1) * leaves + -(-leaves // 2), (2 * tiers - 1) * gpus
 
 
 def _electrical(gpus: int, switches: int, used: int, *, ports: bool = False) -> Counts:
@@ -295,13 +274,12 @@ def bill(network: str, gpus: int, catalogue: Catalogue, counting: Counting | Non
         If the network is unknown, or the GPUs do not fill whole servers.
     """
     counting = counting or Counting()
-    if network not in _COUNTERS:
-        raise InputError(
-            f"unknown network {network[:40]!r} (expected one of {', '.join(NETWORKS)})",
-            field="network",
-        )
+    check_one_of(network, NETWORKS, field="network")
     check_size(gpus, counting)
-    counts = _COUNTERS[network](gpus, counting, catalogue.part("packet_switch").ports)
+    if network in OPTICAL:
+        counts = optical(network, gpus, counting)
+    else:
+        counts = _ELECTRICAL[network](gpus, counting, catalogue.part("packet_switch").ports)
     return priced(network, gpus, counts, catalogue, counting)
 
 
@@ -319,7 +297,7 @@ def limit_per_gpu(network: str, catalogue: Catalogue, counting: Counting | None 
     """Return one GPU's bill in ever larger clusters, by the paper's counting without rounding."""
     counting = counting or Counting()
     ports = _LIMIT_PORTS.get(network)
-    counts = _electrical(1, 0, ports, ports=True) if ports else _COUNTERS[network](1, counting, 0)
+    counts = _electrical(1, 0, ports, ports=True) if ports else optical(network, 1, counting)
     return priced(network, 1, counts, catalogue, counting)
 
 

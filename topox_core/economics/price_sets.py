@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topox_core.economics.parts import Catalogue, Part
-from topox_core.errors import InputError
+from topox_core.io.ranges import check_one_of
 
 # Dollars of a transceiver, a NIC and a packet-switch port by their speed in Gbit/s: MixNet Table 4
 # and the calculator that came with it; TopoOpt (NSDI 2023) prints the same transceivers and ports
@@ -159,9 +159,5 @@ def price_set(name: str) -> Catalogue:
     InputError
         If there is none of that name.
     """
-    if name not in PRICE_SETS:
-        raise InputError(
-            f"unknown price set {name[:40]!r} (expected one of {', '.join(PRICE_SETS)})",
-            field="prices",
-        )
+    check_one_of(name, PRICE_SETS, field="prices")
     return PRICE_SETS[name]

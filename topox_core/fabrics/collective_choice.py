@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from topox_core.errors import InputError
-from topox_core.fabrics.circuit_requests import Profile
+from topox_core.fabrics.circuits import Profile
 from topox_core.fabrics.one_collective import MAX_MEMBERS, MAX_PORTS, OneCollective
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import Stopped, go_on
 from topox_core.fabrics.ideal import CANDIDATES
 from topox_core.fabrics.lowering_search import Case, fastest_run, run_over_every
 from topox_core.fabrics.options import FabricOptions
@@ -32,6 +33,7 @@ MAX_KEPT = 8  # runs of the ideal switch, which serve every delay
 _ideal_kept = Latest[FabricRun](MAX_KEPT)
 
 OnRun = Callable[[FabricRun], None]
+Name = TypeVar("Name", bound=Hashable)
 
 
 def compare(
@@ -108,8 +110,7 @@ def _run_with_best_lowering(name: str, request: JobRequest, stop: Stop) -> Fabri
         return _ideal(request, stop)
     if name == "scheduled" or name in FIXED:
         with _named(name):
-            if stop():
-                raise Stopped
+            go_on(stop)
             if name == "scheduled":
                 return freely_scheduled(request, stop)
             return fixed_run(name, request, stop)
@@ -121,7 +122,7 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
 
     Where another fabric found something shorter all the same, what that one does is tried as well.
     """
-    at_once = replace(request, cluster=request.cluster.changed(reconfiguration_ms=0.0), runs={})
+    at_once = replace(request.at_delay(0.0), runs={})
     given = request.options.layout  # arrays, which a key would not tell apart
     of = (at_once.task_graph.digest, at_once.cluster.digest)
     key = (*of, repr(request.settings), repr(request.options))
@@ -166,8 +167,7 @@ def run_one(name: str, request: FabricRequest, stop: Stop = never) -> FabricRun:
         If ``stop()`` turns true meanwhile.
     """
     with _named(name):
-        if stop():
-            raise Stopped
+        go_on(stop)
         return fabric(name)(request, stop)
 
 
@@ -219,14 +219,15 @@ def same_time(one_ms: float, other_ms: float) -> bool:
     return abs(one_ms - other_ms) <= EQUAL * min(one_ms, other_ms)
 
 
+def ties(costs: Mapping[Name, float]) -> tuple[Name, ...]:
+    """Return what costs least with all that costs the same, in the order given: none of them is best alone."""
+    least = min(costs.values(), default=0.0)
+    return tuple(name for name, cost in costs.items() if same_time(cost, least))
+
+
 def fastest(runs: Mapping[str, FabricRun]) -> tuple[str, ...]:
     """Return the names of the fastest run and of those called equal to it, from the simplest controller on."""
-    if not runs:
-        return ()
-    best = min(run.iteration_ms for run in runs.values())
-    return tuple(
-        name for name in FABRICS if name in runs and same_time(runs[name].iteration_ms, best)
-    )
+    return ties({name: runs[name].iteration_ms for name in FABRICS if name in runs})
 
 
 def undecided(runs: Mapping[str, FabricRun]) -> bool:

@@ -12,12 +12,11 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Pairs, Stopped
-from topox_core.fabrics.links import measured_on_links
+from topox_core.fabrics.links import measured_on_links, wired
 from topox_core.fabrics.lowering_search import MAX_COMPARED_NODES, Case, fastest_run, tried
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.fabrics.static import run_static, run_static_graph, with_rates
-from topox_core.fabrics.static_layout import wired
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution, PathRates
@@ -45,7 +44,7 @@ def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    at_once = replace(job, cluster=job.cluster.changed(reconfiguration_ms=0.0), runs={})
+    at_once = replace(job.at_delay(0.0), runs={})
     for lowering in tried(Case("provisioned", at_once)):
         with suppress(InputError):  # too many transfers, ports that cannot be cabled evenly
             order = at_once.lowered(lowering)
@@ -88,8 +87,7 @@ def _fixed(request: FabricRequest, execution: Execution) -> Iterator[FabricRun]:
     if cluster.duplex == "half" and (laid.astype(bool) & laid.T.astype(bool)).any():
         return  # fixed circuits both ways between two servers are one port at both ends
     pairs = Pairs.of(graph, cluster)
-    ends_of = zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True)
-    routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {one: (one,) for one in ends_of}
+    routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {one: (one,) for one in pairs.ends}
     layout = Layout(laid, routes, WORDS)
     wiring = wired(layout, pairs, cluster)
     count = len(pairs)
@@ -215,7 +213,7 @@ def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None
     """
     if fixed is None or result.makespan_ms is None:
         return result
-    standing, alone = fixed.standing, fixed.standing.alone
+    standing, alone, chosen = fixed.standing, fixed.standing.alone, fixed.run.chosen
     keeps_fixed = alone or standing.makespan_ms < result.makespan_ms * (1 - MET)
     makespan_ms = standing.makespan_ms if keeps_fixed else result.makespan_ms
     weaker = alone or standing.bound_ms < result.bound_ms
@@ -234,20 +232,15 @@ def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None
         execution=with_rates(fixed.run.execution, request.settings.exclusive_devices)
         if keeps_fixed
         else result.execution,
-        settings=_settings_of(result, fixed.run) if keeps_fixed else result.settings,
+        settings=replace(result.settings, lowering=chosen.lowering)
+        if keeps_fixed and chosen is not None
+        else result.settings,
         switching="fixed" if keeps_fixed else result.switching,
         classes=(beside,) if alone else (*result.classes, beside),
         alternative=result if keeps_fixed else None,
         trace=standing.beside(result.trace),
         wall_s=standing.wall_s + result.wall_s,  # on the clock of the trace
     )
-
-
-def _settings_of(result: Result, fixed: FabricRun) -> Settings:
-    """Return the settings of a result on fixed circuits, which may have chosen another lowering."""
-    if fixed.chosen is None:
-        return result.settings
-    return replace(result.settings, lowering=fixed.chosen.lowering)
 
 
 def stays_fixed(result: Result, fixed: FabricRun) -> str:

@@ -31,6 +31,12 @@ class Stopped(Exception):
     """The run was stopped before the iteration ended."""
 
 
+def go_on(stop: Stop) -> None:
+    """Raise :class:`Stopped` if the run is to stop."""
+    if stop():
+        raise Stopped
+
+
 def check_servers(graph: TransferGraph, cluster: Cluster) -> int:
     """Return the highest server that a graph names, -1 if none; refuse one that the cluster lacks.
 
@@ -64,6 +70,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """The pairs one by one."""
+        return list(zip(self.source.tolist(), self.destination.tolist(), strict=True))
 
     @staticmethod
     def of(graph: TransferGraph, cluster: Cluster) -> Pairs:
@@ -117,16 +128,6 @@ class FluidNetwork:
         pair_ptr = row_pointer([len(of_pair) for of_pair in paths])
         return FluidNetwork(np.asarray(capacity, np.float64), path_ptr, path_link, pair_ptr)
 
-    @property
-    def path_capacity(self) -> FloatArray:
-        """What a path carries when it is alone, in bytes per ms."""
-        least: FloatArray = (
-            np.minimum.reduceat(self.capacity[self.path_link], self.path_ptr[:-1])
-            if len(self.path_link)
-            else np.zeros(0)
-        )
-        return least
-
 
 def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
     """Return the device that each task holds alone (-1: none), and the number of devices."""
@@ -168,10 +169,9 @@ class FluidTasks:
         cluster: Cluster,
         pairs: Pairs,
         exclusive_devices: bool,
-        left_bytes: FloatArray | None = None,
     ) -> FluidTasks:
-        """Return the tasks of a graph; ``left_bytes`` are what its nodes still have to send, if not all they have."""
-        work = work_bytes(graph, cluster) if left_bytes is None else left_bytes
+        """Return the tasks of a graph, with all their bytes."""
+        work = work_bytes(graph, cluster)
         moving = np.flatnonzero(work > 0)
         device, _ = held_devices(graph, exclusive_devices)
         return FluidTasks(
@@ -192,7 +192,7 @@ class FluidTasks:
         return replace(self, work_bytes=left_bytes, moving=moving, pair=of_node[moving])
 
     def on(self, network: FluidNetwork) -> TaskTables:
-        """Return the tables for these links; a transfer whose pair has no path waits for ever."""
+        """Return the tables for these links, transfers cut into one part for each of their paths; without any it waits for ever."""
         graph, moving = self.graph, self.moving
         split = np.diff(network.pair_ptr)[self.pair]
         counts = np.zeros(len(graph), np.int64)
@@ -224,17 +224,6 @@ class FluidTasks:
             capacity=network.capacity,
             queue_ptr=self.queue_ptr,
         )
-
-
-def plan_of(
-    graph: TransferGraph,
-    cluster: Cluster,
-    pairs: Pairs,
-    network: FluidNetwork,
-    exclusive_devices: bool,
-) -> TaskTables:
-    """Return what the compiled loops run: transfers cut into one part for each of their paths."""
-    return FluidTasks.of(graph, cluster, pairs, exclusive_devices).on(network)
 
 
 class Simulation:
@@ -324,6 +313,5 @@ def simulate(
     """
     simulation = Simulation(graph, cluster, pairs, network, exclusive_devices)
     while simulation.advance(BATCHES_BETWEEN_STOPS):
-        if stop():
-            raise Stopped
+        go_on(stop)
     return simulation.state.start, simulation.state.end

@@ -5,12 +5,12 @@ Every network runs the same iterations: the bytes that one seeded gating draws f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 from types import MappingProxyType
 
-from topox_core.economics.clusters import cluster_bill, regional_parts
+from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
@@ -19,7 +19,6 @@ from topox_core.fabrics.reevaluated import reevaluated_in_turn
 from topox_core.fabrics.regional import regional_iterations
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import laid_by
-from topox_core.model.cluster import Cluster
 from topox_core.runs.stopping import Stop
 
 REGIONAL, FAT_TREE, OVERSUBSCRIBED = "regional", "fat_tree", "oversubscribed"
@@ -37,9 +36,6 @@ NETWORKS: Mapping[str, str] = MappingProxyType(
 )
 # Above racks of a quarter of the servers.
 OVERSUBSCRIPTION, RACKS = 4.0, 4
-
-
-_Times = Callable[[FabricRequest, Gating, Stop], Iterable[float]]
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def gated_networks(
         if name not in names:
             continue
         try:
-            times_ms = tuple(_TIMES[name](request, gating, stop))
+            times_ms = tuple(_times_ms(name, request, gating, stop))
         except InputError:
             if name == REGIONAL:
                 raise
@@ -115,67 +111,45 @@ def gated_networks(
     return found
 
 
-def _regional_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:  # noqa: ARG001 (one shape for all networks)
-    return (one.execution.makespan_ms for one in regional_iterations(request, stop))
-
-
-def _packets_ms(ports: Callable[[FabricRequest], int], over: float) -> _Times:
-    """Return the times on a fat-tree with so many ports of every server."""
-
-    def times(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
-        count = ports(request)
-        if count < 1:
-            raise InputError("must be at least 1 for a packet network", field="packet_ports")
-        fewer = request.cluster.changed(ports_per_server=count, switches=count)
-        rack = max(1, request.cluster.servers // RACKS)
-        options = replace(
-            request.options, equivalent_gbps=None, oversubscription=over, servers_per_rack=rack
-        )
-        of = replace(request, cluster=fewer, options=options, runs={})
-        for number in range(request.options.gating_iterations):
-            one = replace(of, graph=gating.graph_of(number))
-            yield run_one("fat_tree", one, stop).iteration_ms
-
-    return times
-
-
-def _static_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
-    layout, graph = laid_by(request, stop)
-    moved = gating.on(graph)
-    options = replace(request.options, layout=layout)
-    for number in range(request.options.gating_iterations):
-        one = replace(request, graph=moved.graph_of(number), options=options)
-        yield run_one("static", one, stop).iteration_ms
-
-
-def _reevaluated_ms(request: FabricRequest, gating: Gating, stop: Stop) -> Iterator[float]:
-    layout, graph = laid_by(request, stop)
-    moved = gating.on(graph)
-    graphs = map(moved.graph_of, range(request.options.gating_iterations))
-    found = reevaluated_in_turn(replace(request, graph=graph), layout, graphs, stop)
-    return (one.execution.makespan_ms for one in found)
-
-
-_TIMES: Mapping[str, _Times] = {
-    FAT_TREE: _packets_ms(lambda order: order.cluster.ports_per_server, 1.0),
-    OVERSUBSCRIBED: _packets_ms(lambda order: order.cluster.ports_per_server, OVERSUBSCRIPTION),
-    PACKET_PORTS: _packets_ms(lambda order: order.options.packet_ports_of(order.cluster), 1.0),
-    STATIC: _static_ms,
-    REEVALUATED: _reevaluated_ms,
-    REGIONAL: _regional_ms,
-}
+def _times_ms(name: str, request: FabricRequest, gating: Gating, stop: Stop) -> Iterable[float]:
+    """Return how long each iteration takes on a network; raises as :func:`gated_networks`."""
+    options, cluster = request.options, request.cluster
+    if name == REGIONAL:
+        return (one.execution.makespan_ms for one in regional_iterations(request, stop))
+    iterations = range(options.gating_iterations)
+    if name in (STATIC, REEVALUATED):
+        layout, graph = laid_by(request, stop)
+        graphs = map(gating.on(graph).graph_of, iterations)
+        if name == REEVALUATED:
+            found = reevaluated_in_turn(replace(request, graph=graph), layout, graphs, stop)
+            return (one.execution.makespan_ms for one in found)
+        laid = replace(request, options=replace(options, layout=layout))
+        return (run_one("static", replace(laid, graph=one), stop).iteration_ms for one in graphs)
+    ports = options.packet_ports_of(cluster) if name == PACKET_PORTS else cluster.ports_per_server
+    packets = replace(
+        options,
+        equivalent_gbps=None,
+        oversubscription=OVERSUBSCRIPTION if name == OVERSUBSCRIBED else 1.0,
+        servers_per_rack=max(1, cluster.servers // RACKS),
+    )
+    fewer = cluster.changed(ports_per_server=ports, switches=ports)
+    of = replace(request, cluster=fewer, options=packets, runs={})
+    graphs = map(gating.graph_of, iterations)
+    return (run_one("fat_tree", replace(of, graph=one), stop).iteration_ms for one in graphs)
 
 
 def _prices(name: str, request: FabricRequest, catalogue: Catalogue) -> tuple[float, float]:
     """Return the dollars of a network's packet part and of its optical part."""
-    cluster: Cluster = request.cluster
-    packet_ports = request.options.packet_ports_of(cluster)
-    if name in (REGIONAL, PACKET_PORTS):
-        packet, optical = regional_parts(cluster, catalogue, packet_ports)
-        return packet.cost_usd, optical.cost_usd if name == REGIONAL else 0.0
-    if name in (FAT_TREE, OVERSUBSCRIBED):
-        over = OVERSUBSCRIPTION if name == OVERSUBSCRIBED else 1.0
-        bill = cluster_bill("fat_tree", cluster, catalogue, oversubscription=over)
-        return bill.cost_usd, 0.0
+    cluster, every = request.cluster, request.cluster.ports_per_server
+    some = request.options.packet_ports_of(cluster)
+    packets = {FAT_TREE: every, OVERSUBSCRIBED: every, PACKET_PORTS: some, REGIONAL: some}
+    circuits = {REGIONAL: every - some, STATIC: every, REEVALUATED: every}
+    over = OVERSUBSCRIPTION if name == OVERSUBSCRIBED else 1.0
+
+    def usd(network: str, ports: int) -> float:
+        of = cluster.changed(ports_per_server=max(1, ports), switches=max(1, ports))
+        bill = cluster_bill(network, of, catalogue, oversubscription=over)
+        return bill.cost_usd if ports else 0.0
+
     built_as = "topoopt_patch_panel" if name == STATIC else "topoopt_ocs"
-    return 0.0, cluster_bill(built_as, cluster, catalogue).cost_usd
+    return usd("fat_tree", packets.get(name, 0)), usd(built_as, circuits.get(name, 0))

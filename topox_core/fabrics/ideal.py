@@ -14,22 +14,18 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.fabrics.entry import OnIdeal
-from topox_core.fabrics.fluid import plan_of, simulate
+from topox_core.fabrics.fluid import FluidTasks, Pairs
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
-from topox_core.fabrics.kernels.state import TaskTables
-from topox_core.fabrics.links import LinkRoutes, bound_on_links, traffic_on_links
+from topox_core.fabrics.links import measured_on_links, shared_fairly
 from topox_core.fabrics.options import GIVEN
-from topox_core.fabrics.packet import non_blocking
+from topox_core.fabrics.packet import ideal_bound, non_blocking
 from topox_core.fabrics.registry import ENTRIES, fabric
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
-from topox_core.model.critical_path import critical_path
-from topox_core.model.csr import pointer_of
-from topox_core.model.durations import bytes_per_ms, shortest_ms, work_bytes
+from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.model.durations import bytes_per_ms, shortest_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.passes import tails, topological_order
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.replay import replayed
 
 FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order of the plan"
@@ -57,44 +53,19 @@ def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    wiring = non_blocking(request)
     best: Execution | None = None
     best_words = ""
-    for words, execution in _executions(request, wiring, stop):
+    for words, execution in _executions(request, stop):
         if best is None or execution.makespan_ms < best.makespan_ms * (1 - 1e-12):
             best, best_words = execution, words
     assert best is not None
-    return _run(request, best, f"{wiring.port_gbps:g} Gbit/s a server, non-blocking; {best_words}")
-
-
-def _run(request: FabricRequest, execution: Execution, message: str) -> FabricRun:
-    """Return the run of an execution on the switch, which may belong to a graph with other rings.
-
-    A transfer starts when it is ready, whatever its rate, as where all share fairly.
-    """
-    exclusive, graph = request.settings.exclusive_devices, execution.graph
-    execution = replace(execution, start_ms=_ready_starts(execution))
-    wiring, plan, bound = _bounded(replace(request, graph=graph))
-    makespan = execution.makespan_ms
-    path = critical_path(execution, exclusive)
-    return FabricRun(
-        fabric="ideal",
-        execution=execution,
-        bound_ms=min(makespan, bound.ms) if bound.ms <= makespan * (1 + 1e-9) else bound.ms,
-        bound_by=bound.text,
-        traffic=traffic_on_links(wiring, plan, request.cluster.servers, makespan),
-        path=path,
-        breakdown=Breakdown.of(graph, path),
-        message=message,
-    )
-
-
-def _bounded(request: FabricRequest) -> tuple[LinkRoutes, TaskTables, Bound]:
-    """Return the switch for a graph, what of it each task needs, and what no execution on it goes below."""
-    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
-    wiring = non_blocking(request)
-    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
-    return wiring, plan, bound_on_links(graph, cluster, wiring, plan, exclusive)
+    gbps = request.cluster.ports_per_server * request.cluster.port_gbps
+    message = f"{gbps:g} Gbit/s a server, non-blocking; {best_words}"
+    # A transfer starts when it is ready, whatever its rate, as where all share fairly.
+    execution = replace(best, start_ms=_ready_starts(best))
+    request = replace(request, graph=best.graph)
+    run = measured_on_links("ideal", request, non_blocking(request), execution, message)
+    return replace(run, circuits_changed=0, dark_ms=0.0)  # not of the fabric that it does as
 
 
 def _ready_starts(execution: Execution) -> FloatArray:
@@ -111,13 +82,9 @@ def _ready_starts(execution: Execution) -> FloatArray:
     return start_ms
 
 
-def _executions(
-    request: FabricRequest, wiring: LinkRoutes, stop: Stop
-) -> Iterator[tuple[str, Execution]]:
+def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execution]]:
     """Yield schedules of the switch with the words for each."""
-    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
-    start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
-    yield FAIR, Execution(graph, cluster, start, end, Circuits.none())
+    yield FAIR, shared_fairly(request, non_blocking(request), stop)
     yield URGENT, _by_priority(request, _urgency(request))
     lowered = [replace(request, graph=other) for other in request.others]
     urgent = [_by_priority(other, _urgency(other)) for other in lowered]
@@ -129,7 +96,8 @@ def _executions(
         for execution in _on_circuits(request, name, stop):
             plans.append(execution)
             yield f"as {name} without delay", execution
-    at_once = cluster.changed(reconfiguration_ms=0.0)
+    at_once = request.cluster.changed(reconfiguration_ms=0.0)
+    exclusive = request.settings.exclusive_devices
     for name in _as("circuits", others):
         yield (
             f"as {name} without delay",
@@ -147,11 +115,9 @@ def _executions(
         except InputError:
             continue
         yield f"as {name}", replace(shared.execution, circuits=Circuits.none(), layout=None)
-        if shared.execution.graph is not graph:
+        if shared.execution.graph is not request.graph:
             moved = replace(request, graph=shared.execution.graph)
-            rings = non_blocking(moved)
-            start, end = simulate(moved.graph, cluster, rings.pairs, rings.network, exclusive, stop)
-            yield FAIR, Execution(moved.graph, cluster, start, end, Circuits.none())
+            yield FAIR, shared_fairly(moved, non_blocking(moved), stop)
             yield URGENT, _by_priority(moved, _urgency(moved))
     for name in _as("shares", others):
         if _same_work(request.runs[name], request):
@@ -212,16 +178,17 @@ def _urgency(request: FabricRequest) -> NDArray[np.intp]:
 
 
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
-    start, end, _ = by_priority(priority_tasks(request.graph, request, nodes))
+    start, end = by_priority(priority_tasks(request, nodes))
     return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
 def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
     """Return the best of many orders: one that is no worse than the best so far is the next to be changed."""
-    tasks, count = priority_tasks(request.graph, request, nodes), len(request.graph)
+    tasks, count = priority_tasks(request, nodes), len(request.graph)
     draw = np.random.default_rng(request.settings.seed)
-    start, end, _ = by_priority(tasks)
-    least_ms = _bounded(request)[2].ms * (1 + 1e-9)
+    start, end = by_priority(tasks)
+    packets = replace(request, cluster=request.cluster.changed(duplex="full"))
+    least_ms = ideal_bound(packets).ms * (1 + 1e-9)
     for _ in range(min(MAX_ORDERS, MAX_WORK // max(1, count) ** 2)):
         if end.max(initial=0.0) <= least_ms:
             break
@@ -231,35 +198,26 @@ def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
         changed = tasks._replace(rank=rank)
         other = by_priority(changed)
         if other[1].max(initial=0.0) <= end.max(initial=0.0):
-            tasks, (start, end, _) = changed, other
+            tasks, (start, end) = changed, other
     return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
-def priority_tasks(
-    graph: TransferGraph, request: FabricRequest, nodes: NDArray[np.intp]
-) -> PriorityTasks:
+def priority_tasks(request: FabricRequest, nodes: NDArray[np.intp]) -> PriorityTasks:
     """Return what the compiled loop runs: ``nodes`` from the most urgent to the least."""
-    cluster = request.cluster
-    wiring = non_blocking(request)
-    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, request.settings.exclusive_devices)
-    n = cluster.servers
+    graph, cluster, n = request.graph, request.cluster, request.cluster.servers
+    pairs = Pairs.of(graph, cluster)
+    tasks = FluidTasks.of(graph, cluster, pairs, request.settings.exclusive_devices)
     rank = np.empty(len(graph), np.int32)
     rank[nodes] = np.arange(len(graph))
-    succ_ptr, succ_idx = graph.successors
-    devices = int(plan.device.max(initial=-1)) + 1
-    capacity: FloatArray = np.full(
-        2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
-    )
     return PriorityTasks(
         np.diff(graph.pred_ptr),
-        succ_ptr,
-        succ_idx,
-        plan.length_ms,
-        work_bytes(graph, cluster),
-        plan.device,
-        pointer_of(plan.device[plan.device >= 0], devices),
+        *graph.successors,
+        tasks.length_ms,
+        tasks.work_bytes,
+        tasks.device,
+        tasks.queue_ptr,
         np.maximum(graph.source, 0),
         (np.maximum(graph.destination, 0) + n).astype(np.int32),
         rank,
-        capacity,
+        np.full(2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)),
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.layout_starts import MatrixStart
+from topox_core.fabrics.fluid import go_on
+from topox_core.fabrics.layout_times import MatrixStart
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 
@@ -76,15 +76,13 @@ class Descent:
     def __post_init__(self) -> None:
         times = self.start.times
         self.times, self.ports = times, times.cluster.ports_per_server
-        ends = times.pairs.source.tolist(), times.pairs.destination.tolist()
-        self.pairs: list[Link] = list(zip(*ends, strict=True))
+        self.pairs = times.pairs.ends
         self.before, self.began = times.evaluations, times.work
 
     @property
     def over(self) -> bool:
         """Whether the effort is spent; raises Stopped if it is to stop."""
-        if self.stop():
-            raise Stopped
+        go_on(self.stop)
         evaluations = self.times.evaluations - self.before
         self.effort.tried = evaluations + self.looked / DRAWS
         self.effort.worked = self.times.work - self.began

@@ -17,9 +17,10 @@ from itertools import islice
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.layout_descent import FIRST_STEPS, Effort, kicked_on
-from topox_core.fabrics.layout_starts import (
+from topox_core.fabrics.layout_times import (
+    LayoutTimes,
     MatrixStart,
     StaticLayout,
     check_size,
@@ -27,7 +28,6 @@ from topox_core.fabrics.layout_starts import (
     matrix_starts,
     ring_graphs,
 )
-from topox_core.fabrics.layout_times import LayoutTimes
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.critical_path import critical_path
@@ -199,8 +199,7 @@ def _search(
         best = first
         for times in [one.times for one in begin]:
             for circuits in every_layout(request.cluster.servers, talking, ports):
-                if stop():
-                    raise Stopped
+                go_on(stop)
                 time_ms = times.time_ms(circuits, best.time_ms * (1 - 1e-12))
                 if time_ms < best.time_ms:
                     best = MatrixStart(times, circuits, time_ms, "every layout")
@@ -284,8 +283,7 @@ def annealed(start: MatrixStart, effort: Effort, rng: random.Random, stop: Stop)
     moves, times = _Moves(start, rng), start.times
     began, before, drawn = times.work, times.evaluations, 0
     while (spent := effort.spent) < 1:
-        if stop():
-            raise Stopped
+        go_on(stop)
         effort.tried, effort.worked = times.evaluations - before + drawn, times.work - began
         drawn += 1
         circuits = moves.changed(current.circuits)
@@ -318,7 +316,7 @@ class _Moves:
     def __post_init__(self) -> None:
         times = self.start.times
         pairs = times.pairs
-        self.pairs = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
+        self.pairs = pairs.ends
         wanted = times.bytes_between[pairs.source, pairs.destination]
         self.weights = np.cumsum(wanted).tolist()
         self.ports = times.cluster.ports_per_server
@@ -414,8 +412,7 @@ def _released(best: MatrixStart, effort: Effort, stop: Stop) -> tuple[MatrixStar
         busy = times.busy_ms(circuits)
         links = sorted(zip(*np.nonzero(circuits), strict=True), key=lambda link: (busy[link], link))
         for a, b in links:
-            if stop():
-                raise Stopped
+            go_on(stop)
             if effort.spent >= 1:
                 break
             fewer = circuits.copy()

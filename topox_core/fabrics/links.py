@@ -1,34 +1,38 @@
-"""One iteration on links shared max-min fairly: packet fabrics and static circuits."""
+"""Links and routes of circuits that stay, and one iteration on any links that are shared max-min fairly."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from topox_core.fabrics.fluid import (
-    FluidNetwork,
-    Pairs,
-    plan_of,
-    simulate,
-)
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs, simulate
 from topox_core.fabrics.kernels.state import TaskTables
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
+from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import entries_of, grouped
 from topox_core.model.durations import bytes_per_ms, latency_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import IntArray, TransferGraph
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
+from topox_core.topology.finder import find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.result import LayoutResult
+from topox_core.topology.traffic import demand_of
+
+_wrong = partial(InputError, file="layout")
 
 
 @dataclass(frozen=True)
 class LinkRoutes:
-    """A network with words: what is shared, and what the measures show of it.
+    """A network with words for what is shared.
 
     Attributes
     ----------
@@ -36,24 +40,14 @@ class LinkRoutes:
         Who talks, and over which links.
     names
         Words for each link of the network.
-    source, destination
-        Ends of the links that the measures show, the first of the network (-1: the fabric's core).
     path_hops
         How often bytes leave a server on each path: 1 is direct.
-    path_sender
-        For each path the servers that its bytes leave, as (path, server) rows.
-    port_gbps
-        Speed of all ports of a server together, one way.
     """
 
     pairs: Pairs
     network: FluidNetwork
     names: Sequence[str]
-    source: IntArray
-    destination: IntArray
     path_hops: IntArray
-    path_sender: tuple[IntArray, IntArray]
-    port_gbps: float
 
 
 def run_on_links(
@@ -71,47 +65,42 @@ def run_on_links(
     Stopped
         If ``stop()`` turns true meanwhile.
     """
+    execution = shared_fairly(request, wiring, stop)
+    return measured_on_links(fabric, request, wiring, replace(execution, layout=layout), message)
+
+
+def shared_fairly(request: FabricRequest, wiring: LinkRoutes, stop: Stop) -> Execution:
+    """Return one iteration whose transfers share the links max-min fairly; raises as :func:`run_on_links`."""
     graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
     start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
-    execution = Execution(graph, cluster, start, end, Circuits.none(), layout)
-    return measured_on_links(fabric, request, wiring, execution, message)
+    return Execution(graph, cluster, start, end, Circuits.none())
 
 
 def measured_on_links(
     fabric: str, request: FabricRequest, wiring: LinkRoutes, execution: Execution, message: str
 ) -> FabricRun:
     """Return an iteration on a wiring with its bound and its measures, however its bytes shared the links."""
+    plan, settings = plan_on_links(request, wiring), request.settings
+    bound = bound_on_links(request, wiring, plan)
+    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(wiring.path_hops))
+    traffic = traffic_over(wiring.path_hops, np.asarray(path_bytes, np.float64))
+    return FabricRun.of(fabric, execution, bound, settings, traffic=traffic, message=message)
+
+
+def plan_on_links(request: FabricRequest, wiring: LinkRoutes) -> TaskTables:
+    """Return what the tasks of a graph need of a wiring."""
     graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
-    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
-    bound = bound_on_links(graph, cluster, wiring, plan, exclusive)
-    makespan = execution.makespan_ms
-    # The two add the same numbers up in another order; a last bit must not put the bound above the
-    # time.
-    bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
-    path = critical_path(execution, exclusive)
-    return FabricRun(
-        fabric=fabric,
-        execution=execution,
-        bound_ms=bound_ms,
-        bound_by=bound.text,
-        traffic=traffic_on_links(wiring, plan, cluster.servers, makespan),
-        path=path,
-        breakdown=Breakdown.of(graph, path),
-        message=message,
-    )
+    return FluidTasks.of(graph, cluster, wiring.pairs, exclusive).on(wiring.network)
 
 
-def bound_on_links(
-    graph: TransferGraph,
-    cluster: Cluster,
-    wiring: LinkRoutes,
-    plan: TaskTables,
-    exclusive_devices: bool,
-) -> Bound:
+def bound_on_links(request: FabricRequest, wiring: LinkRoutes, plan: TaskTables) -> Bound:
     """Return a lower bound for any way to share these links: critical path, devices, links."""
-    network, latency = wiring.network, latency_ms(graph, cluster)
+    graph, cluster, network = request.graph, request.cluster, wiring.network
+    latency = latency_ms(graph, cluster)
     # Alone, a transfer is as fast as the slowest of the paths that its bytes are split over.
-    part_ms = plan.part_bytes / network.path_capacity[plan.part_class]
+    crossed = network.capacity[network.path_link]
+    slowest = np.minimum.reduceat(crossed, network.path_ptr[:-1]) if len(crossed) else crossed
+    part_ms = plan.part_bytes / slowest[plan.part_class]
     length = plan.length_ms.copy()
     np.maximum.at(length, plan.part_node, part_ms + latency[plan.part_node])
     link = network.path_link[entries_of(network.path_ptr, plan.part_class)]
@@ -120,32 +109,144 @@ def bound_on_links(
     node = plan.part_node[part]
     work = plan.part_bytes[part] / np.repeat(network.capacity, np.diff(ptr))
     links = Loads(ptr, node, work, latency[node], lambda i: wiring.names[i])
-    devices = [device_loads(graph, cluster)] if exclusive_devices else []
+    devices = [device_loads(graph, cluster)] if request.settings.exclusive_devices else []
     return lower_bound(graph, length, [*devices, links])
 
 
-def traffic_on_links(
-    wiring: LinkRoutes, plan: TaskTables, servers: int, makespan_ms: float
-) -> Traffic:
-    """Return where the bytes went; a hop is one time that bytes leave a server."""
-    network, shown = wiring.network, len(wiring.source)
-    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(network.path_ptr) - 1)
-    link_bytes = np.bincount(
-        network.path_link, np.repeat(path_bytes, np.diff(network.path_ptr)), len(network.capacity)
-    )[:shown]
-    path, sender = wiring.path_sender
-    sent = np.bincount(sender, path_bytes[path], servers)
+def traffic_over(hops: IntArray, path_bytes: FloatArray) -> Traffic:
+    """Return how far bytes went over paths of so many hops."""
     total = float(path_bytes.sum())
-    used = path_bytes > 0
-    mean = float((path_bytes * wiring.path_hops).sum()) / total if total else 1.0
-    time = makespan_ms or 1.0
-    return Traffic(
-        bandwidth_tax=mean,
-        mean_hops=mean,
-        longest_hops=int(wiring.path_hops[used].max(initial=0)),
-        link_source=wiring.source,
-        link_destination=wiring.destination,
-        link_gbps=network.capacity[:shown] / bytes_per_ms(1.0),
-        link_busy=link_bytes / (network.capacity[:shown] * time),
-        port_busy=sent / (bytes_per_ms(wiring.port_gbps) * time),
+    mean = float((path_bytes * hops).sum()) / total if total else 1.0
+    return Traffic(mean, int(hops[path_bytes > 0].max(initial=0)))
+
+
+def static_layout(
+    graph: TransferGraph, cluster: Cluster, variant: str, seed: int
+) -> tuple[LayoutResult, TransferGraph]:
+    """Return TopologyFinder's layout for a graph's own traffic, and the graph with its collectives on those rings.
+
+    The graph stays as it is where the user chose the strides of its rings. ``seed`` decides the
+    ties of the ``released`` variant's routing.
+
+    Raises
+    ------
+    InputError
+        As :func:`~topox_core.topology.finder.find_layout`.
+    """
+    result = find_layout(
+        demand_of(graph, cluster.servers), cluster.ports_per_server, variant, seed=seed
     )
+    return result, graph if graph.lowering.strides else on_rings(graph, result)
+
+
+def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False) -> LinkRoutes:
+    """Return the links of a layout, and the routes of every pair that talks.
+
+    Parameters
+    ----------
+    partial
+        Whether a pair may have no route: what it sends waits.
+
+    Raises
+    ------
+    InputError
+        As :func:`run_static`.
+    """
+    _check_ports(layout, cluster)
+    source, destination, parallel = layout.links
+    number = {
+        pair: i for i, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
+    }
+    names = [
+        f"link from server {a} to {b}" + (f" ({k} circuits)" if k > 1 else "")
+        for (a, b), k in zip(number, parallel.tolist(), strict=True)
+    ]
+    paths = [
+        [
+            [number[hop] for hop in hops_of(route, pair, number)]
+            for route in (layout.routes.get(pair, ()) if partial else routes_of(layout, pair))
+        ]
+        for pair in pairs.ends
+    ]
+    network = FluidNetwork.of(parallel.astype(np.float64) * bytes_per_ms(cluster.port_gbps), paths)
+    hops = np.diff(network.path_ptr)
+    if cluster.duplex == "half":
+        network = half_duplex(network, cluster, source, destination)
+        both = [(a, b) for a, b in number if a < b and (b, a) in number]
+        names += [f"circuits between servers {a} and {b}, both ways" for a, b in both]
+        names += [f"ports of server {server}" for server in range(cluster.servers)]
+    return LinkRoutes(pairs=pairs, network=network, names=names, path_hops=hops)
+
+
+def _check_ports(layout: Layout, cluster: Cluster) -> None:
+    """Refuse a layout with more circuits at a server than it has ports."""
+    beyond = cluster.servers
+    if layout.circuits[beyond:].any() or layout.circuits[:, beyond:].any():
+        raise _wrong(f"joins {layout.servers} servers, but the cluster has {cluster.servers}")
+    for way, counts in (
+        ("out of", layout.circuits.sum(axis=1)),
+        ("into", layout.circuits.sum(axis=0)),
+    ):
+        if len(counts) and counts.max() > cluster.ports_per_server:
+            server = int(np.argmax(counts))
+            raise _wrong(
+                f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports"
+            )
+
+
+def routes_of(layout: Layout, pair: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the routes of a pair that talks; raises InputError if there are none."""
+    routes = layout.routes.get(pair, ())
+    if not routes:
+        raise _wrong(f"server {pair[0]} sends to server {pair[1]}, but no route leads there")
+    return routes
+
+
+def hops_of(
+    route: tuple[int, ...], pair: tuple[int, int], number: dict[tuple[int, int], int]
+) -> list[tuple[int, int]]:
+    """Return the hops of a route, each a circuit that is there."""
+    written = " → ".join(map(str, route))
+    if len(route) < 2 or (route[0], route[-1]) != pair:
+        raise _wrong(f"the route {written} does not lead from server {pair[0]} to server {pair[1]}")
+    hops = list(pairwise(route))
+    for a, b in hops:
+        if (a, b) not in number:
+            raise _wrong(
+                f"the route {written} uses a circuit from server {a} to server {b}, which is not there"
+            )
+    return hops
+
+
+def half_duplex(
+    network: FluidNetwork,
+    cluster: Cluster,
+    source: NDArray[np.integer],
+    destination: NDArray[np.integer],
+) -> FluidNetwork:
+    """Return a network with what the two directions of a link and a server's ports share as further links.
+
+    ``source`` and ``destination`` are the ends of the links that are there, by source, then
+    destination.
+    """
+    n, links, one_way = cluster.servers, len(source), network.capacity
+    number = np.full((n, n), -1, np.int64)
+    number[source, destination] = np.arange(links)
+    back = number[destination, source]
+    first = np.flatnonzero((back >= 0) & (source < destination))
+    both = np.full(links, -1, np.int64)
+    both[first] = both[back[first]] = links + np.arange(len(first))
+    capacity = np.concatenate(
+        [
+            one_way,
+            np.maximum(one_way[first], one_way[back[first]]),
+            np.full(n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)),
+        ]
+    )
+    ports = links + len(first)
+    table = np.stack([np.arange(links), both, ports + source, ports + destination], axis=1)
+    crossed = table[network.path_link]
+    counts = np.concatenate([[0], np.cumsum((crossed >= 0).sum(axis=1))])
+    path_ptr = counts[network.path_ptr].astype(np.int32)
+    path_link = crossed[crossed >= 0].astype(np.int32)
+    return FluidNetwork(capacity, path_ptr, path_link, network.pair_ptr)

@@ -194,7 +194,9 @@ def planned_lowering(
     Nothing is planned where there is nothing to choose, or where the size of the graph lets the
     provisioned controller choose: an engine plans what was chosen itself.
     """
-    case = replace(case, job=replace(case.job, settings=as_list(case.settings)))
+    own = case.settings
+    by_rules = replace(own, engine="list", clock="slots" if own.on_slots else own.clock)
+    case = replace(case, job=replace(case.job, settings=by_rules))
     if not case.free or case.nodes > MAX_NODES:
         return case.settings.lowering
     likely = _likely(case, provisioned, quick_ms)
@@ -203,11 +205,6 @@ def planned_lowering(
     result = _best_plan(case, likely, run).result
     assert result is not None
     return (result.alternative or result).settings.lowering
-
-
-def as_list(settings: Settings) -> Settings:
-    """Return settings with the list engine, on the clock of the engine that they name."""
-    return replace(settings, engine="list", clock="slots" if settings.on_slots else settings.clock)
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,12 @@ from topox_core.fabrics.sweep import (
     Column,
     ColumnResult,
     MapKnown,
+    MapOutcome,
     Point,
     Sweep,
+    Winner,
     at_point,
 )
-from topox_core.fabrics.winner import MapOutcome, Winner
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.text.numbers import delay_label, percent, short, whole_percent

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, plan_of
-from topox_core.fabrics.links import LinkRoutes, bound_on_links, run_on_links
+from topox_core.fabrics.fluid import FluidNetwork, Pairs
+from topox_core.fabrics.links import LinkRoutes, bound_on_links, plan_on_links, run_on_links
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import row_pointer
 from topox_core.model.durations import bytes_per_ms
-from topox_core.model.transfer_graph import TRANSFER, IntArray
+from topox_core.model.transfer_graph import TRANSFER
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound
 
@@ -31,10 +31,8 @@ SLOWER_BY_PRICE = (
 
 def ideal_bound(request: FabricRequest) -> Bound:
     """Return a lower bound for circuits: at most d_S * B out of and into a server (half duplex: together)."""
-    graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
-    wiring = non_blocking(request, shared=cluster.duplex == "half")
-    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
-    return bound_on_links(graph, cluster, wiring, plan, exclusive)
+    wiring = non_blocking(request, shared=request.cluster.duplex == "half")
+    return bound_on_links(request, wiring, plan_on_links(request, wiring))
 
 
 def non_blocking(request: FabricRequest, shared: bool = False) -> LinkRoutes:
@@ -100,9 +98,6 @@ def switched(
     """Return servers on switches: out and in of each server, one link if ``shared``, then up and down of each rack."""
     n = cluster.servers
     racks = -(-n // rack) if rack < n else 0
-    server = np.arange(n, dtype=np.int32)
-    core = np.full(n, -1, np.int32)
-    between = np.full(2 * racks, -1, np.int32)
     hosts = n if shared else 2 * n
     in_rack = np.minimum(rack, n - rack * np.arange(racks))
     rack_gbps = np.repeat(in_rack * nic_gbps / oversubscription, 2)
@@ -128,7 +123,6 @@ def switched(
         np.stack([first, up, down, last], axis=1),
         np.stack([every, crosses, crosses, every], axis=1),
     )
-    one: IntArray = np.arange(count, dtype=np.int32)
     return LinkRoutes(
         pairs=pairs,
         network=FluidNetwork(
@@ -138,9 +132,5 @@ def switched(
             np.arange(count + 1, dtype=np.int32),
         ),
         names=names,
-        source=np.concatenate([server, between] if shared else [server, core, between]),
-        destination=np.concatenate([core, between] if shared else [core, server, between]),
         path_hops=np.ones(count, np.int32),
-        path_sender=(one, pairs.source),
-        port_gbps=nic_gbps,
     )

@@ -16,6 +16,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import FloatArray
+from topox_core.runs.latest import Latest
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.open_bound import open_bound
 from topox_core.schedule.bounds.unrounded import Bound
@@ -23,6 +24,9 @@ from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.source import LOADS, TraceSource
 from topox_core.text.numbers import delay_label
+
+# Jobs that are kept, and plans of each; the oldest make place.
+MAX_JOBS, MAX_PLANS = 16, 24
 
 
 @dataclass(frozen=True)
@@ -118,32 +122,21 @@ def with_passed_plans(job: JobRequest, result: Result, plans: Iterable[PassedPla
 
 @dataclass(frozen=True)
 class KnownPlans:
-    """The last plans of many jobs, kept so that whoever plans another setting has them among its own.
+    """The last plans of many jobs, kept so that whoever plans another setting has them among its own."""
 
-    Parameters
-    ----------
-    jobs, plans
-        How many jobs are kept, and plans of each; the oldest make place.
-    """
-
-    jobs: int = 16
-    plans: int = 24
-    _kept: dict[str, list[PassedPlan]] = field(default_factory=dict)
+    _kept: Latest[tuple[PassedPlan, ...]] = field(default_factory=lambda: Latest(MAX_JOBS))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, key: str, plan: PassedPlan | None) -> None:
         """Keep a plan of the job with this key, whatever its cluster; None is no plan."""
         with self._lock:
-            kept = self._kept.setdefault(key, [])
+            kept = self.of(key)
             if plan is not None and not any(plan.start_ms is one.start_ms for one in kept):
-                self._kept[key] = [*kept, plan][-self.plans :]
-            while len(self._kept) > self.jobs:
-                del self._kept[next(iter(self._kept))]
+                self._kept[key] = (*kept, plan)[-MAX_PLANS:]
 
     def of(self, key: str) -> tuple[PassedPlan, ...]:
         """Return what is kept of a job."""
-        with self._lock:
-            return tuple(self._kept.get(key, ()))
+        return self._kept.get(key, ())
 
 
 def _result(before: Result, passed: Passed) -> Result:

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from topox_core.demand.assignment import SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
-from topox_core.fabrics.circuit_requests import Profile, numbered_servers
-from topox_core.fabrics.circuits import circuit_run, execution_of
-from topox_core.fabrics.fluid import Stopped, held_devices
+from topox_core.fabrics.circuits import Profile, circuit_run, execution_of, numbered_servers
+from topox_core.fabrics.fluid import go_on, held_devices
 from topox_core.fabrics.kernels.circuit_requests import Requests
 from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
@@ -50,8 +49,7 @@ def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` is true.
     """
-    if stop():
-        raise Stopped
+    go_on(stop)
     profile = phased(Profile.of(request), request.settings.exclusive_devices)
     execution = execution_of(profile, profile.known.start)
     return circuit_run("phased", request, execution, profile.first_ms)

@@ -14,18 +14,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, Stopped
-from topox_core.fabrics.links import LinkRoutes
+from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, go_on
+from topox_core.fabrics.links import LinkRoutes, traffic_over, wired
 from topox_core.fabrics.packet import ideal_bound
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
+from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
-from topox_core.fabrics.static_layout import wired
-from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import critical_path
-from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
@@ -38,7 +34,7 @@ MAX_EVALUATIONS = 5_000
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration among several: its execution, what was changed in it, and where its bytes went.
+    """One iteration among several: its execution, what was changed in it, and how far its bytes went.
 
     ``times`` iterations in a row are alike, because no interval ended in them.
     """
@@ -77,17 +73,13 @@ def typical_run(
 ) -> FabricRun:
     """Return the iteration nearest to a mean as the run of a fabric whose iterations differ."""
     typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean_ms))
-    execution, exclusive = typical.execution, request.settings.exclusive_devices
-    bound = ideal_bound(replace(request, graph=execution.graph))
-    path = critical_path(execution, exclusive)
-    return FabricRun(
-        fabric=fabric,
-        execution=execution,
-        bound_ms=min(bound.ms, execution.makespan_ms),
-        bound_by=bound.text,
+    bound = ideal_bound(replace(request, graph=typical.execution.graph))
+    return FabricRun.of(
+        fabric,
+        typical.execution,
+        bound,
+        request.settings,
         traffic=typical.traffic,
-        path=path,
-        breakdown=Breakdown.of(execution.graph, path),
         circuits_changed=typical.changed,
         dark_ms=typical.dark_ms,
         message=message,
@@ -135,20 +127,6 @@ def reevaluated_in_turn(
 
 
 @dataclass
-class _Used:
-    """What links carried in an iteration so far."""
-
-    most: Matrix
-    carried: FloatArray
-    sent: FloatArray
-    moved_bytes: float = 0.0
-    hop_bytes: float = 0.0
-    longest: int = 0
-    changed: int = 0
-    dark_ms: float = 0.0
-
-
-@dataclass
 class _Controller:
     """Circuits that are up, those that come, and the clock over all iterations."""
 
@@ -163,25 +141,19 @@ class _Controller:
     wirings: dict[bytes, LinkRoutes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.cluster, self.graph = self.request.cluster, self.request.graph
         self.up = self.first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
         self.pairs = Pairs.of(self.graph, self.cluster)
+        self.talking = self.pairs.ends
         self.next_ms = self.request.options.reevaluate_ms
         # A layout that cannot carry the job is refused as on fixed circuits.
         self.one_shot = wired(self.first, self.pairs, self.cluster)
 
-    @property
-    def cluster(self) -> Cluster:
-        return self.request.cluster
-
-    @property
-    def graph(self) -> TransferGraph:
-        return self.request.graph
-
     def iteration(self, stop: Stop, graph: TransferGraph | None = None) -> Iteration:
         """Run one iteration from where the last one left the circuits; ``graph`` if its bytes are of its own."""
-        n, alone = self.cluster.servers, graph is not None
+        alone, sent = graph is not None, list[tuple[IntArray, FloatArray]]()
         graph = self.graph if graph is None else graph
-        used = _Used(np.zeros((n, n), np.int32), np.zeros((n, n)), np.zeros(n))
+        self.changed, self.dark_ms = 0, 0.0
         wiring, evaluations = self._wiring(), self.evaluations
         exclusive = self.request.settings.exclusive_devices
         run = Simulation(graph, self.cluster, self.pairs, wiring.network, exclusive)
@@ -191,12 +163,11 @@ class _Controller:
             boundary = self.up_ms if self.coming is not None else self.next_ms
             latest = max(boundary - self.since_ms, run.now_ms)
             while run.advance(BATCHES_BETWEEN_STOPS, latest):
-                if stop():
-                    raise Stopped
+                go_on(stop)
             now_left = run.unsent(run.now_ms if run.over else latest)
-            paths = len(wiring.network.path_ptr) - 1
-            moved_bytes = np.bincount(run.plan.part_class, left - now_left, paths)
-            self._note(used, wiring, np.asarray(moved_bytes, np.float64))
+            paths = len(wiring.path_hops)
+            sent_bytes = np.bincount(run.plan.part_class, left - now_left, paths)
+            sent.append((wiring.path_hops, np.asarray(sent_bytes, np.float64)))
             left = now_left
             if run.over:
                 break
@@ -204,7 +175,7 @@ class _Controller:
                 self.up, self.coming = self.coming, None
                 interval = self.request.options.reevaluate_ms
                 self.next_ms = interval * (math.floor(boundary / interval * (1 + 1e-12)) + 1)
-            elif not self._evaluate(run, latest, used):
+            elif not self._evaluate(run, latest):
                 continue
             moved = True
             wiring = self._wiring()
@@ -217,10 +188,11 @@ class _Controller:
             # Nothing happens until the next interval ends, so all iterations until then are alike.
             times = max(1, math.floor((self.next_ms - self.since_ms) / length))
         self.since_ms += times * length if length > 0 else math.inf
-        traffic = self._traffic(used, length)
-        return Iteration(execution, traffic, used.changed, used.dark_ms, times)
+        hops, path_bytes = zip(*sent, strict=True)
+        traffic = traffic_over(np.concatenate(hops), np.concatenate(path_bytes))
+        return Iteration(execution, traffic, self.changed, self.dark_ms, times)
 
-    def _evaluate(self, run: Simulation, now_ms: float, used: _Used) -> bool:
+    def _evaluate(self, run: Simulation, now_ms: float) -> bool:
         """Choose circuits for what is not sent; return whether any change."""
         self.evaluations += 1
         if self.evaluations > MAX_EVALUATIONS:
@@ -238,16 +210,16 @@ class _Controller:
         ports = self.cluster.ports_per_server
         chosen = with_kept(greedy_circuits(wanted, ports), self.up, ports)
         if self.request.options.forwarding:
-            chosen = repaired(chosen, self._talking(), wanted, ports)
+            chosen = repaired(chosen, self.talking, wanted, ports)
         if np.array_equal(chosen, self.up):
             return False
         new = int(np.maximum(chosen - self.up, 0).sum())
-        used.changed += new
+        self.changed += new
         if delay_ms <= 0:
             self.up = chosen
             return True
         pause_all = self.request.options.pause == "all"
-        used.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
+        self.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
         self.up = np.zeros_like(chosen) if pause_all else np.minimum(self.up, chosen)
         self.coming, self.up_ms = chosen, boundary + delay_ms
         return True
@@ -264,9 +236,6 @@ class _Controller:
         np.add.at(wanted, (self.graph.source[node], self.graph.destination[node]), left[node])
         return wanted
 
-    def _talking(self) -> list[tuple[int, int]]:
-        return list(zip(self.pairs.source.tolist(), self.pairs.destination.tolist(), strict=True))
-
     def _wiring(self) -> LinkRoutes:
         """Return the links that are up, with one shortest path a pair, or direct circuits alone."""
         one_shot = np.array_equal(self.up, self.first.circuits)
@@ -276,41 +245,10 @@ class _Controller:
         if key not in self.wirings:
             network = RoutedNetwork(self.up)
             routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
-            for a, b in self._talking():
+            for a, b in self.talking:
                 if self.up[a, b]:
                     routes[a, b] = ((a, b),)
                 elif self.request.options.forwarding and network.connected(a, b):
                     routes[a, b] = network.shortest_paths(a, b)
             self.wirings[key] = wired(Layout(self.up, routes), self.pairs, self.cluster, True)
         return self.wirings[key]
-
-    def _note(self, used: _Used, wiring: LinkRoutes, moved: FloatArray) -> None:
-        """Add what was sent on each path since the last look."""
-        used.most = np.maximum(used.most, self.up)
-        network, (path, sender) = wiring.network, wiring.path_sender
-        used.sent += np.bincount(sender, moved[path], len(used.sent))
-        used.moved_bytes += float(moved.sum())
-        used.hop_bytes += float((moved * wiring.path_hops).sum())
-        used.longest = max(used.longest, int(wiring.path_hops[moved > 0].max(initial=0)))
-        hops = np.diff(network.path_ptr)
-        carried = np.bincount(network.path_link, np.repeat(moved, hops), len(network.capacity))
-        shown = (wiring.source, wiring.destination)
-        used.carried[shown] += carried[: len(wiring.source)]
-
-    def _traffic(self, used: _Used, length_ms: float) -> Traffic:
-        """Return where an iteration's bytes went; a link's speed is that of most circuits it had."""
-        source, destination = np.nonzero(used.most)
-        speed = used.most[source, destination].astype(np.float64) * self.cluster.port_gbps
-        time = length_ms or 1.0
-        mean = used.hop_bytes / used.moved_bytes if used.moved_bytes else 1.0
-        per_port = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
-        return Traffic(
-            bandwidth_tax=mean,
-            mean_hops=mean,
-            longest_hops=used.longest,
-            link_source=source.astype(np.int32),
-            link_destination=destination.astype(np.int32),
-            link_gbps=speed,
-            link_busy=used.carried[source, destination] / (speed * bytes_per_ms(1.0) * time),
-            port_busy=used.sent / (per_port * time),
-        )

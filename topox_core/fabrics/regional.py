@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, Stopped, check_servers
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, check_servers, go_on
 from topox_core.fabrics.gating import Gating
 from topox_core.fabrics.kernels.bottleneck import bottleneck_circuits
 from topox_core.fabrics.kernels.whole import advance_to_news, news_of
@@ -24,7 +24,7 @@ from topox_core.fabrics.reevaluated import Iteration, typical_run
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened
-from topox_core.model.durations import bytes_per_ms
+from topox_core.model.durations import bytes_per_ms, work_bytes
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
@@ -81,8 +81,7 @@ def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
     options.check_regions(request.cluster)
     check_servers(request.graph, request.cluster)
     gating = Gating(request.graph, request.cluster, options, request.settings.seed)
-    hybrid = _Hybrid.of(request, gating)
-    controller = _Controller(request, gating, hybrid)
+    controller = _Controller(request, gating, _Hybrid(request, gating))
     if request.settings.repeats and options.gating_iterations == 1:
         return controller.repeated(stop)
     return [controller.iteration(number, stop) for number in range(options.gating_iterations)]
@@ -113,33 +112,29 @@ def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str)
         left[[a, b]] -= 1
 
 
-@dataclass(frozen=True)
 class _Hybrid:
     """Who may use circuits, and the links for any matrix of them.
 
     ``pairs`` number transfers between experts of one region apart from all others.
+
+    Raises
+    ------
+    InputError
+        If a transfer has no way.
     """
 
-    cluster: Cluster
-    packet_ports: int
-    pairs: Pairs
-    on_circuits: NDArray[np.bool_]
-    region: IntArray
-
-    @staticmethod
-    def of(request: FabricRequest, gating: Gating) -> _Hybrid:
-        """Return what a request has; refuse transfers that have no way."""
+    def __init__(self, request: FabricRequest, gating: Gating) -> None:
         graph, cluster, options = request.graph, request.cluster, request.options
-        n = cluster.servers
-        region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
+        n, self.cluster = cluster.servers, cluster
+        self.packet_ports = options.packet_ports_of(cluster)
+        self.region = region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
         expert = np.zeros(len(graph), np.bool_)
         for one in gating.exchanges:
             expert[one.nodes] = True
         transfers = np.flatnonzero(graph.kind == TRANSFER)
         source, destination = graph.source[transfers], graph.destination[transfers]
         inside = expert[transfers] & (region[source] == region[destination])
-        packet_ports = options.packet_ports_of(cluster)
-        if packet_ports == 0 and not inside.all():
+        if self.packet_ports == 0 and not inside.all():
             node = int(transfers[np.argmin(inside)])
             raise InputError(
                 "must be at least 1, because not all transfers are between experts of one region "
@@ -152,8 +147,8 @@ class _Hybrid:
         of_node = np.full(len(graph), -1, np.int32)
         of_node[transfers] = number
         ends = unique // 2
-        pairs = Pairs((ends // n).astype(np.int32), (ends % n).astype(np.int32), of_node)
-        return _Hybrid(cluster, packet_ports, pairs, unique % 2 == 1, region)
+        self.pairs = Pairs((ends // n).astype(np.int32), (ends % n).astype(np.int32), of_node)
+        self.on_circuits = unique % 2 == 1
 
     def network(self, up: Matrix) -> FluidNetwork:
         """Return the links of the packet switch, then a link for each pair of servers that circuits join."""
@@ -168,7 +163,7 @@ class _Hybrid:
         # A link of no capacity is on no path.
         packet = np.full(2 * n, max(self.packet_ports, 1) * speed)
         capacity = np.concatenate([packet, up[source, destination] * speed])
-        joined = self.joined(up)
+        joined = self.on_circuits & (up[pairs.source, pairs.destination] > 0)
         into = pairs.destination + n
         paths: list[list[list[int]]] = []
         for i, (a, b) in enumerate(zip(pairs.source.tolist(), into.tolist(), strict=True)):
@@ -178,13 +173,6 @@ class _Hybrid:
                 paths.append([[a, b]] if self.packet_ports else [])
         return FluidNetwork.of(capacity, paths)
 
-    def joined(self, up: Matrix) -> NDArray[np.bool_]:
-        """Return which pairs have a circuit of their own."""
-        joined: NDArray[np.bool_] = self.on_circuits & (
-            up[self.pairs.source, self.pairs.destination] > 0
-        )
-        return joined
-
 
 @dataclass(frozen=True)
 class _Block:
@@ -193,17 +181,6 @@ class _Block:
     exchange: int
     region: int
     nodes: IntArray
-
-
-@dataclass
-class _Used:
-    """What an iteration did so far."""
-
-    most: Matrix
-    carried: FloatArray
-    packets: FloatArray
-    changed: int = 0
-    dark_ms: float = 0.0
 
 
 @dataclass
@@ -273,7 +250,7 @@ class _Controller:
             self.dealt[block, iteration] = self._deal(self._bytes(block, iteration))
         return self.dealt[block, iteration]
 
-    def _ask(self, block: int, iteration: int, now_ms: float, used: _Used) -> bool:
+    def _ask(self, block: int, iteration: int, now_ms: float) -> bool:
         """Ask for the circuits of a block; return whether any go down or come up at once."""
         region = self.blocks[block].region
         inside, target = self._inside(region), self._target(block, iteration)
@@ -284,8 +261,8 @@ class _Controller:
             return False
         delay_ms = self.request.cluster.reconfiguration_ms
         new = int(np.maximum(target - up, 0).sum())
-        used.changed += new
-        used.dark_ms += delay_ms * new
+        self.changed += new
+        self.dark_ms += delay_ms * new
         stays = target if delay_ms <= 0 else np.minimum(target, up)
         if not np.array_equal(stays, target):
             self.coming[region] = (target, self.since_ms + now_ms + delay_ms)
@@ -313,18 +290,16 @@ class _Controller:
     def iteration(self, number: int, stop: Stop) -> Iteration:
         """Run one iteration from where the last one left the circuits."""
         graph, cluster = self.gating.graph_of(number), self.request.cluster
-        n, exclusive = cluster.servers, self.request.settings.exclusive_devices
-        used = _Used(self.up.copy(), np.zeros((n, n)), np.zeros((2, n)))
+        exclusive = self.request.settings.exclusive_devices
+        self.changed, self.dark_ms = 0, 0.0
         run = Simulation(graph, cluster, self.hybrid.pairs, self.hybrid.network(self.up), exclusive)
-        wired = self.up.copy()
         known = np.full(len(self.blocks), -1, np.int32)
         now_open = known.copy()
         news_of(run.state, self.group_ptr, self.members, now_open)
         while True:
-            if stop():
-                raise Stopped
+            go_on(stop)
             at_ms = run.now_ms
-            changes = self._listen(number, known, now_open, at_ms, used)
+            changes = self._listen(number, known, now_open, at_ms)
             known = now_open.copy()
             if not changes:
                 latest_ms = min((due for _, due in self.coming.values()), default=math.inf)
@@ -337,25 +312,18 @@ class _Controller:
                     raise _stuck(graph, run)
                 at_ms = max(latest_ms, at_ms)
                 self._bring_up()
-            self._note(used, run, at_ms, wired)
             run = run.moved_to(self.hybrid.network(self.up), at_ms)
-            wired = self.up.copy()
-            used.most = np.maximum(used.most, self.up)
-        self._note(used, run, run.now_ms, wired)
         execution = Execution(graph, cluster, run.state.start, run.state.end, Circuits.none())
-        length_ms = execution.makespan_ms
-        self.since_ms += length_ms
-        traffic = self._traffic(used, length_ms)
-        return Iteration(execution, traffic, used.changed, used.dark_ms)
+        self.since_ms += execution.makespan_ms
+        traffic = Traffic(longest_hops=int(work_bytes(graph, cluster).any()))
+        return Iteration(execution, traffic, self.changed, self.dark_ms)
 
-    def _listen(
-        self, number: int, known: IntArray, now_open: IntArray, now_ms: float, used: _Used
-    ) -> bool:
+    def _listen(self, number: int, known: IntArray, now_open: IntArray, now_ms: float) -> bool:
         """Ask for what the news call for; return whether any circuits change at once."""
         changes = False
         if self.options.regional_circuits == "gate":
             for k in np.flatnonzero((known < 0) & (now_open > 0)).tolist():
-                changes |= self._ask(k, number, now_ms, used)
+                changes |= self._ask(k, number, now_ms)
         elif self.options.regional_circuits == "foreseen":
             ended = np.flatnonzero((known != 0) & (now_open == 0)).tolist()
             for region in dict.fromkeys(self.blocks[k].region for k in ended):
@@ -363,7 +331,7 @@ class _Controller:
                 if number + 1 < self.options.gating_iterations:
                     following.append((self.of_region[region][0], number + 1))
                 if following:
-                    changes |= self._ask(*following[0], now_ms, used)
+                    changes |= self._ask(*following[0], now_ms)
         return changes
 
     def _run_to_news(
@@ -383,52 +351,13 @@ class _Controller:
                 return True
             if not run.advance(0, latest_ms):
                 return False
-            if stop():
-                raise Stopped
+            go_on(stop)
 
     def _bring_up(self) -> None:
         """Let the circuits that come next carry."""
         due_ms = min(due for _, due in self.coming.values())
         for region in [r for r, (_, due) in self.coming.items() if due <= due_ms]:
             self.up[self._inside(region)] = self.coming.pop(region)[0]
-
-    def _note(self, used: _Used, run: Simulation, now_ms: float, wired: Matrix) -> None:
-        """Add what was sent since the links last changed."""
-        node, graph = run.plan.part_node, self.request.graph
-        moved = run.plan.part_bytes - run.unsent(now_ms)
-        source, destination = graph.source[node], graph.destination[node]
-        joined = self.hybrid.joined(wired)[self.hybrid.pairs.of_node[node]]
-        np.add.at(used.carried, (source[joined], destination[joined]), moved[joined])
-        np.add.at(used.packets[0], source[~joined], moved[~joined])
-        np.add.at(used.packets[1], destination[~joined], moved[~joined])
-
-    def _traffic(self, used: _Used, length_ms: float) -> Traffic:
-        """Return where an iteration's bytes went; the speed of circuits is that of most that two servers had."""
-        cluster, packet_ports = self.request.cluster, self.hybrid.packet_ports
-        n, time_ms = cluster.servers, length_ms or 1.0
-        a, b = np.nonzero(used.most)
-        server = np.arange(n if packet_ports else 0, dtype=np.int32)
-        core = np.full(len(server), -1, np.int32)
-        gbps = np.concatenate(
-            [
-                np.full(2 * len(server), packet_ports * cluster.port_gbps),
-                used.most[a, b] * cluster.port_gbps,
-            ]
-        )
-        packets = used.packets.ravel() if packet_ports else np.zeros(0)
-        carried = np.concatenate([packets, used.carried[a, b]])
-        sent = used.packets[0] + used.carried.sum(axis=1)
-        whole = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
-        return Traffic(
-            bandwidth_tax=1.0,
-            mean_hops=1.0,
-            longest_hops=1 if sent.any() else 0,
-            link_source=np.concatenate([server, core, a.astype(np.int32)]),
-            link_destination=np.concatenate([core, server, b.astype(np.int32)]),
-            link_gbps=gbps,
-            link_busy=carried / (gbps * bytes_per_ms(1.0) * time_ms),
-            port_busy=sent / (whole * time_ms),
-        )
 
 
 def _stuck(graph: TransferGraph, run: Simulation) -> InputError:

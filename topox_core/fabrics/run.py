@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import CriticalPath
+from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, TransferGraph
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.text.choices import chosen_words
@@ -52,6 +53,10 @@ class JobRequest:
     options: FabricOptions = field(default_factory=FabricOptions)
     runs: Mapping[str, FabricRun] = field(default_factory=dict)
 
+    def at_delay(self, delay_ms: float) -> JobRequest:
+        """Return the job on a cluster with another delay."""
+        return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
+
     def lowered(self, lowering: Lowering) -> FabricRequest:
         """Return the request of one fabric that lowers the graph so."""
         return FabricRequest(
@@ -65,29 +70,23 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Where the bytes went.
+    """How far the bytes went; a hop is one time that bytes leave a server.
 
     Attributes
     ----------
     bandwidth_tax
         Bytes times hops over bytes: 1 where every transfer goes direct (TopoOpt's measure).
-    mean_hops, longest_hops
-        Over transfers, by bytes, and the longest.
-    link_source, link_destination, link_gbps, link_busy
-        Per link (or port): its ends (-1: the fabric's core), its speed, and the share of the
-        iteration that its capacity is in use.
-    port_busy
-        Share of the iteration that out-port capacity is in use, per server.
+    longest_hops
+        Of any transfer; 0 where nothing moves.
     """
 
-    bandwidth_tax: float
-    mean_hops: float
-    longest_hops: int
-    link_source: IntArray
-    link_destination: IntArray
-    link_gbps: FloatArray
-    link_busy: FloatArray
-    port_busy: FloatArray
+    bandwidth_tax: float = 1.0
+    longest_hops: int = 1
+
+    @property
+    def mean_hops(self) -> float:
+        """Mean over the bytes, which is the bandwidth tax."""
+        return self.bandwidth_tax
 
 
 @dataclass(frozen=True)
@@ -151,6 +150,31 @@ class FabricRun:
     chosen: LoweringChoice | None = None
     first_ms: float | None = None
     mean_ms: float | None = None
+
+    @staticmethod
+    def of(
+        fabric: str, execution: Execution, bound: Bound, settings: Settings, **more: Any
+    ) -> FabricRun:
+        """Return the run of an execution, with where its time goes and what its circuits do; ``more`` are further attributes."""
+        makespan_ms, circuits = execution.makespan_ms, execution.circuits
+        # The two add the same numbers up in another order; a last bit must not put the bound above
+        # the time.
+        near = makespan_ms < bound.ms <= makespan_ms * (1 + 1e-9)
+        path = critical_path(execution, settings.exclusive_devices)
+        measures: dict[str, Any] = {
+            "traffic": Traffic(longest_hops=min(1, len(circuits))),
+            "circuits_changed": int(circuits.changed.sum()),
+            "dark_ms": float((circuits.start_ms - circuits.setup_ms).sum()),
+        }
+        return FabricRun(
+            fabric,
+            execution,
+            makespan_ms if near else bound.ms,
+            bound.text,
+            path=path,
+            breakdown=Breakdown.of(execution.graph, path),
+            **(measures | more),
+        )
 
     @property
     def chosen_words(self) -> str:

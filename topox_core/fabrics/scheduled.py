@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 
+import numpy as np
+
 from topox_core.compiled import working_s
-from topox_core.fabrics.circuit_requests import Profile
-from topox_core.fabrics.circuits import circuit_traffic, run_provisioned
+from topox_core.fabrics.circuits import Profile, run_provisioned
 from topox_core.fabrics.fixed_beside import (
     FixedBeside,
     beside_fixed,
@@ -18,7 +19,7 @@ from topox_core.fabrics.fixed_beside import (
     stays_fixed,
     with_fixed,
 )
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.lowering_search import (
     MAX_NODES,
     Case,
@@ -30,17 +31,18 @@ from topox_core.fabrics.lowering_search import (
     standing_over_every,
 )
 from topox_core.fabrics.phases import phased, run_phased
-from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import Fabric, FabricRequest, FabricRun, JobRequest
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
-from topox_core.model.critical_path import critical_path
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
+from topox_core.schedule.repetition import starts_in_order
 from topox_core.schedule.replay import Replay, first_ms, replay
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
@@ -86,8 +88,7 @@ def run_scheduled(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` is true before there is a plan.
     """
-    if stop():
-        raise Stopped
+    go_on(stop)
     controllers = Controllers(request)
     profile = controllers.profile  # before planning: refuses what all controllers refuse
     result = solve(request.graph, request.cluster, request.settings, stop, candidates=controllers)
@@ -114,17 +115,11 @@ def planned_run(result: Result) -> FabricRun:
     """Return the run of a schedule that switches."""
     execution = result.execution
     assert execution is not None  # list scheduling always finds one
-    circuits, path = execution.circuits, critical_path(execution, result.settings.exclusive_devices)
-    return FabricRun(
-        fabric="scheduled",
-        execution=execution,
-        bound_ms=result.bound_ms,
-        bound_by=result.bound_by,
-        traffic=circuit_traffic(execution),
-        path=path,
-        breakdown=Breakdown.of(execution.graph, path),
-        circuits_changed=int(circuits.changed.sum()),
-        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
+    return FabricRun.of(
+        "scheduled",
+        execution,
+        Bound(result.bound_ms, result.bound_by),
+        result.settings,
         result=result,
         message=result.message,
         first_ms=first_ms(execution, result.settings),
@@ -296,12 +291,6 @@ class Controllers:
             return None
         return phased(self.profile, self.request.settings.exclusive_devices)
 
-    @property
-    def plans_by_phases(self) -> bool:
-        """Whether the order phase by phase is planned on slots too, and improved."""
-        free = self.request.cluster.reconfiguration_ms <= 0
-        return not free and len(self.request.graph) <= MAX_PLANNED_BY_PHASES
-
     def _under(self, settings: Settings) -> Controllers:
         """Return the controllers where devices and cabling are read as ``settings`` have them."""
         own = self.request.settings
@@ -320,7 +309,9 @@ class Controllers:
             exact = _on_the_same_ports(prepared, profile, PROVISIONED)
             yield exact
             yield planner.improved(replace(exact, source=IMPROVED))
-            if controllers.plans_by_phases and (by_phases := controllers.by_phases) is not None:
+            small = len(self.request.graph) <= MAX_PLANNED_BY_PHASES
+            changes_cost = self.request.cluster.reconfiguration_ms > 0
+            if small and changes_cost and (by_phases := controllers.by_phases) is not None:
                 exact = _on_the_same_ports(prepared, by_phases, PHASES)
                 yield exact
                 yield planner.improved(exact)
@@ -360,24 +351,33 @@ class Controllers:
 
 
 def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
-    problem, dark_slots = prepared.reduction.problem, prepared.reduction.dark_slots
-    return profile.start_ticks(
-        problem.duration, problem.on_grid, problem.ticks_per_slot, dark_slots
+    """Return the provisioned starts in ticks, durations and delay in whole ticks and slots."""
+    problem, graph = prepared.reduction.problem, profile.graph
+    start = starts_in_order(
+        graph.pred_ptr,
+        graph.pred_idx,
+        problem.duration.astype(np.float64),
+        profile.orders,
+        float(prepared.reduction.dark_slots * problem.ticks_per_slot),
+        float(problem.ticks_per_slot),
+        problem.on_grid,
     )
+    return np.asarray(np.rint(start), np.int64)
 
 
 def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
     """Return an iteration on slots, on the ports that its profile books."""
     problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
     makespan = int((start + problem.duration).max(initial=0))
-    node = profile.node
-    first = start[node] // problem.ticks_per_slot
+    booked = profile.booked_ports
+    first = start[booked.node] // problem.ticks_per_slot
     booking = Booking(
-        node,
-        profile.known.switch[node],
-        *profile.ports(node),
+        booked.node,
+        booked.switch,
+        booked.source_port,
+        booked.destination_port,
         first,
-        first + problem.duration[node] // problem.ticks_per_slot,
+        first + problem.duration[booked.node] // problem.ticks_per_slot,
     )
     changes = int(changed_rows(booking, problem.switch_network).sum())
     return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
@@ -396,7 +396,7 @@ def _behind(result: Result, profile: Profile | None) -> str:
     """Say that the controllers on continuous time are faster, and by how much; empty if they are not."""
     if profile is None:
         return ""
-    provisioned = float((profile.provisioned_start_ms() + profile.length_ms).max(initial=0.0))
+    provisioned = profile.provisioned_ms()
     planned = result.makespan_ms or 0.0
     if planned <= provisioned * (1 + 1e-9):
         return ""

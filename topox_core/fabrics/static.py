@@ -8,16 +8,14 @@ import numpy as np
 
 from topox_core.fabrics.fluid import Pairs, Simulation
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph, layout_by_matrix
-from topox_core.fabrics.links import run_on_links
+from topox_core.fabrics.links import run_on_links, static_layout, wired
 from topox_core.fabrics.run import FabricRequest, FabricRun, LoweringChoice
-from topox_core.fabrics.static_layout import hops_of, routes_of, static_layout, wired
 from topox_core.model.execution import Execution, PathRates
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 
-# Whose layout the circuits are: TopologyFinder's, the matrix of bytes', or the task graph's.
 MAX_KEPT = 8
 _kept = Latest[LayoutAnswer](MAX_KEPT)
 
@@ -32,8 +30,8 @@ def run_static(request: FabricRequest, stop: Stop) -> FabricRun:
 
     A link carries its parallel circuits times the port speed, and the transfers that cross it share
     it max-min fairly. A server that forwards costs bandwidth on both links and no time; the latency
-    is charged once a transfer. The links and their use are in ``traffic``; ``execution.circuits``
-    stays empty, because no circuit belongs to a single transfer.
+    is charged once a transfer. ``execution.circuits`` stays empty, because no circuit belongs to a
+    single transfer.
 
     On a half-duplex cluster the two directions between a pair of servers share the larger of their
     two capacities (a circuit each way is one port at both ends, used one way at a time), and all
@@ -134,24 +132,14 @@ def with_rates(execution: Execution, exclusive_devices: bool) -> Execution:
     if layout is None:
         raise ValueError("only circuits that stay fixed have paths")
     pairs = Pairs.of(graph, cluster)
-    wiring = wired(layout, pairs, cluster)
-    ends = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
-    paths = [(pair, route) for pair in ends for route in routes_of(layout, pair)]
-    link = {
-        pair: i
-        for i, pair in enumerate(
-            zip(layout.links[0].tolist(), layout.links[1].tolist(), strict=True)
-        )
-    }
-    hops = [
-        (number, link[hop])
-        for number, (pair, route) in enumerate(paths)
-        for hop in hops_of(route, pair, link)
-    ]
-    hop_path, hop_link = np.array(hops, np.int32).reshape(-1, 2).T
-    simulation = Simulation(graph, cluster, pairs, wiring.network, exclusive_devices)
+    network = wired(layout, pairs, cluster).network
+    pair = np.repeat(np.arange(len(pairs)), np.diff(network.pair_ptr))
+    path = np.repeat(np.arange(len(pair), dtype=np.int32), np.diff(network.path_ptr))
+    # What circuits share on half-duplex ports is numbered after them.
+    crossed = network.path_link < len(layout.links[0])
+    simulation = Simulation(graph, cluster, pairs, network, exclusive_devices)
     rows: list[tuple[IntArray, FloatArray, float]] = []
-    known, since = simulation.path_rates, np.zeros(len(paths))
+    known, since = simulation.path_rates, np.zeros(len(pair))
     more = True
     while more:
         more = simulation.advance(1)
@@ -164,10 +152,10 @@ def with_rates(execution: Execution, exclusive_devices: bool) -> Execution:
     values = np.concatenate([row[1] for row in rows], axis=1)
     until_ms = np.repeat([row[2] for row in rows], [len(row[0]) for row in rows])
     rates = PathRates(
-        source=np.array([pair[0] for pair, _ in paths], np.int32),
-        destination=np.array([pair[1] for pair, _ in paths], np.int32),
-        hop_path=hop_path,
-        hop_link=hop_link,
+        source=pairs.source[pair],
+        destination=pairs.destination[pair],
+        hop_path=path[crossed],
+        hop_link=network.path_link[crossed],
         path=np.concatenate([row[0] for row in rows]),
         begin_ms=values[0],
         end_ms=until_ms,

@@ -197,7 +197,7 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
     search = _Search(replace(job, settings=_changing(job.settings)), found.effort)
 
     def at(plan: PassedPlan) -> JobRequest:
-        return search.at(plan.cluster.reconfiguration_ms)
+        return search.job.at_delay(plan.cluster.reconfiguration_ms)
 
     new = [
         plan
@@ -344,12 +344,14 @@ class _Search:
         return open_ms[max(open_ms)] if open_ms else None
 
     def _plan(self, delay_ms: float) -> None:
-        plan = freely_scheduled(self.at(delay_ms), quickly=self.effort == "list").execution
+        plan = freely_scheduled(
+            self.job.at_delay(delay_ms), quickly=self.effort == "list"
+        ).execution
         self.bounds.use(plan.graph.lowering)
         self.take(plan)
 
     def _solve(self, delay_ms: float, stop: Stop) -> None:
-        at = self.at(delay_ms)
+        at = self.job.at_delay(delay_ms)
         settings = replace(at.settings, engine="auto", time_limit_s=self.time_limit_s / SOLVES)
         result = schedule(at.task_graph, at.cluster, settings, stop)
         if result.execution is not None:
@@ -357,10 +359,6 @@ class _Search:
             bound_ms = result.lowered_bound_ms or result.own_class.bound_ms
             self.bounds.know(lowering, delay_ms, bound_ms)
             self.take(result.execution)
-
-    def at(self, delay_ms: float) -> JobRequest:
-        """Return the job on a cluster with another delay."""
-        return replace(self.job, cluster=self.job.cluster.changed(reconfiguration_ms=delay_ms))
 
     def take(self, plan: Execution) -> None:
         """Keep a plan, and note how far it pays against every rival, or that it does not at its own delay.
@@ -467,7 +465,7 @@ class _Bounds:
             if delay_ms is None:
                 return None
             before = len(self.graphs)
-            for lowering in choices(Case("scheduled", self._at(max(delay_ms, MIN_MS)))):
+            for lowering in choices(Case("scheduled", self.job.at_delay(max(delay_ms, MIN_MS)))):
                 self.use(lowering)
             if len(self.graphs) == before:
                 return delay_ms
@@ -486,7 +484,7 @@ class _Bounds:
 
     def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:
         """Whether the bound at a delay is at least ``target_ms``, whichever way collectives are lowered."""
-        at = self._at(delay_ms)
+        at = self.job.at_delay(delay_ms)
         for lowering, graph in self.graphs.items():
             known = self.known.get(lowering, ())
             if any(ms >= target_ms for delay, ms in known if delay <= delay_ms):
@@ -499,9 +497,6 @@ class _Bounds:
                 self.graphs = {lowering: graph, **self.graphs}
                 return False
         return True
-
-    def _at(self, delay_ms: float) -> JobRequest:
-        return replace(self.job, cluster=self.job.cluster.changed(reconfiguration_ms=delay_ms))
 
 
 def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:

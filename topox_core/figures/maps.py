@@ -19,8 +19,7 @@ from topox_core.fabrics.map_run import (
     winner_words,
 )
 from topox_core.fabrics.registry import FABRICS, LETTERS
-from topox_core.fabrics.sweep import Point
-from topox_core.fabrics.winner import Winner
+from topox_core.fabrics.sweep import Point, Winner
 from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, is_logarithmic
 from topox_core.figures.template import (

@@ -28,13 +28,7 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
-from topox_core.model.transfer_graph import (
-    BARRIER,
-    COMPUTE,
-    TRANSFER,
-    LoweredTransfer,
-    TransferGraph,
-)
+from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
 
 __all__ = ["MAX_TRANSFERS", "distinct_rings", "lower"]
 
@@ -101,7 +95,7 @@ def _lowered(key: _GraphAndChoices) -> TransferGraph:
             nodes.add_task(i, task, waits)
         else:
             nodes.add_collective(i, task, shape, waits, first[i])
-    _check_ids(graph, nodes.lowered)
+    _check_ids(graph, nodes)
     return nodes.transfer_graph(graph, lowering, algorithm, key.whole)
 
 
@@ -223,13 +217,13 @@ def _places(graph: TaskGraph, patterns: dict[int, Pattern]) -> tuple[list[int], 
     return first, own
 
 
-def _check_ids(graph: TaskGraph, lowered: list[LoweredTransfer]) -> None:
+def _check_ids(graph: TaskGraph, nodes: _Nodes) -> None:
     known = graph.position
-    for transfer in lowered:
-        if transfer.id in known:
+    for name, origin in zip(nodes.ids, nodes.origin, strict=True):
+        if known.get(name, origin) != origin:
             raise InputError(
-                f"its id is also that of a transfer that {transfer.collective} is lowered to: rename it",
-                item=f"task {transfer.id}",
+                f"its id is also that of a transfer that {graph.tasks[origin].id} is lowered to: rename it",
+                item=f"task {name}",
                 field="id",
             )
 
@@ -249,7 +243,6 @@ class _Nodes:
     size_bytes: list[float] = field(default_factory=list)
     waits: list[int] = field(default_factory=list)
     wait_counts: list[int] = field(default_factory=list)
-    lowered: list[LoweredTransfer] = field(default_factory=list)
 
     def add_task(self, position: int, task: Task, waits: list[int]) -> None:
         """Add a task that stays one node; a collective that moves nothing is a barrier."""
@@ -285,35 +278,21 @@ class _Nodes:
             waits, first = [first], first + 1
         n, members = len(shape), task.members or ()
         share = (task.size_bytes or 0.0) * shape.numerator / shape.denominator
-        sizes = [share * k for k in shape.blocks] or [share] * n
-        ids = [task.id + suffix for suffix in shape.suffix]
-        source = [members[i] for i in shape.source]
-        destination = [members[i] for i in shape.destination]
-        self.ids += ids
+        self.ids += [task.id + suffix for suffix in shape.suffix]
         self.kind += [TRANSFER] * n
         self.origin += [position] * n
         self.server += [-1] * n
         self.device += [-1] * n
-        self.source += source
-        self.destination += destination
+        self.source += [members[i] for i in shape.source]
+        self.destination += [members[i] for i in shape.destination]
         self.duration_ms += [_NAN] * n
-        self.size_bytes += sizes
-        dependencies = [task.dependencies] * n
+        self.size_bytes += [share * k for k in shape.blocks] or [share] * n
         if not shape.after:
             self.waits += waits * n
             self.wait_counts += [len(waits)] * n
-        for k, earlier in enumerate(shape.after):
+        for earlier in shape.after:
             self.waits += [first + e for e in earlier] or waits
             self.wait_counts.append(len(earlier) or len(waits))
-            dependencies[k] = (
-                task.dependencies + tuple(ids[e] for e in earlier) if earlier else task.dependencies
-            )
-        self.lowered += [
-            LoweredTransfer(i, task.id, s, d, size, waited)
-            for i, s, d, size, waited in zip(
-                ids, source, destination, sizes, dependencies, strict=True
-            )
-        ]
         self._add(position, task.id, BARRIER, [first + k for k in shape.last], duration_ms=0.0)
 
     def _add(
@@ -365,7 +344,6 @@ class _Nodes:
             pred_idx=np.array(self.waits, np.int32),
             task_kind=tuple([tasks[i].kind for i in self.origin]),
             parallelism=tuple([tasks[i].parallelism or "" for i in self.origin]),
-            lowered=tuple(self.lowered),
             lowering=lowering,
             digest=hashlib.sha256(f"{graph.digest} {choices}".encode()).hexdigest(),
             algorithm=algorithm,

@@ -58,8 +58,6 @@ class TransferGraph:
         Predecessors in compressed rows: of node i, ``pred_idx[pred_ptr[i]:pred_ptr[i + 1]]``.
     task_kind, parallelism
         Words of the task a node came from, for colours and measures (``""`` if none).
-    lowered
-        What collectives were lowered to.
     algorithm
         Names of the algorithms of collectives that are lowered step by step, by ``origin``.
     """
@@ -77,7 +75,6 @@ class TransferGraph:
     pred_idx: IntArray
     task_kind: tuple[str, ...]
     parallelism: tuple[str, ...]
-    lowered: tuple[LoweredTransfer, ...]
     lowering: Lowering
     digest: str
     algorithm: Mapping[int, str] = field(default_factory=dict)
@@ -89,3 +86,35 @@ class TransferGraph:
     def successors(self) -> tuple[IntArray, IntArray]:
         """The edges turned round: ``succ_ptr, succ_idx`` in the same layout as the predecessors."""
         return transposed(self.pred_ptr, self.pred_idx, len(self))
+
+    @cached_property
+    def lowered(self) -> tuple[LoweredTransfer, ...]:
+        """What collectives were lowered to, transfer by transfer."""
+        ids, origin, kind = self.ids, self.origin.tolist(), self.kind.tolist()
+        pointer, waits = self.pred_ptr.tolist(), self.pred_idx.tolist()
+        # A collective's own id sits on its closing barrier.
+        whole = {origin[i]: ids[i] for i, one in enumerate(kind) if one == BARRIER and ids[i]}
+        awaited: dict[
+            int, tuple[str, ...]
+        ] = {}  # by each collective, and so by its first transfers
+        found = []
+        for i, one in enumerate(kind):
+            if one != TRANSFER or origin[i] not in whole:
+                continue
+            before = waits[pointer[i] : pointer[i + 1]]
+            own = tuple(ids[j] for j in before if origin[j] == origin[i] and kind[j] == TRANSFER)
+            if not own:
+                if before and not ids[before[0]]:  # the entry barrier of several dependencies
+                    before = waits[pointer[before[0]] : pointer[before[0] + 1]]
+                awaited[origin[i]] = tuple(ids[j] for j in before)
+            found.append(
+                LoweredTransfer(
+                    ids[i],
+                    whole[origin[i]],
+                    int(self.source[i]),
+                    int(self.destination[i]),
+                    float(self.size_bytes[i]),
+                    awaited[origin[i]] + own,
+                )
+            )
+        return tuple(found)

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.links import static_layout
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.static_layout import static_layout
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering

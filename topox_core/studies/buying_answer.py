@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from topox_core.economics.comparison import Swing
 from topox_core.economics.price_sets import SET_BY_SPEED
-from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.winner import ties
+from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.studies.axes import Axis
 from topox_core.studies.buying import (
     DELAY,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from topox_core.fabrics.winner import ties
+from topox_core.fabrics.compare import ties
 from topox_core.studies.design import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.measures import MEASURES

@@ -17,11 +17,16 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.layout import Layout
-from topox_core.topology.failed_element import FAILURES, Failure
+from topox_core.topology.failed_element import (
+    FAILURES,
+    Failure,
+    bypassed,
+    find_without,
+    moved_routes,
+)
 from topox_core.topology.result import LayoutResult
 from topox_core.topology.ring_circuits import Routes, named, ring_pairs
 from topox_core.topology.routing import RoutedNetwork
-from topox_core.topology.server_failure import bypassed, find_without, moved_routes
 from topox_core.topology.traffic import Demand, Group, Pair
 from topox_core.topology.wiring import SwitchWiring, wiring_of
 
@@ -45,8 +50,7 @@ def lend(
     planes
         Ports of a server.
     """
-    table = _Planes(wiring, lost)
-    done: list[str] = []
+    left, done = wiring.without(lost), list[str]()
     for k in np.flatnonzero(lost).tolist():
         a, b = int(wiring.source[k]), int(wiring.destination[k])
         if not wiring.for_rings[k]:
@@ -54,24 +58,36 @@ def lend(
                 f"The model-parallel circuit {a} → {b} is lost; its traffic takes other ways."
             )
             continue
-        options = [
-            (table.missed(a, b, plane, demand), plane)
+        held = {
+            plane: _held(left, a, b, plane)
             for plane in range(planes)
-            if ("out", a, plane) not in banned
-            and ("in", b, plane) not in banned
-            and table.may_lend(a, b, plane)
+            if ("out", a, plane) not in banned and ("in", b, plane) not in banned
+        }
+        # Of circuits that are not of rings those with the fewest bytes; free ports come first.
+        options = [
+            (float(demand.model_parallel[left.ends_of(torn)].sum()) if torn else -1.0, plane)
+            for plane, torn in held.items()
+            if not left.for_rings[torn].any()
         ]
         if not options:
             done.append(f"No port can be lent to the ring circuit {a} → {b}.")
             continue
         _, plane = min(options)
-        torn = table.lay(a, b, plane)
-        what = " and ".join(f"{x} → {y}" for x, y in torn)
+        torn = held[plane]
+        what = " and ".join(f"{x} → {y}" for x, y in zip(*left.ends_of(torn), strict=True))
         done.append(
             f"The ring circuit {a} → {b} is laid again through port {plane}"
             + (f", lent by the model-parallel {what}." if torn else ", which was free.")
         )
-    return table.wiring(), tuple(done)
+        left = left.without(np.isin(np.arange(len(left)), torn)).with_ring(a, b, plane)
+    return left, tuple(done)
+
+
+def _held(wiring: SwitchWiring, a: int, b: int, plane: int) -> list[int]:
+    """Return the circuits that hold the ports which a circuit a -> b on this plane needs."""
+    here = wiring.plane == plane
+    out, into = here & (wiring.source == a), here & (wiring.destination == b)
+    return list(dict.fromkeys([*np.flatnonzero(out).tolist(), *np.flatnonzero(into).tolist()]))
 
 
 def whole_rings(
@@ -107,64 +123,6 @@ def whole_rings(
                     f"{named(left[members])} only."
                 )
     return {members: tuple(strides) for members, strides in left.items()}, tuple(done)
-
-
-class _Planes:
-    """Circuits by (server, plane), out and in, while some are taken down and others laid."""
-
-    def __init__(self, wiring: SwitchWiring, lost: NDArray[np.bool_]) -> None:
-        self.circuits: dict[int, tuple[int, int, bool, int]] = {
-            k: (
-                int(wiring.source[k]),
-                int(wiring.destination[k]),
-                bool(wiring.for_rings[k]),
-                int(wiring.plane[k]),
-            )
-            for k in np.flatnonzero(~lost).tolist()
-        }
-        self.out = {(a, plane): k for k, (a, _, _, plane) in self.circuits.items()}
-        self.into = {(b, plane): k for k, (_, b, _, plane) in self.circuits.items()}
-        self.next = len(wiring)
-
-    def held(self, a: int, b: int, plane: int) -> list[int]:
-        """Return the circuits that hold the ports a circuit a -> b on this plane needs."""
-        return list(
-            dict.fromkeys(
-                k for k in (self.out.get((a, plane)), self.into.get((b, plane))) if k is not None
-            )
-        )
-
-    def may_lend(self, a: int, b: int, plane: int) -> bool:
-        """Tell whether those ports are free or of model-parallel circuits."""
-        return not any(self.circuits[k][2] for k in self.held(a, b, plane))
-
-    def missed(self, a: int, b: int, plane: int, demand: Demand) -> float:
-        """Return the bytes of the circuits that would be taken down; free ports come first."""
-        held = [self.circuits[k] for k in self.held(a, b, plane)]
-        return sum(float(demand.model_parallel[x, y]) for x, y, _, _ in held) if held else -1.0
-
-    def lay(self, a: int, b: int, plane: int) -> list[tuple[int, int]]:
-        """Lay a ring circuit and return the ends of those taken down for it."""
-        torn = []
-        for k in self.held(a, b, plane):
-            x, y, _, _ = self.circuits.pop(k)
-            del self.out[x, plane], self.into[y, plane]
-            torn.append((x, y))
-        self.circuits[self.next] = (a, b, True, plane)
-        self.out[a, plane] = self.into[b, plane] = self.next
-        self.next += 1
-        return torn
-
-    def wiring(self) -> SwitchWiring:
-        """Return the circuits as arrays."""
-        rows = list(self.circuits.values())
-        ends = np.array([(a, b) for a, b, _, _ in rows], np.int32).reshape(-1, 2)
-        return SwitchWiring(
-            ends[:, 0].copy(),
-            ends[:, 1].copy(),
-            np.array([ring for _, _, ring, _ in rows], np.bool_),
-            np.array([plane for *_, plane in rows], np.int32),
-        )
 
 
 __all__ = ["FAILURES", "Failure", "Repair", "at_its_port", "fail_layout", "lost_circuits", "repair"]

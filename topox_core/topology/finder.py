@@ -20,7 +20,6 @@ from topox_core.io.ranges import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.topology.permutations import select_strides, totient_strides
 from topox_core.topology.released import find_released
 from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides
 from topox_core.topology.ring_circuits import (
@@ -33,6 +32,8 @@ from topox_core.topology.ring_circuits import (
     ring_circuits,
     route_step,
     routes_of_rings,
+    select_strides,
+    totient_strides,
 )
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Demand, Group, check_servers, demand_of, traffic_of
@@ -138,7 +139,7 @@ class _Plan:
         )
 
 
-def find_published(demand: Demand, degree: int, paths: int, longer: int) -> LayoutResult:
+def find_published(demand: Demand, degree: int) -> LayoutResult:
     """Return the published algorithm's layout; see :func:`~topox_core.topology.finder.find_layout`."""
     degree_rings, split = _split(demand, degree)
     # Without any all-reduce the one port that d_A never falls below still connects who talks.
@@ -152,12 +153,8 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Layo
     riding = riding_strides(demand, plan.rings, network, degree)
     routes: Routes = routes_of_rings(demand, plan.rings, riding, network.shortest_paths)
     for pair in sorted(demand.pairs):
-        routes[pair] = network.shortest_paths(*pair, paths, longer)
-    rule = (
-        f"rings in the fewest strides, other data over up to {paths} shortest paths"
-        if paths > 1
-        else "rings in the fewest strides, other data over one shortest path"
-    )
+        routes[pair] = network.shortest_paths(*pair, PATHS)
+    rule = f"rings in the fewest strides, other data over up to {PATHS} shortest paths"
     steps = (split, *plan.steps, route_step(routes, plan.strides, rule))
     layout = Layout(circuits, routes, f"TopologyFinder as published, degree {degree}")
     return LayoutResult(
@@ -340,7 +337,7 @@ __all__ = [
 ]
 
 VARIANTS = ("published", "released")
-# The paper routes model-parallel traffic over k shortest paths and leaves k open.
+# The paper splits model-parallel traffic over k shortest paths and leaves k open.
 PATHS = 2
 # Named before memory is spent.
 MAX_CIRCUITS = 250_000
@@ -352,8 +349,6 @@ def find_layout(
     degree: int,
     variant: str = "published",
     *,
-    paths: int = PATHS,
-    longer: int = 0,
     seed: int = 0,
 ) -> LayoutResult:
     """Return circuits and routes for a demand.
@@ -367,9 +362,6 @@ def find_layout(
         between the same two servers add up.
     variant
         ``published`` or ``released``.
-    paths, longer
-        In ``published``: a model-parallel transfer is split evenly over up to ``paths`` loop-free
-        paths, none more than ``longer`` hops longer than the shortest.
     seed
         In ``released``: of the random tie-breaks of its routing. ``published`` has no chance in it.
 
@@ -381,11 +373,6 @@ def find_layout(
     """
     check_one_of(variant, VARIANTS, file="topology", field="variant")
     check_whole(degree, 1, MAX_PORTS, file="topology", field="degree")
-    if paths < 1 or longer < 0:
-        raise _wrong(
-            f"must be at least 1 path, at least 0 hops longer (got {paths} and {longer})",
-            field="paths",
-        )
     check_servers(demand.servers)
     if degree * demand.servers > MAX_CIRCUITS:
         raise _wrong(
@@ -404,4 +391,4 @@ def find_layout(
                 field="degree",
             )
         return find_released(demand, degree, seed)
-    return find_published(demand, degree, paths, longer)
+    return find_published(demand, degree)

@@ -15,7 +15,7 @@ from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import RING, Pattern, distinct_rings, pattern
-from topox_core.model.transfer_graph import TRANSFER, IntArray, LoweredTransfer, TransferGraph
+from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.topology.result import LayoutResult, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives
 
@@ -82,17 +82,14 @@ def on_strides(graph: TransferGraph, strides_of: StridesOf) -> TransferGraph:
     was = np.repeat(np.arange(len(graph)), count)  # of each new node the old one it comes from
     source, destination, size = graph.source[was], graph.destination[was], graph.size_bytes[was]
     ids = _taken(graph.ids, was)
-    lowered = {one.id: one for one in graph.lowered}
-    changed: dict[str, list[LoweredTransfer]] = {}
     for block in blocks:
         here = slice(int(first[block.first]), int(first[block.first]) + len(block.shape))
-        before = lowered[graph.ids[block.first]]
-        transfers_now = _transfers(block, before)
-        source[here] = [one.source for one in transfers_now]
-        destination[here] = [one.destination for one in transfers_now]
+        shape, members = block.shape, block.members
+        source[here] = [members[i] for i in shape.source]
+        destination[here] = [members[i] for i in shape.destination]
         size[here] = block.size_bytes
-        ids[here] = [one.id for one in transfers_now]
-        changed[before.collective] = transfers_now
+        whole = graph.ids[block.first + block.nodes]  # its closing barrier
+        ids[here] = [whole + suffix for suffix in shape.suffix]
     waits, ptr = _predecessors(graph, blocks, count, first)
     strides = {block.members: strides_of(block.members) for block in blocks}
     words = "".join(f"{members}{p}" for members, p in strides.items())
@@ -110,7 +107,6 @@ def on_strides(graph: TransferGraph, strides_of: StridesOf) -> TransferGraph:
         pred_idx=waits,
         task_kind=tuple(_taken(graph.task_kind, was)),
         parallelism=tuple(_taken(graph.parallelism, was)),
-        lowered=_lowered(graph, changed),
         lowering=_lowering(graph, list(strides.values())),
         digest=hashlib.sha256(f"{graph.digest} on rings {words}".encode()).hexdigest(),
         algorithm=graph.algorithm,
@@ -134,26 +130,6 @@ def _blocks(graph: TransferGraph, strides_of: StridesOf) -> list[_Block]:
         total = float(graph.size_bytes[nodes].sum())
         blocks.append(_Block(first, len(nodes), members, shapes[key], total / len(shapes[key])))
     return blocks
-
-
-def _transfers(block: _Block, before: LoweredTransfer) -> list[LoweredTransfer]:
-    """Return the collective's transfers; ``before`` is the first one of the old lowering."""
-    shape, members = block.shape, block.members
-    ids = [before.collective + suffix for suffix in shape.suffix]
-    waits = [before.dependencies] * len(ids)
-    for k, earlier in enumerate(shape.after):
-        waits[k] = before.dependencies + tuple(ids[e] for e in earlier)
-    return [
-        LoweredTransfer(
-            ids[k],
-            before.collective,
-            members[shape.source[k]],
-            members[shape.destination[k]],
-            block.size_bytes,
-            waits[k],
-        )
-        for k in range(len(ids))
-    ]
 
 
 def _predecessors(
@@ -186,19 +162,6 @@ def _predecessors(
 
 def _taken(words: tuple[str, ...], where: NDArray[np.int64]) -> list[str]:
     return [words[i] for i in where.tolist()]
-
-
-def _lowered(
-    graph: TransferGraph, changed: dict[str, list[LoweredTransfer]]
-) -> tuple[LoweredTransfer, ...]:
-    result: list[LoweredTransfer] = []
-    for one in graph.lowered:
-        if one.collective not in changed:
-            result.append(one)
-        elif changed[one.collective]:
-            result += changed[one.collective]
-            changed[one.collective] = []
-    return tuple(result)
 
 
 def _lowering(graph: TransferGraph, strides: list[tuple[int, ...]]) -> Lowering:

@@ -11,13 +11,13 @@ import random
 
 from topox_core.model.layout import Layout
 from topox_core.model.rings import distinct_rings
-from topox_core.topology.permutations import released_strides
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (
     Rings,
     Routes,
     candidate_step,
     named,
+    released_strides,
     riding_strides,
     ring_circuits,
     ring_pairs,

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,10 +128,8 @@ class RoutedNetwork:
         """Return whether any path leads from ``source`` to ``destination``."""
         return self.hops_to(destination)[source] >= 0
 
-    def shortest_paths(
-        self, source: int, destination: int, paths: int = 1, longer: int = 0
-    ) -> tuple[Path, ...]:
-        """Return up to ``paths`` loop-free paths, at most ``longer`` hops over the shortest.
+    def shortest_paths(self, source: int, destination: int, paths: int = 1) -> tuple[Path, ...]:
+        """Return up to ``paths`` of the shortest paths.
 
         Raises
         ------
@@ -138,13 +137,7 @@ class RoutedNetwork:
             If no path leads from ``source`` to ``destination``; names both.
         """
         least = self._least(source, destination)
-        shortest: list[Path] = []
-        for hops in range(least, least + longer + 1):
-            for path in self._paths_of(source, destination, hops):
-                shortest.append(path)
-                if len(shortest) == paths:
-                    return tuple(shortest)
-        return tuple(shortest)
+        return tuple(islice(self._paths_of(source, destination, least), paths))
 
     def random_path(self, source: int, destination: int, rng: random.Random) -> Path:
         """Return one shortest path, ties broken at random (the released TopoOpt's routing)."""
@@ -168,7 +161,7 @@ class RoutedNetwork:
         return least
 
     def _paths_of(self, source: int, destination: int, hops: int) -> Iterator[Path]:
-        """Yield every loop-free path of exactly ``hops`` hops, pruned by the hops still needed."""
+        """Yield every path of the fewest hops, which are ``hops``."""
         needed = self.hops_to(destination)
         path = [source]
         turns = [iter(self.out[source])] if hops else []
@@ -178,9 +171,8 @@ class RoutedNetwork:
             left = hops - len(path)
             for b in turns[-1]:
                 if b == destination:
-                    if left == 0:
-                        yield (*path, b)
-                elif 0 <= needed[b] <= left and b not in path:
+                    yield (*path, b)
+                elif needed[b] == left:
                     path.append(b)
                     turns.append(iter(self.out[b]))
                     break

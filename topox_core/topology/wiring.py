@@ -41,6 +41,19 @@ class SwitchWiring:
         np.add.at(matrix, (self.source, self.destination), 1)
         return matrix
 
+    def ends_of(self, circuits: list[int]) -> tuple[IntArray, IntArray]:
+        """Return the sources and the destinations of some circuits."""
+        return self.source[circuits], self.destination[circuits]
+
+    def with_ring(self, source: int, destination: int, plane: int) -> SwitchWiring:
+        """Return the wiring with one more circuit, laid for a ring."""
+        return SwitchWiring(
+            np.append(self.source, np.int32(source)),
+            np.append(self.destination, np.int32(destination)),
+            np.append(self.for_rings, True),
+            np.append(self.plane, np.int32(plane)),
+        )
+
     def without(self, lost: NDArray[np.bool_]) -> SwitchWiring:
         """Return what is left when the marked circuits are gone; planes stay."""
         return SwitchWiring(

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.economics.parts import Catalogue
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.compare import same_time, ties
 from topox_core.fabrics.gated_iterations import (
     FAT_TREE,
     NETWORKS,
@@ -22,7 +22,6 @@ from topox_core.fabrics.gated_iterations import (
 from topox_core.fabrics.gating import exchanges
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.winner import ties
 from topox_core.figures.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topox_core.fabrics.compare import EQUAL, same_time
-from topox_core.fabrics.winner import ties
+from topox_core.fabrics.compare import EQUAL, same_time, ties
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.studies.keys import key_words, lower, value_words

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.winner import ties
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import axis_label, axis_words, lower, measure_words, named_value
 from topox_core.studies.measures import MEASURES

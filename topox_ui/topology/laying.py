@@ -10,8 +10,7 @@ import streamlit as st
 
 from topox_core.model.lowering import lower
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
-from topox_core.topology.link_load import bandwidth_tax, link_loads
-from topox_core.topology.ring_circuits import Frame, frames
+from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link_loads
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case

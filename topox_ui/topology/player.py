@@ -10,8 +10,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.topology import hops, ring
 from topox_core.text.numbers import plural, short, size
-from topox_core.topology.link_load import link_loads
-from topox_core.topology.ring_circuits import Frame, used_for
+from topox_core.topology.ring_circuits import Frame, link_loads, used_for
 from topox_core.topology.traffic import Pair
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, when_opened, write_html

@@ -13,7 +13,7 @@ from tests.past import load_past
 from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
-from topox_core.fabrics.circuit_requests import Profile
+from topox_core.fabrics.circuits import Profile
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.phases import matching_of_pairs, one_way_matchings, phased
 from topox_core.fabrics.run import FabricRequest, FabricRun

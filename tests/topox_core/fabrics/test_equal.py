@@ -8,8 +8,7 @@ import pytest
 
 import topox_core
 from topox_core.claims.claims import CLAIMS
-from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.winner import ties
+from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.figures.maps import sides_legend
 from topox_core.figures.palette import LIGHT
 from topox_core.text.numbers import percent, whole_percent

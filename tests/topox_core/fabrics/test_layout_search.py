@@ -21,8 +21,7 @@ from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare, run_one
 from topox_core.fabrics.layout_descent import Descent, Effort, changed
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
-from topox_core.fabrics.layout_starts import matrix_starts
-from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.layout_times import LayoutTimes, matrix_starts
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricRequest

@@ -21,12 +21,13 @@ from topox_core.fabrics.sweep import (
     CellResult,
     Column,
     ColumnResult,
+    MapOutcome,
     Point,
     Sweep,
     usual_axes,
+    winner,
     with_degree,
 )
-from topox_core.fabrics.winner import MapOutcome, winner
 from topox_core.io.ranges import geometric
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import finish

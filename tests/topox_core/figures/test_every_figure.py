@@ -36,8 +36,7 @@ from topox_core.fabrics.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
 from topox_core.fabrics.map_run import MapPicture
 from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.sweep import Axes, Point
-from topox_core.fabrics.winner import MapOutcome
+from topox_core.fabrics.sweep import Axes, MapOutcome, Point
 from topox_core.figures import (
     buying,
     circuits,

@@ -16,8 +16,7 @@ from topox_core.fabrics.map_run import (
 )
 from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.sweep import Axes, Point
-from topox_core.fabrics.winner import MapOutcome, winner
+from topox_core.fabrics.sweep import Axes, MapOutcome, Point, winner
 from topox_core.figures.crossover import cut
 from topox_core.figures.fabrics import (
     iteration_bars,

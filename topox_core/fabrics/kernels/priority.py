@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.compiled import compiled, compiled_in_place
 from topox_core.fabrics.kernels.state import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
-
-Int64Array = NDArray[np.int64]
 
 
 class PriorityTasks(NamedTuple):
@@ -36,25 +33,6 @@ class PriorityTasks(NamedTuple):
     capacity: FloatArray
 
 
-class Segments(NamedTuple):
-    """Who sent from when until when at which rate (bytes per ms), in rows."""
-
-    node: IntArray
-    begin_ms: FloatArray
-    end_ms: FloatArray
-    rate: FloatArray
-
-
-@compiled
-def _longer(segments: Segments) -> Segments:
-    """Return the rows with room for as many again."""
-    n = len(segments.node)
-    longer = Segments(np.empty(2 * n, np.int32), np.empty(2 * n), np.empty(2 * n), np.empty(2 * n))
-    longer.node[:n], longer.rate[:n] = segments.node, segments.rate
-    longer.begin_ms[:n], longer.end_ms[:n] = segments.begin_ms, segments.end_ms
-    return longer
-
-
 @compiled_in_place
 def _share(
     tasks: PriorityTasks, active: IntArray, size: int, left: FloatArray, rate: FloatArray
@@ -76,26 +54,19 @@ def _share(
 
 
 @compiled
-def by_priority(tasks: PriorityTasks) -> tuple[FloatArray, FloatArray, Segments]:
-    """Return (start, end, segments): ready tasks take devices and ports by rank, transfers at changing rates."""
+def by_priority(tasks: PriorityTasks) -> tuple[FloatArray, FloatArray]:
+    """Return (start, end): ready tasks take devices and ports by rank, transfers at changing rates."""
     n = len(tasks.rank)
     start, end = np.zeros(n), np.zeros(n)
     waiting, left_bytes = tasks.waits_for.copy(), tasks.size_bytes.copy()
-    rate, before, since = np.zeros(n), np.zeros(n), np.zeros(n)
-    active = np.empty(n + 1, np.int32)
+    rate, active = np.zeros(n), np.empty(n + 1, np.int32)
     finish_keys, finish_items = np.empty(n + 1), np.empty(n + 1, np.int32)
     queue_keys, queue_items = np.empty(n + 1), np.empty(n + 1, np.int32)
     devices = len(tasks.queue_ptr) - 1
     queued, busy = np.zeros(devices, np.int64), np.zeros(devices, np.bool_)
     left = np.zeros(len(tasks.capacity))
     stack = np.empty(n + 1, np.int32)
-    segments = Segments(
-        np.empty(2 * n + 16, np.int32),
-        np.empty(2 * n + 16),
-        np.empty(2 * n + 16),
-        np.empty(2 * n + 16),
-    )
-    rows, size, finishing, stacked, now = 0, 0, 0, 0, 0.0
+    size, finishing, stacked, now = 0, 0, 0, 0.0
     for j in range(n):
         if waiting[j] == 0:
             stack[stacked] = -1 - j  # ready, not ended
@@ -150,40 +121,18 @@ def by_priority(tasks: PriorityTasks) -> tuple[FloatArray, FloatArray, Segments]
         later = np.inf
         for i in range(size):
             j = active[i]
-            if rate[j] != before[j]:
-                if before[j] > 0:
-                    if rows == len(segments.node):
-                        segments = _longer(segments)
-                    segments.node[rows], segments.rate[rows] = j, before[j]
-                    segments.begin_ms[rows], segments.end_ms[rows] = since[j], now
-                    rows += 1
-                before[j], since[j] = rate[j], now
+            if rate[j] > 0:
                 if start[j] < 0:
                     start[j] = now
-            if rate[j] > 0:
                 later = min(later, now + left_bytes[j] / rate[j])
         if finishing > 0:
             later = min(later, finish_keys[0])
         if later == np.inf:
-            return (
-                start,
-                end,
-                Segments(
-                    segments.node[:rows],
-                    segments.begin_ms[:rows],
-                    segments.end_ms[:rows],
-                    segments.rate[:rows],
-                ),
-            )
+            return start, end
         kept = 0
         for i in range(size):
             j = active[i]
             if rate[j] > 0 and not earlier(later, now + left_bytes[j] / rate[j]):
-                if rows == len(segments.node):
-                    segments = _longer(segments)
-                segments.node[rows], segments.rate[rows] = j, rate[j]
-                segments.begin_ms[rows], segments.end_ms[rows] = since[j], later
-                rows += 1
                 if tasks.length_ms[j] > 0:
                     finishing = push(
                         finish_keys, finish_items, 0, finishing, later + tasks.length_ms[j], j

@@ -24,7 +24,7 @@ from topox_core.labs.generators.generator import (
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.topology.finder import LayoutResult, find_layout, traffic_of
-from topox_core.topology.permutations import totient_strides
+from topox_core.topology.ring_circuits import totient_strides
 
 PAIRS = 5
 PORTS = 3
