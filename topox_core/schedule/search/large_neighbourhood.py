@@ -1,15 +1,10 @@
-"""Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration.
-
-Where that brings little, as in the largest problems, most turns go to a second local search
-instead.
-"""
+"""Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -17,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, row_pointer
-from topox_core.runs.stopping import AfterSeconds, Stop
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, consistent
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News, Progress
 from topox_core.schedule.generation.list_scheduler import Generator, ranked
-from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.search.local_search import LocalSearch, Pace
-from topox_core.schedule.source import ELSEWHERE, LOCAL_SEARCH, TraceSource
+from topox_core.schedule.source import ELSEWHERE, TraceSource
 
 FEWEST, MAX = 40, 1500  # free tasks
 
@@ -172,35 +165,11 @@ class Middle:
 
 SOLVE_S = 1.0
 GROW, SHRINK = 1.1, 0.9
-WALK_S = 0.3
-WALKS_FROM = 1_000_003  # apart from the seeds of the search in the parent
-HOPE, MEMORY = 0.2, 0.9
 
 # Start ticks, or why there are none: proved that none exist, undecided in the time given, or too
 # large to try.
 Undecided = Literal["none", "undecided", "too large"]
 SubSolve = Callable[[Problem, Windows, int, float, Stop], "Int | Undecided"]
-
-
-@dataclass
-class Turns:
-    """What one way of searching has brought for its time, the recent past first."""
-
-    gains: float = 0.0
-    seconds: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Better schedules a second; hopeful at first."""
-        return (self.gains + HOPE) / (self.seconds + 1.0)
-
-    @contextmanager
-    def timed(self, known: BestKnown) -> Iterator[None]:
-        """Note whether a better schedule is found within, and how long it takes."""
-        began, before = time.monotonic(), known.makespan
-        yield
-        self.gains = MEMORY * self.gains + (known.makespan < before)
-        self.seconds = MEMORY * self.seconds + time.monotonic() - began
 
 
 @dataclass
@@ -223,10 +192,6 @@ class LargeNeighbourhoods:
     source: TraceSource
     wanted: float
     _generator: Generator = field(init=False)
-    _walk: LocalSearch | None = None
-    _pace: Pace = field(default_factory=Pace)
-    _solving: Turns = field(default_factory=Turns)
-    _walking: Turns = field(default_factory=Turns)
 
     def __post_init__(self) -> None:
         self._generator = Generator.of(self.problem, max(1, self.known.bound))
@@ -238,15 +203,8 @@ class LargeNeighbourhoods:
         middle = self._middle()
         while not stop() and self.known.elapsed_s < until_s and not self.known.close_enough:
             before = self.known.makespan
-            if not self.known.take_news(news) and (
-                self._random.random() * (self._solving.rate + self._walking.rate)
-                < self._walking.rate
-            ):
-                with self._walking.timed(self.known):
-                    self._walked(min(WALK_S, until_s - self.known.elapsed_s), stop)
-            else:
-                with self._solving.timed(self.known):
-                    self._solved(middle, until_s, stop)
+            self.known.take_news(news)
+            self._solved(middle, until_s, stop)
             if self.known.makespan < before:
                 middle = self._middle()
 
@@ -258,21 +216,6 @@ class LargeNeighbourhoods:
                 found, int((found + self.problem.duration).max()), self.known.bound
             )
             self.known.offer(better, self.source)
-
-    def _walked(self, seconds: float, stop: Stop) -> None:
-        """Go on with a local search from the best schedule."""
-        known = self.known
-        plan = SchedulePlan(
-            known.start, known.makespan, None, 0, self.source, known.start, known.makespan
-        )
-        if self._walk is None:
-            planner = Planner(self.problem, known.bound, self._generator, None)
-            self._walk = LocalSearch(planner, plan, known.limits.seed + WALKS_FROM)
-        self._walk.take_up(plan)
-        over = AfterSeconds(seconds)
-        while not stop() and not over() and not self._walk.finished:
-            if self._pace.timed(self._walk.go_on):
-                known.offer(self._walk.best_plan().start, LOCAL_SEARCH)
 
     def _middle(self) -> Middle:
         return Middle.of(

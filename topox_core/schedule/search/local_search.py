@@ -210,10 +210,10 @@ class Pace:
     wanted_s: float = CALL_S
     candidates: int = 1
 
-    def timed(self, go_on: Callable[[int], bool], at_most: int = 1 << 30) -> bool:
+    def timed(self, go_on: Callable[[int], bool]) -> bool:
         """Call with so many candidates and adapt their number; return what the call does."""
         began = time.perf_counter()
-        better = go_on(min(self.candidates, at_most))
+        better = go_on(self.candidates)
         took = time.perf_counter() - began
         if took < self.wanted_s / 2:
             self.candidates *= 2
