@@ -57,7 +57,7 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
     root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
     root_s = min(root_s, limits.time_limit_s)
     known = initially_known(planner.problem, Limits(root_s, bound=bound, start=plan.reduced_start))
-    raise_bounds(planner.problem, 1, known, AfterSeconds(root_s))
+    raise_bounds(known, AfterSeconds(root_s))
     enough.set()
     if limits.threads > 1:
         beside.join()

@@ -73,7 +73,7 @@ def by_propagation(problem: Problem, makespan: int) -> int:
 
 def by_all_together(problem: Problem, makespan: int) -> int:
     known = initially_known(problem, Limits(30.0))
-    raise_bounds(problem, 1, known, lambda: False)
+    raise_bounds(known, lambda: False)
     return known.bound
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, row_pointer
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.windows import Windows, clocks, consistent
-from topox_core.schedule.circuits.held_ports import Solution
+from topox_core.schedule.bounds.windows import Windows, clocks, consistent, step_of
 from topox_core.schedule.engines.best_known import BestKnown
-from topox_core.schedule.engines.engine import News, Progress
+from topox_core.schedule.engines.engine import News
 from topox_core.schedule.generation.list_scheduler import Generator, ranked
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.source import ELSEWHERE, TraceSource
+from topox_core.schedule.source import TraceSource
 
 FEWEST, MAX = 40, 1500  # free tasks
 
@@ -172,66 +171,46 @@ Undecided = Literal["none", "undecided", "too large"]
 SubSolve = Callable[[Problem, Windows, int, float, Stop], "Int | Undecided"]
 
 
-@dataclass
-class LargeNeighbourhoods:
-    """A search that looks for schedules one step shorter than the best known, in windows whose size adapts.
+@dataclass(frozen=True)
+class SubSolver:
+    """What finds any schedule of a neighbourhood, its name, and how many tasks are free in the first one (the number adapts)."""
 
-    Parameters
-    ----------
-    solve
-        Finds any schedule of a problem in windows, by an exact engine.
-    step
-        Ticks between two makespans that can occur.
-    """
-
-    problem: Problem
-    known: BestKnown
     solve: SubSolve
-    step: int
-    seed: int
     source: TraceSource
-    wanted: float
-    _generator: Generator = field(init=False)
+    free_tasks: int
 
-    def __post_init__(self) -> None:
-        self._generator = Generator.of(self.problem, max(1, self.known.bound))
-        self._clock = clocks(self.problem)
-        self._random = np.random.default_rng(self.seed)
 
-    def run(self, until_s: float, stop: Stop, news: News | None) -> None:
-        """Search until ``until_s`` seconds after the solve began, until told to stop or nothing is left to gain."""
-        middle = self._middle()
-        while not stop() and self.known.elapsed_s < until_s and not self.known.close_enough:
-            before = self.known.makespan
-            self.known.take_news(news)
-            self._solved(middle, until_s, stop)
-            if self.known.makespan < before:
-                middle = self._middle()
+class LargeNeighbourhoods:
+    """A search that looks for schedules one step shorter than the best known, in windows whose size adapts."""
 
-    def _solved(self, middle: Middle, until_s: float, stop: Stop) -> None:
-        """Try one neighbourhood."""
-        found = self._tried(middle, until_s, stop)
-        if found is not None:
-            better, _ = self._generator.improved(
-                found, int((found + self.problem.duration).max()), self.known.bound
-            )
-            self.known.offer(better, self.source)
+    def __init__(self, known: BestKnown, solver: SubSolver) -> None:
+        self._problem, self._known, self._solver = known.problem, known, solver
+        self._wanted = float(solver.free_tasks)
+        self._generator = Generator.of(known.problem, max(1, known.bound))
+        self._clock = clocks(known.problem)
+        self._step = step_of(known.problem, self._clock)
+        self._random = np.random.default_rng(known.limits.seed)
 
-    def _middle(self) -> Middle:
-        return Middle.of(
-            self._generator, self._clock, self.known.start, self.known.makespan - self.step
-        )
+    def run(self, stop: Stop, news: News | None) -> None:
+        """Search until the time is up, until told to stop or nothing is left to gain."""
+        known = self._known
+        while not stop() and known.left_s > 0 and not known.close_enough:
+            known.take_news(news)
+            found = self._tried(stop)
+            if found is not None:
+                end = int((found + self._problem.duration).max())
+                better, _ = self._generator.improved(found, end, known.bound)
+                known.offer(better, self._solver.source)
 
-    def _tried(self, middle: Middle, until_s: float, stop: Stop) -> Int | None:
+    def _tried(self, stop: Stop) -> Int | None:
         """Solve one neighbourhood; adapt the size to how it ended."""
-        chosen = self._chosen(middle)
+        known = self._known
+        horizon = known.makespan - self._step
+        chosen = self._chosen(Middle.of(self._generator, self._clock, known.start, horizon))
         if chosen is None:
             self._resize(GROW)
             return None
-        seconds = min(SOLVE_S, until_s - self.known.elapsed_s)
-        if seconds <= 0:
-            return None
-        began = time.monotonic()
+        began, seconds = time.monotonic(), min(SOLVE_S, max(0.0, known.left_s))
         found = self._searched(chosen, seconds, stop)
         if not isinstance(found, str):
             return chosen.whole(found)
@@ -250,74 +229,23 @@ class LargeNeighbourhoods:
             given = consistent(chosen.problem, chosen.windows)
         if given is None:
             return "none"
-        return self.solve(chosen.problem, given, chosen.horizon, seconds, stop)
+        return self._solver.solve(chosen.problem, given, chosen.horizon, seconds, stop)
 
     def _resize(self, factor: float) -> None:
-        self.wanted = min(MAX, max(FEWEST, self.wanted * factor))
+        self._wanted = min(MAX, max(FEWEST, self._wanted * factor))
 
     def _chosen(self, middle: Middle) -> Neighbourhood | None:
         """Return a stretch that begins anywhere and has about as many free tasks as wanted."""
-        ends = np.sort(middle.left + self.problem.duration)
+        ends = np.sort(middle.left + self._problem.duration)
         first = int(ends[self._random.integers(0, len(ends))])
         if self._random.random() < 0.5:
             first = int(self._random.integers(0, max(1, middle.horizon)))
         low, high = first, middle.horizon + 1
-        early = middle.left + self.problem.duration <= first
+        early = middle.left + self._problem.duration <= first
         rights = np.sort(middle.right[~early])
         if not len(rights):
             return None
         # Free are those not early whose right-justified start lies before the end of the stretch.
-        at = min(len(rights) - 1, math.ceil(self.wanted))
+        at = min(len(rights) - 1, math.ceil(self._wanted))
         last = min(high, max(low, int(rights[at]))) if at < len(rights) - 1 else high
         return middle.between(first, last)
-
-
-@dataclass(frozen=True)
-class SubSolver:
-    """An exact engine for neighbourhoods, its name, and how many tasks are free in the first one (the number adapts)."""
-
-    solve: SubSolve
-    source: TraceSource
-    free_tasks: int
-
-
-def search_neighbourhoods(
-    coarse: Problem,
-    tick: int,
-    step: int,
-    known: BestKnown,
-    solver: SubSolver,
-    stop: Stop,
-    news: News | None,
-) -> None:
-    """Search large neighbourhoods until the time is up; ``known`` counts in the problem's own ticks, ``tick`` a coarse one.
-
-    Parameters
-    ----------
-    step
-        Coarse ticks between two makespans that can occur.
-    solver
-        What looks for schedules of a neighbourhood.
-    """
-
-    def tell(progress: Progress) -> None:
-        if progress.start is not None:
-            known.offer(progress.start * tick, progress.source)
-
-    def translated() -> Solution | None:
-        solution = None if news is None else news()
-        return None if solution is None else Solution(solution.start // tick)
-
-    inner = BestKnown(coarse, known.limits, tell, known.began)
-    inner.offer(known.start // tick, ELSEWHERE, tell=False)
-    inner.bound = -(-known.bound // tick)
-    search = LargeNeighbourhoods(
-        coarse,
-        inner,
-        solver.solve,
-        step,
-        known.limits.seed,
-        solver.source,
-        float(solver.free_tasks),
-    )
-    search.run(known.limits.time_limit_s, stop, translated)
