@@ -13,12 +13,12 @@ from topox_core.runs.cores import give_way, lower_priority
 from topox_core.runs.stopping import AfterSeconds, any_of
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
-from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
-from topox_core.schedule.engines.set_ups_size import (
+from topox_core.schedule.engines.disjunctions import (
     LEARNING_TASKS,
     WHOLE_TASKS,
     cpsat_counts_set_ups,
 )
+from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem

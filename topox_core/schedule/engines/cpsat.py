@@ -8,6 +8,7 @@ from topox_core.schedule.bounds.windows import Windows, clocks, step_of
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
+from topox_core.schedule.engines.disjunctions import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -15,7 +16,6 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
     on_coarse_clock,
 )
-from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     LargeNeighbourhoods,

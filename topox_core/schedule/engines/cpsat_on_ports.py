@@ -13,10 +13,14 @@ from topox_core.schedule.circuits.held_ports import Solution, held_back, solutio
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.cpsat_model import Run, models
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
-from topox_core.schedule.engines.disjunctions import MAX_DISJUNCTIONS, Disjunctions
+from topox_core.schedule.engines.disjunctions import (
+    LEARNING_TASKS,
+    MAX_DISJUNCTIONS,
+    Disjunctions,
+    neighbourhoods_fit,
+)
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
 from topox_core.schedule.engines.set_up_neighbourhoods import SetUpRoot, search_with_set_ups
-from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, neighbourhoods_fit
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 

@@ -1,4 +1,7 @@
-"""Which pairs of transfers a model with set-ups has to put in order, port by port."""
+"""Which pairs of transfers a model with set-ups has to put in order, port by port, and up to which size CP-SAT does so.
+
+Apart from the models, which load OR-Tools.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,9 @@ from topox_core.schedule.problem import Int32, Problem
 MAX_DISJUNCTIONS = 10_000
 # Windows decide a part of them: up to so many pairs at one side the count is worth while.
 MAX_PAIRS = 20_000
+NEIGHBOURHOOD_TASKS = 3_000
+WHOLE_TASKS = 600  # up to so many the problem is one model
+LEARNING_TASKS = 250  # below, learning from conflicts decides sooner than linear programmes
 
 
 @dataclass(frozen=True)
@@ -159,3 +165,16 @@ class Disjunctions:
     def _plain(self) -> tuple[list[int], list[int], list[int]]:
         w = self.windows
         return w.earliest.tolist(), w.latest.tolist(), self.problem.duration.tolist()
+
+
+def neighbourhoods_fit(problem: Problem) -> bool:
+    """Whether large neighbourhoods know all ports there are: one of a server on each switch, and no switch that fills."""
+    net = problem.network
+    if net is None or net.switches_may_fill or net.ports_on_switch > 1:
+        return False
+    return problem.n <= NEIGHBOURHOOD_TASKS
+
+
+def cpsat_counts_set_ups(problem: Problem) -> bool:
+    """Whether CP-SAT has a model of set-ups, or of neighbourhoods with them, that may be small enough."""
+    return neighbourhoods_fit(problem) or Disjunctions.may_be_few(problem)
