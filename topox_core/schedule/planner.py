@@ -13,12 +13,9 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.bounds.set_up_bounds import (
-    near_of,
-    set_up_bound,
-    set_up_heads_and_tails,
-)
+from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
 from topox_core.schedule.circuits.held_ports import Solution, booking_of
@@ -108,7 +105,7 @@ class Planner:
             near_of(problem, STEERING_NEAR) if dark else STEERING_NEAR,
             dark * problem.ticks_per_slot,
         )
-        better = set_up_bound(problem, head, tail, self.bound, dark)
+        better = ancestor_bound(problem, head, tail, self.bound, dark)
         generator = self.generator.with_heads_and_tails(head, tail)
         ports = None if self.ports is None else replace(self.ports, generator=generator)
         return Planner(

@@ -69,7 +69,6 @@ def from_record(
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
         bound_by=str(record.get("bound_by", ""))[:_MAX_WORDS],
-        bound_tasks=(),
         unrounded_bound_ms=_number(record, "unrounded_bound_ms") or bound_ms,
         wall_s=wall_s,
         slot_ms=float(record["slot_ms"]),

@@ -12,11 +12,7 @@ from topox_core.schedule.bounds.propagation import (
     Propagator,
     raised_bound,
 )
-from topox_core.schedule.bounds.set_up_bounds import (
-    near_of,
-    set_up_bound,
-    set_up_heads_and_tails,
-)
+from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.problem import Int
@@ -54,7 +50,7 @@ def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> tuple[Int, Int]:
     counted = set_up_heads_and_tails(
         problem, clocks(problem), near_of(problem, FIRST_NEAR), dark_ticks
     )
-    bound = set_up_bound(problem, *counted, known.bound, dark_slots)
+    bound = ancestor_bound(problem, *counted, known.bound, dark_slots)
     if bound is not None:
         known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
     _by_propagation(known, counted, min(SET_UPS_S, BOUND_SHARE * known.left_s), stop)

@@ -1,15 +1,11 @@
-"""Heads, tails and a lower bound that count set-ups between transfers that the graph orders (and those of cones)."""
+"""Heads and tails that count set-ups between transfers that the graph orders (and those of cones)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topox_core.model.csr import grouped
-from topox_core.schedule.bounds.ancestor_bounds import (
-    ancestor_bound,
-    ancestor_heads_and_tails,
-)
-from topox_core.schedule.bounds.best_bound import Bound
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_heads_and_tails
 from topox_core.schedule.kernels.lags import Sides, lag_heads
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
@@ -89,13 +85,3 @@ def set_up_heads_and_tails(
 def near_of(problem: Problem, otherwise: int) -> int:
     """Return how many ancestors count where set-ups do: more of them, unless there are many tasks."""
     return NEAR if problem.n <= NEAR_TASKS else otherwise
-
-
-def set_up_bound(
-    problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int
-) -> Bound | None:
-    """Return the best bound above ``beat`` ticks that heads and tails with set-ups give, naming what binds."""
-    bound = ancestor_bound(problem, head, tail, beat, dark_slots)
-    if bound is None or not dark_slots or not bound.tasks:
-        return bound
-    return Bound(bound.ticks, f"{bound.text}, set-ups included", bound.tasks)
