@@ -161,17 +161,8 @@ class LocalSearch:
         """Return the best schedule as a plan."""
         ports = self.planner.ports
         if ports is not None:
-            booked = ports.in_sequence(
+            return ports.in_sequence(
                 self._state.best, LOCAL_SEARCH, before=self._state.best_before
-            )
-            return SchedulePlan(
-                booked.start,
-                booked.makespan,
-                booked.booking,
-                booked.changes,
-                LOCAL_SEARCH,
-                booked.start,
-                booked.makespan,
             )
         start, makespan = self.planner.generator.in_sequence(self._state.best)
         return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
