@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from topox_core.model.csr import grouped
 from topox_core.schedule.bounds.set_up_bounds import sides_of
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.circuits.held_ports import carried_tasks
 from topox_core.schedule.problem import Int32, Problem
 
 # A whole model with set-ups has at most so many pairs to be ordered; CP-SAT may find no schedule of
@@ -86,22 +85,9 @@ class Disjunctions:
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         """Every side of a server that transfers hold ports of."""
-        net = self.problem.switch_network
-        node = carried_tasks(self.problem)
-        source, destination = net.source[node], net.destination[node]
-        if net.half_duplex:
-            server = np.concatenate([source, destination])
-        else:
-            server = np.concatenate([2 * source, 2 * destination + 1])
-        peer = np.concatenate([2 * destination, 2 * source + 1])
-        task = np.concatenate([node, node])
-        leaves = np.arange(len(task)) < len(node)
-        _, side = np.unique(server, return_inverse=True)
-        ptr, entry = grouped(side, np.arange(len(side)), int(side.max(initial=-1)) + 1)
-        return tuple(
-            self._side(task[rows], leaves[rows], peer[rows])
-            for rows in (entry[ptr[r] : ptr[r + 1]] for r in range(len(ptr) - 1))
-        )
+        sides = sides_of(self.problem)
+        rows = [slice(*ends) for ends in pairwise(sides.ptr.tolist())]
+        return tuple(self._side(sides.task[one], sides.peer[one]) for one in rows)
 
     @staticmethod
     def may_be_few(problem: Problem) -> bool:
@@ -114,7 +100,7 @@ class Disjunctions:
         """Pairs that the model has to order."""
         return sum(len(side.pairs) for side in self.sides)
 
-    def _side(self, task: Int32, leaves: np.ndarray, peer: Int32) -> Side:
+    def _side(self, task: Int32, peer: Int32) -> Side:
         order = np.argsort(task, kind="stable")
         tasks, peers = task[order].tolist(), peer[order].tolist()
         pairs = [
@@ -123,7 +109,8 @@ class Disjunctions:
             for a in range(b)
             if (pair := self._pair(tasks[a], tasks[b], peers[a] == peers[b])) is not None
         ]
-        return Side(tuple(tasks), tuple(leaves[order].tolist()), tuple(peers), tuple(pairs))
+        leaves = tuple(one % 2 == 0 for one in peers)
+        return Side(tuple(tasks), leaves, tuple(peers), tuple(pairs))
 
     def _pair(self, a: int, b: int, alike: bool) -> Pair | None:
         """Return what a pair has to keep, or None: nothing that its windows do not keep already."""
