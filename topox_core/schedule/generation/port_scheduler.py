@@ -187,14 +187,14 @@ class PortGenerator:
             first + p.duration[node] // p.ticks_per_slot,
         )
 
-    def improved(self, booked: SchedulePlan, enough: int, rounds: int = IMPROVEMENT_ROUNDS) -> SchedulePlan:
+    def improved(self, booked: SchedulePlan, enough: int) -> SchedulePlan:
         """Return the schedule after forward-backward improvement; never worse in makespan, then changes.
 
         Dark times break the usual guarantee, so a worse round is dropped.
         """
         duration = self.generator.problem.duration
         best = booked
-        for _ in range(rounds):
+        for _ in range(IMPROVEMENT_ROUNDS):
             if best.makespan <= enough:
                 break
             behind = self.serially(ranked(-(best.start + duration)), best.source, backwards=True)
