@@ -159,6 +159,14 @@ class Model:
             )
         return self._intervals[j]
 
+    def _one_of(self, many: int, known: int) -> list[Choice]:
+        """Return literals of which exactly one holds, hinted as in a known schedule."""
+        literals = [self._model.new_bool_var("") for _ in range(many)]
+        self._model.add_exactly_one(literals)
+        for value, literal in enumerate(literals):
+            self._model.add_hint(literal, value == known)
+        return literals
+
     def _in_order(self, i: int, j: int, known: Int) -> Choice:
         """Return a literal that says that ``i`` starts before ``j``; where it is new, hinted as in a known schedule."""
         if (j, i) in self._first:

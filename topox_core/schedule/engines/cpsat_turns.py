@@ -49,17 +49,10 @@ class TurnModel(Model):
         if self._switches > 1:
             for j in carried_tasks(problem).tolist():
                 if self._free[j]:
-                    self._switch[j] = self._one_switch_of(j)
+                    self._switch[j] = self._one_of(self._switches, self._place[j])
         sides = sides_in_turn(problem, self._known)
         for pair in kept_apart(problem, sides, self._known, self._free, self._given):
             self._keep(pair)
-
-    def _one_switch_of(self, j: int) -> list[Choice]:
-        literals = [self._model.new_bool_var("") for _ in range(self._switches)]
-        self._model.add_exactly_one(literals)
-        for r, literal in enumerate(literals):
-            self._model.add_hint(literal, r == self._place[j])
-        return literals
 
     def _keep(self, pair: Follows) -> None:
         model, at, lasts = self._model, self._at, self._problem.duration
