@@ -1,6 +1,7 @@
 """Constraint models for CP-SAT (OR-Tools): a fixed-length interval a task, inside its time window.
 
-This file and :mod:`topox_core.schedule.engines.cpsat_set_ups` are the only ones that know OR-Tools;
+This file, :mod:`topox_core.schedule.engines.cpsat_set_ups` and
+:mod:`topox_core.schedule.engines.set_up_neighbourhoods` are the only ones that know OR-Tools;
 nothing of it leaves.
 """
 
