@@ -349,10 +349,8 @@ def _wrapped(start: float, length: float, round_s: float) -> list[tuple[float, f
     return [(start, round_s - start), (0.0, start + length - round_s)]
 
 
-def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle | None:
-    """Return the cycle of a pod group, or the longest of a round; None where no round was found."""
-    if not round_.cycles:
-        return None
+def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle:
+    """Return the cycle of a pod group, or the longest of a round."""
     if pod_group is None:
         return max(round_.cycles, key=lambda cycle: cycle.round_s)
     return round_.cycle_of(pod_group)
