@@ -134,9 +134,7 @@ class Portfolio:
         self._ended: float | None = None
         self._moved_s = 0.0  # when plan or bound became better
         self._reduced = self.plan.reduced_makespan
-        self._team = self.team or Team.of(
-            self.engine, self.planner.problem, self.limits.threads
-        )
+        self._team = self.team or Team.of(self.engine, self.planner.problem, self.limits.threads)
         self._note(self.plan.source)
         if self.limits.time_limit_s <= 0:
             self._ended = self.began
@@ -203,7 +201,9 @@ class Portfolio:
             return "time_limit"
         if self._refused:
             return "heuristic"
-        return "failed" if ended in ("failed", "proof") else "time_limit"  # no bound supports that proof
+        return (
+            "failed" if ended in ("failed", "proof") else "time_limit"
+        )  # no bound supports that proof
 
     @property
     def message(self) -> str:

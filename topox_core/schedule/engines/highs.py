@@ -139,9 +139,7 @@ def _within(
         return "proof"
     model = StepModel(known.problem, given, known.bound, horizon)
     if model.empty:
-        known.raise_bound(
-            -(-(horizon + 1) // model.step) * model.step, PROPAGATION, PROPAGATION_BY
-        )
+        known.raise_bound(-(-(horizon + 1) // model.step) * model.step, PROPAGATION, PROPAGATION_BY)
         return "proof"
 
     def enough() -> bool:

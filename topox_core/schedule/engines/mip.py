@@ -168,7 +168,9 @@ def solve(
     RuntimeError
         If HiGHS refuses the model or ends in a state that says nothing about it.
     """
-    if not len(mip.cost):  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
+    if not len(
+        mip.cost
+    ):  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
         holds = bool((mip.row_lower <= 0).all() and (mip.row_upper >= 0).all())
         return (
             MipOutcome("optimal", mip.offset, np.zeros(0))

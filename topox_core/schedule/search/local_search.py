@@ -161,9 +161,7 @@ class LocalSearch:
         """Return the best schedule as a plan."""
         ports = self.planner.ports
         if ports is not None:
-            return ports.in_sequence(
-                self._state.best, LOCAL_SEARCH, before=self._state.best_before
-            )
+            return ports.in_sequence(self._state.best, LOCAL_SEARCH, before=self._state.best_before)
         start, makespan = self.planner.generator.in_sequence(self._state.best)
         return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
 
