@@ -32,16 +32,10 @@ from benchmarks.side_by_side.warm_command import load_code
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ("blackboard", "patience", "race", "moe", "fsdp", "dlrm-16")
 BASE = "as it is"
-ENGINES = "schedule/engines"
 # File, the line that is changed, and what it becomes.
 OFF: dict[str, tuple[str, str, str]] = {
-    "walks among neighbourhoods": (
-        "schedule/search/large_neighbourhood.py",
-        "            if not self.known.take_news(news) and (",
-        "            if not self.known.take_news(news) and not self.known.limits and (",
-    ),
     "neighbourhoods with set-ups": (
-        f"{ENGINES}/set_ups_size.py",
+        "schedule/engines/disjunctions.py",
         "    net = problem.network\n",
         "    net = None if problem.n else problem.network\n",
     ),
@@ -51,9 +45,8 @@ OFF: dict[str, tuple[str, str, str]] = {
         "        named = not self.prepared\n        if not named",
     ),
 }
-# What only circuits with a delay know is not asked without one, and the other way round.
+# What only circuits with a delay know is not asked without one.
 ONLY_WITH_DELAY = ("neighbourhoods with set-ups", "race of the fine clock")
-ONLY_WITHOUT = ("walks among neighbourhoods",)
 
 
 # Every process of a copy begins with this: it reads one module otherwise than it stands in its file.
@@ -136,8 +129,7 @@ class Copy:
 
     def asked(self, case: dict[str, Any]) -> bool:
         """Whether the mechanism that is missing could matter."""
-        delayed = "delay_slots" in case
-        return self.name not in (ONLY_WITHOUT if delayed else ONLY_WITH_DELAY)
+        return "delay_slots" in case or self.name not in ONLY_WITH_DELAY
 
     def answer(self, case: dict[str, Any]) -> dict[str, Any]:
         """Solve one case."""

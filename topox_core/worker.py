@@ -83,7 +83,8 @@ def load(name: str) -> None:
     if name == "cpsat":
         pair = np.array([0, 0, 1], np.int32)
         network = SwitchNetwork(pair, 2 - pair, 3, 1, 3, 1, 1, False, False, 1)
-        solve(replace(three, network=network), Limits(LOADING_S))
+        in_turn, ports = np.array([0, 3, 6], np.int64), np.zeros((3, 3), np.int32)
+        solve(replace(three, network=network), Limits(LOADING_S, start=in_turn, ports=ports))
 
 
 def _events() -> BinaryIO:

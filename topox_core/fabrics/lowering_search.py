@@ -71,7 +71,6 @@ def result_over_every(job: JobRequest, result: Result) -> Result:
         stopped_by="proof" if proved else ended,
         bound_ms=bound_ms,
         bound_by=least.text,
-        bound_tasks=(),
         unrounded_bound_ms=min(result.unrounded_bound_ms, bound_ms),
         bound_slotted_ms=None if slotted_ms is None else min(slotted_ms, least.ms),
         classes=tuple(

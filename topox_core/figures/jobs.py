@@ -79,11 +79,7 @@ def timeline(
     pod_group
         Whose cycle is drawn where every pod group has a barrier of its own; None: the longest.
     """
-    blocks = [
-        (name, round_, cycle)
-        for name, round_ in rounds
-        if (cycle := cycle_in_view(round_, pod_group)) is not None
-    ]
+    blocks = [(name, round_, cycle_in_view(round_, pod_group)) for name, round_ in rounds]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
     px = TIMELINE_PX * theme.scale / (until * 1.13)
     placed: list[tuple[float, Bar]] = []

@@ -219,7 +219,7 @@ def _places(graph: TaskGraph, patterns: dict[int, Pattern]) -> tuple[list[int], 
 
 def _check_ids(graph: TaskGraph, nodes: _Nodes) -> None:
     known = graph.position
-    for name, origin in zip(nodes.ids, nodes.origin, strict=True):
+    for name, _, origin, *_ in nodes.rows:
         if known.get(name, origin) != origin:
             raise InputError(
                 f"its id is also that of a transfer that {graph.tasks[origin].id} is lowered to: rename it",
@@ -228,95 +228,57 @@ def _check_ids(graph: TaskGraph, nodes: _Nodes) -> None:
             )
 
 
+# Of a node: id, kind, origin, server, device, source, destination, duration in ms, bytes.
+_Row = tuple[str, int, int, int, int, int, int, float, float]
+
+
 @dataclass
 class _Nodes:
-    """Columns of the nodes, filled task by task."""
+    """The nodes, filled task by task: a row each, and what each waits for."""
 
-    ids: list[str] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    origin: list[int] = field(default_factory=list)
-    server: list[int] = field(default_factory=list)
-    device: list[int] = field(default_factory=list)
-    source: list[int] = field(default_factory=list)
-    destination: list[int] = field(default_factory=list)
-    duration_ms: list[float] = field(default_factory=list)
-    size_bytes: list[float] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
     waits: list[int] = field(default_factory=list)
     wait_counts: list[int] = field(default_factory=list)
 
     def add_task(self, position: int, task: Task, waits: list[int]) -> None:
         """Add a task that stays one node; a collective that moves nothing is a barrier."""
+        duration_ms = task.duration_ms
         if task.kind in COMPUTE_KINDS:
-            self._add(
-                position,
-                task.id,
-                COMPUTE,
-                waits,
-                place=(task.server or 0, task.device or 0),
-                duration_ms=task.duration_ms or 0.0,
-            )
+            place = task.server or 0, task.device or 0
+            row = (task.id, COMPUTE, position, *place, -1, -1, duration_ms or 0.0, _NAN)
         elif task.kind in TRANSFER_KINDS:
-            given = task.duration_ms is not None
-            self._add(
-                position,
-                task.id,
-                TRANSFER,
-                waits,
-                ends=(task.source or 0, task.destination or 0),
-                duration_ms=_NAN if task.duration_ms is None else task.duration_ms,
-                size_bytes=_NAN if given else task.size_bytes or 0.0,
-            )
+            ends = task.source or 0, task.destination or 0
+            size = (_NAN, task.size_bytes or 0.0) if duration_ms is None else (duration_ms, _NAN)
+            row = (task.id, TRANSFER, position, -1, -1, *ends, *size)
         else:
-            self._add(position, task.id, BARRIER, waits, duration_ms=0.0)
+            row = _barrier(position, task.id)
+        self._add(row, waits)
 
     def add_collective(
         self, position: int, task: Task, shape: Pattern, waits: list[int], first: int
     ) -> None:
         """Add the entry barrier (where there are several dependencies), the transfers and the closing barrier."""
         if len(waits) > 1:
-            self._add(position, "", BARRIER, waits, duration_ms=0.0)
+            self._add(_barrier(position, ""), waits)
             waits, first = [first], first + 1
         n, members = len(shape), task.members or ()
         share = (task.size_bytes or 0.0) * shape.numerator / shape.denominator
-        self.ids += [task.id + suffix for suffix in shape.suffix]
-        self.kind += [TRANSFER] * n
-        self.origin += [position] * n
-        self.server += [-1] * n
-        self.device += [-1] * n
-        self.source += [members[i] for i in shape.source]
-        self.destination += [members[i] for i in shape.destination]
-        self.duration_ms += [_NAN] * n
-        self.size_bytes += [share * k for k in shape.blocks] or [share] * n
+        sizes = [share * k for k in shape.blocks] or [share] * n
+        for suffix, i, j, size in zip(
+            shape.suffix, shape.source, shape.destination, sizes, strict=True
+        ):
+            ends = members[i], members[j]
+            self.rows.append((task.id + suffix, TRANSFER, position, -1, -1, *ends, _NAN, size))
         if not shape.after:
             self.waits += waits * n
             self.wait_counts += [len(waits)] * n
         for earlier in shape.after:
             self.waits += [first + e for e in earlier] or waits
             self.wait_counts.append(len(earlier) or len(waits))
-        self._add(position, task.id, BARRIER, [first + k for k in shape.last], duration_ms=0.0)
+        self._add(_barrier(position, task.id), [first + k for k in shape.last])
 
-    def _add(
-        self,
-        position: int,
-        name: str,
-        kind: int,
-        waits: list[int],
-        *,
-        place: tuple[int, int] = (-1, -1),
-        ends: tuple[int, int] = (-1, -1),
-        duration_ms: float = _NAN,
-        size_bytes: float = _NAN,
-    ) -> None:
-        """Add a node: a task at ``place`` (server, device), or a transfer between ``ends`` (source, destination)."""
-        self.ids.append(name)
-        self.kind.append(kind)
-        self.origin.append(position)
-        self.server.append(place[0])
-        self.device.append(place[1])
-        self.source.append(ends[0])
-        self.destination.append(ends[1])
-        self.duration_ms.append(duration_ms)
-        self.size_bytes.append(size_bytes)
+    def _add(self, row: _Row, waits: list[int]) -> None:
+        self.rows.append(row)
         self.waits += waits
         self.wait_counts.append(len(waits))
 
@@ -327,24 +289,30 @@ class _Nodes:
         algorithm: dict[int, str],
         whole: frozenset[str],
     ) -> TransferGraph:
-        """Return the columns as arrays."""
+        """Return the rows as arrays."""
         choices = " ".join([json.dumps(lowering.as_record(), sort_keys=True), *sorted(whole)])
+        columns = list(zip(*self.rows, strict=True)) or [()] * 9
+        ids, kind, origin, server, device, source, destination, duration_ms, size_bytes = columns
         tasks = graph.tasks
         return TransferGraph(
-            ids=tuple(self.ids),
-            kind=np.array(self.kind, np.uint8),
-            origin=np.array(self.origin, np.int32),
-            server=np.array(self.server, np.int32),
-            device=np.array(self.device, np.int32),
-            source=np.array(self.source, np.int32),
-            destination=np.array(self.destination, np.int32),
-            duration_ms=np.array(self.duration_ms, np.float64),
-            size_bytes=np.array(self.size_bytes, np.float64),
+            ids=ids,
+            kind=np.array(kind, np.uint8),
+            origin=np.array(origin, np.int32),
+            server=np.array(server, np.int32),
+            device=np.array(device, np.int32),
+            source=np.array(source, np.int32),
+            destination=np.array(destination, np.int32),
+            duration_ms=np.array(duration_ms, np.float64),
+            size_bytes=np.array(size_bytes, np.float64),
             pred_ptr=row_pointer(self.wait_counts),
             pred_idx=np.array(self.waits, np.int32),
-            task_kind=tuple([tasks[i].kind for i in self.origin]),
-            parallelism=tuple([tasks[i].parallelism or "" for i in self.origin]),
+            task_kind=tuple([tasks[i].kind for i in origin]),
+            parallelism=tuple([tasks[i].parallelism or "" for i in origin]),
             lowering=lowering,
             digest=hashlib.sha256(f"{graph.digest} {choices}".encode()).hexdigest(),
             algorithm=algorithm,
         )
+
+
+def _barrier(position: int, name: str) -> _Row:
+    return name, BARRIER, position, -1, -1, -1, -1, 0.0, _NAN

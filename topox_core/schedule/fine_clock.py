@@ -15,13 +15,10 @@ import numpy as np
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.circuit_bound import chain_heads_and_tails, circuit_bound
-from topox_core.schedule.bounds.set_up_bounds import (
-    near_of,
-    set_up_bound,
-    set_up_heads_and_tails,
-)
+from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.bounds.windows import clocks, coarsened
 from topox_core.schedule.problem import Int, Problem
@@ -107,6 +104,6 @@ def continuous_bound(
         by_chains = chain_heads_and_tails(graph, cluster, durations_ms(graph, cluster))
         head, tail = (_below(one * (ticks_per_ms / tick)) for one in by_chains)
         head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
-        bound = set_up_bound(problem, head, tail, bound.ticks, dark) or bound
+        bound = ancestor_bound(problem, head, tail, bound.ticks, dark) or bound
     raised_ms = bound.ticks * tick / ticks_per_ms
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best

@@ -13,8 +13,8 @@ from topox_core.schedule.bounds.best_bound import Bound as TickBound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.circuits.held_ports import Solution, ports_of
+from topox_core.schedule.engines.disjunctions import cpsat_counts_set_ups
 from topox_core.schedule.engines.engine import Limits, StoppedBy
-from topox_core.schedule.engines.set_ups_size import cpsat_counts_set_ups
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.fine_clock import EXACT, exact_ticks_per_ms, fine_problem
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan

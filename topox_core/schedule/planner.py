@@ -13,14 +13,11 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.bounds.set_up_bounds import (
-    near_of,
-    set_up_bound,
-    set_up_heads_and_tails,
-)
+from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import clocks
-from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
+from topox_core.schedule.circuits.assignment import changed_rows, per_slot
 from topox_core.schedule.circuits.held_ports import Solution, booking_of
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.generation.list_scheduler import (
@@ -30,11 +27,21 @@ from topox_core.schedule.generation.list_scheduler import (
     candidates,
     ranked,
 )
-from topox_core.schedule.generation.port_scheduler import Booked, PortGenerator
+from topox_core.schedule.generation.port_scheduler import PortGenerator, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import TraceSource
+
+__all__ = [
+    "FoldedProblem",
+    "Planner",
+    "Prepared",
+    "SchedulePlan",
+    "keeping_reduced",
+    "prepare",
+    "prepare_problem",
+]
 
 # Above this many tasks the rules stop at the first schedule that meets the bound; below, the rest
 # are tried as well, since one of them may change fewer circuits.
@@ -45,28 +52,6 @@ WHOLE_TASKS = 300_000
 WHOLE_CELLS = 40_000_000
 # Ancestors that count for heads and tails that steer a search: at most a second for 17,000 tasks.
 STEERING_NEAR = 50
-
-
-@dataclass(frozen=True)
-class SchedulePlan:
-    """A schedule that can be carried out: start ticks, circuits, and how many circuits change.
-
-    ``reduced_start`` is the schedule of the reduced problem it came from (the same unless transfers
-    had to move to stay on one switch), which exact engines start from.
-    """
-
-    start: Int
-    makespan: int
-    booking: Booking | None
-    changes: int
-    source: TraceSource
-    reduced_start: Int
-    reduced_makespan: int
-
-    @property
-    def cost(self) -> tuple[int, int]:
-        """What is minimised: the makespan, then the number of circuit changes."""
-        return self.makespan, self.changes
 
 
 @dataclass(frozen=True)
@@ -108,7 +93,7 @@ class Planner:
             near_of(problem, STEERING_NEAR) if dark else STEERING_NEAR,
             dark * problem.ticks_per_slot,
         )
-        better = set_up_bound(problem, head, tail, self.bound, dark)
+        better = ancestor_bound(problem, head, tail, self.bound, dark)
         generator = self.generator.with_heads_and_tails(head, tail)
         ports = None if self.ports is None else replace(self.ports, generator=generator)
         return Planner(
@@ -127,15 +112,7 @@ class Planner:
             booked = self.ports.serially(ranked(start), source)
             if improve:
                 booked = self.ports.improved(booked, self.bound)
-            return SchedulePlan(
-                booked.start,
-                booked.makespan,
-                booked.booking,
-                booked.changes,
-                source,
-                start,
-                makespan,
-            )
+            return replace(booked, reduced_start=start, reduced_makespan=makespan)
         if self.problem.network is None:
             return SchedulePlan(start, makespan, None, 0, source, start, makespan)
         booking = per_slot(self.problem, start)
@@ -149,10 +126,8 @@ class Planner:
         makespan = int((start + self.problem.duration).max(initial=0))
         booking = booking_of(self.problem, solution)
         changes = int(changed_rows(booking, network).sum())
-        if self.ports is None or not network.repeats:
-            return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
-        booked = Booked(start, makespan, booking, changes, source)
-        return _booked_plan(self.ports.held_back(booked))
+        plan = SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+        return self.ports.held_back(plan) if self.ports is not None and network.repeats else plan
 
     @cached_property
     def folded(self) -> FoldedProblem | None:
@@ -262,14 +237,12 @@ class Planner:
         assert self.ports is not None
         for name in islice(RULES, self._rules_beside(folded)):
             source = TraceSource("rules", f"serial {name}")
-            yield _booked_plan(self.ports.serially(self.generator.rule(name), source))
+            yield self.ports.serially(self.generator.rule(name), source)
 
     def improved(self, plan: SchedulePlan) -> SchedulePlan:
         """Return a plan with circuits that stay after forward-backward improvement; never longer."""
         assert self.ports is not None
-        assert plan.booking is not None
-        booked = Booked(plan.start, plan.makespan, plan.booking, plan.changes, plan.source)
-        return keeping_reduced(_booked_plan(self.ports.improved(booked, self.bound)), plan)
+        return keeping_reduced(self.ports.improved(plan, self.bound), plan)
 
     def folded_plans(self, stop: Stop) -> Iterator[SchedulePlan]:
         """Yield what the plans of the folded problem unfold to, each better than those before."""
@@ -347,19 +320,6 @@ def prepare_problem(problem: Problem, settings: Settings) -> Prepared:
     planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
     reduction = Reduction(problem, bound, 0, problem, problem)
     return Prepared(None, None, settings, reduction, planner)
-
-
-def _booked_plan(booked: Booked) -> SchedulePlan:
-    """Return the plan of a schedule on ports, which is a schedule of the reduced problem as well."""
-    return SchedulePlan(
-        booked.start,
-        booked.makespan,
-        booked.booking,
-        booked.changes,
-        booked.source,
-        booked.start,
-        booked.makespan,
-    )
 
 
 def keeping_reduced(plan: SchedulePlan, known: SchedulePlan) -> SchedulePlan:

@@ -1,4 +1,4 @@
-"""A race for the best schedule and the best bound: exact engines in processes, the local search in a thread."""
+"""A race for the best schedule and the best bound: an exact engine in a process, the local search in a thread."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from topox_core.runs.cores import give_way, lower_priority
 from topox_core.runs.stopping import AfterSeconds, any_of
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
-from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
-from topox_core.schedule.engines.set_ups_size import (
+from topox_core.schedule.engines.disjunctions import (
     LEARNING_TASKS,
     WHOLE_TASKS,
     cpsat_counts_set_ups,
 )
+from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
@@ -41,9 +41,9 @@ Start = Callable[[str, Problem, Limits], SolverProcess]
 
 @dataclass(frozen=True)
 class Team:
-    """Who takes part: exact engines, each in a process of its own, and whether the local search runs beside them."""
+    """Who takes part: an exact engine in a process of its own ("": none), and whether the local search runs beside it."""
 
-    engines: tuple[str, ...]
+    engine: str
     search: bool
 
     @staticmethod
@@ -55,19 +55,19 @@ class Team:
         alone have the search beside them if there is a core for it; ``printed`` runs alone.
         """
         if engine == "auto":
-            return Team(("highs",) if problem.shares else ("cpsat",), True)
-        return Team((engine,), threads > 1 and engine != "printed")
+            return Team("highs" if problem.shares else "cpsat", True)
+        return Team(engine, threads > 1 and engine != "printed")
 
-    def threads_of(self, engine: str, problem: Problem, threads: int, set_ups: bool) -> int:
-        """Return on how many cores an engine works: on all where CP-SAT decides what the search no longer betters.
+    def threads_of(self, problem: Problem, threads: int, set_ups: bool) -> int:
+        """Return on how many cores the engine works: on all where CP-SAT decides what the search no longer betters.
 
         The local search is through with so small a problem sooner, and then gives way.
         ``set_ups``: the engine's model counts them.
         """
         alone = WHOLE_TASKS if set_ups else LEARNING_TASKS - 1
-        if engine == "cpsat" and problem.n <= alone:
+        if self.engine == "cpsat" and problem.n <= alone:
             return threads
-        return max(1, threads - self.search - len(self.engines) + 1)
+        return max(1, threads - self.search)
 
 
 @dataclass(frozen=True)
@@ -125,29 +125,29 @@ class Portfolio:
         self._plans: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[RaisedBound] = queue.SimpleQueue()
         self._better: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
-        self._processes: dict[str, SolverProcess] = {}
-        self._answers: dict[str, Answer] = {}
-        self._refused: dict[str, str] = {}
+        self._process: SolverProcess | None = None
+        self._answer: Answer | None = None
+        self._refused = ""  # why the engine has no model
         self._raised: dict[TraceSource, RaisedBound] = {}
-        self._with_set_ups: set[str] = set()
+        self._counts_set_ups = False  # whether the engine does
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
         self._moved_s = 0.0  # when plan or bound became better
         self._reduced = self.plan.reduced_makespan
-        team = self.team or Team.of(self.engine, self.planner.problem, self.limits.threads)
+        self._team = self.team or Team.of(self.engine, self.planner.problem, self.limits.threads)
         self._note(self.plan.source)
         if self.limits.time_limit_s <= 0:
             self._ended = self.began
             return
-        if not self._closed():
-            self._processes = {name: self._process(name, team) for name in team.engines}
-        if (team.search and not self._closed()) or self._changes_to_save():
+        if self._team.engine and not self._closed():
+            self._process = self._begun()
+        if (self._team.search and not self._closed()) or self._changes_to_save():
             self._search()
 
     @property
     def running(self) -> bool:
         """Whether the race goes on (call :meth:`poll` to take it forward)."""
-        return self._ended is None and (bool(self._processes) or self._thread is not None)
+        return self._ended is None and (self._process is not None or self._thread is not None)
 
     @property
     def elapsed_s(self) -> float:
@@ -157,19 +157,17 @@ class Portfolio:
     @property
     def trouble(self) -> str:
         """What went wrong with an exact engine while the rest goes on; empty if nothing."""
-        return next(
-            (answer.message for answer in self._answers.values() if answer.stopped_by == "failed"),
-            "",
-        )
+        answer = self._answer
+        return answer.message if answer is not None and answer.stopped_by == "failed" else ""
 
     def poll(self) -> list[TracePoint]:
         """Take in what the engines found; return the new points of the trace."""
         before = len(self.trace)
-        for name, process in self._processes.items():
-            for progress in process.poll():
-                self._take(progress, name in self._with_set_ups)
-            if not process.running and name not in self._answers and name not in self._refused:
-                self._take_end(name, process)
+        if self._process is not None:
+            for progress in self._process.poll():
+                self._take(progress)
+            if not self._process.running and not self._engine_ended:
+                self._take_end(self._process)
         self._drain()
         if self._ended is None and self._over():
             self._end()
@@ -178,8 +176,8 @@ class Portfolio:
     def cancel(self) -> None:
         """Ask everybody to stop; the best plan so far is kept."""
         self._cancelled.set()
-        for process in self._processes.values():
-            process.cancel()
+        if self._process is not None:
+            self._process.cancel()
 
     def close(self) -> None:
         """End everything at once; a race that had ended keeps its reason."""
@@ -196,26 +194,26 @@ class Portfolio:
             return "cancelled"
         if self._closed():
             return "gap"
-        ends = {answer.stopped_by for answer in self._answers.values()}
-        if "proof" in ends and self.plan.reduced_makespan <= self.bound:
+        ended = None if self._answer is None else self._answer.stopped_by
+        if ended == "proof" and self.plan.reduced_makespan <= self.bound:
             return "heuristic"  # the reduced optimum is proved, but no plan on real switches reaches it
-        if self._refused and len(self._refused) == len(self._processes):
-            return "heuristic" if self._thread is None or self.engine != "auto" else "time_limit"
-        hollow = {"failed", "proof"}  # a proof that no bound supports is none
+        if self._thread is not None and self.engine == "auto":
+            return "time_limit"
+        if self._refused:
+            return "heuristic"
         return (
-            "failed"
-            if ends and ends <= hollow and (self.engine != "auto" or self._thread is None)
-            else "time_limit"
-        )
+            "failed" if ended in ("failed", "proof") else "time_limit"
+        )  # no bound supports that proof
 
     @property
     def message(self) -> str:
         """What a user must know besides."""
-        messages = [answer.message for answer in self._answers.values() if answer.message]
-        messages += [f"No exact solve: {why}." for why in self._refused.values()]
+        messages = ["" if self._answer is None else self._answer.message]
+        if self._refused:
+            messages.append(f"No exact solve: {self._refused}.")
         if self._dark and self.plan.makespan > self.bound and self._without_set_ups:
             messages.append("No exact engine that takes part knows set-ups here.")
-        if self.stopped_by == "heuristic" and self._answers:
+        if self.stopped_by == "heuristic" and self._answer is not None:
             messages.append(self._what_was_proved())
         return " ".join(message for message in messages if message)
 
@@ -235,28 +233,32 @@ class Portfolio:
     @property
     def _without_set_ups(self) -> bool:
         """Whether an engine takes part that has no model of set-ups in a problem of this size."""
-        return bool(self._processes.keys() - self._with_set_ups - self._refused.keys())
+        return self._process is not None and not self._counts_set_ups and not self._refused
+
+    @property
+    def _engine_ended(self) -> bool:
+        return self._answer is not None or bool(self._refused)
 
     @property
     def _dark(self) -> bool:
         """Whether ports are dark for a time before a circuit that they did not hold."""
         return self.planner.ports is not None and self.planner.ports.ports.dark > 0
 
-    def _process(self, engine: str, team: Team) -> SolverProcess:
-        """Start an engine on the problem that it has a model of, from what is known of just that one.
+    def _begun(self) -> SolverProcess:
+        """Start the engine on the problem that it has a model of, from what is known of just that one.
 
         Without set-ups schedules may be shorter than any plan, and bounds that count them do not
         hold.
         """
-        problem, plan = self.planner.problem, self.plan
+        problem, plan, engine = self.planner.problem, self.plan, self._team.engine
         booked = self._dark and plan.booking is not None
         set_ups = booked and engine == "cpsat" and cpsat_counts_set_ups(problem)
-        threads = team.threads_of(engine, problem, self.limits.threads, set_ups)
+        threads = self._team.threads_of(problem, self.limits.threads, set_ups)
         limits = replace(self.limits, threads=threads)
         if set_ups:
             assert self.planner.ports is not None
             assert plan.booking is not None
-            self._with_set_ups.add(engine)
+            self._counts_set_ups = True
             problem = with_set_ups(problem, self.planner.ports.ports.dark)
             ports = ports_of(problem, plan.booking)
             limits = replace(limits, start=plan.start, ports=ports, bound=self.bound)
@@ -280,7 +282,7 @@ class Portfolio:
 
     def _over(self) -> bool:
         """Nothing more can come: the gap is closed, the time is up, or every engine has ended."""
-        ended = all(name in self._answers or name in self._refused for name in self._processes)
+        ended = self._process is None or self._engine_ended
         over = self.elapsed_s - self.limits.time_limit_s
         if self._cancelled.is_set():
             return ended
@@ -295,8 +297,8 @@ class Portfolio:
     def _end(self) -> None:
         self._enough.set()
         self._ended = self._ended or time.monotonic()
-        for process in self._processes.values():
-            process.close()
+        if self._process is not None:
+            self._process.close()
         if self._thread is not None:
             self._thread.join(JOIN_S)
             self._drain()
@@ -320,7 +322,7 @@ class Portfolio:
         planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
-        gave_way, gained_s = not (self._processes or self.gives_way), time.monotonic()
+        gave_way, gained_s = self._process is None and not self.gives_way, time.monotonic()
         patience_s = (
             IDLE_S if planner.problem.n < LEARNING_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
         )
@@ -346,10 +348,10 @@ class Portfolio:
             self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
         return search_planner
 
-    def _take(self, progress: Progress, counts_dark: bool) -> None:
+    def _take(self, progress: Progress) -> None:
         if progress.start is not None:
             self._offer(self._planned(Solution(progress.start, progress.ports), progress.source))
-        self._raise(progress.bound, progress.source, progress.words, counts_dark)
+        self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
 
     def _planned(self, solution: Solution, source: TraceSource) -> SchedulePlan:
         """Return the plan of an engine's schedule: as it is if it has ports, else as an order."""
@@ -358,18 +360,18 @@ class Portfolio:
         makespan = int((solution.start + self.planner.problem.duration).max(initial=0))
         return self.planner.with_circuits(solution.start, makespan, source)
 
-    def _take_end(self, name: str, process: SolverProcess) -> None:
-        """Take in how an exact engine ended; a refusal (the model is too large) keeps what there is."""
+    def _take_end(self, process: SolverProcess) -> None:
+        """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
         try:
             answer = process.answer
         except InputError as refusal:
-            self._refused[name] = refusal.problem
+            self._refused = refusal.problem
             return
         if answer is None:
             return
-        self._answers[name] = answer
-        source, counts_dark = answer.bound_source or ENGINES[name], name in self._with_set_ups
-        self._raise(answer.bound, source, answer.bound_by, counts_dark)
+        self._answer, name = answer, self._team.engine
+        source = answer.bound_source or ENGINES[name]
+        self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
         makespan = answer.makespan(self.planner.problem)
         if answer.start is not None and makespan is not None:
             self._offer(self._planned(Solution(answer.start, answer.ports), ENGINES[name]))
@@ -408,9 +410,8 @@ class Portfolio:
         if plan.reduced_makespan < self._reduced:
             self._reduced = plan.reduced_makespan
             self._take_back_refuted()
-            for name, process in self._processes.items():
-                if name not in self._with_set_ups:
-                    process.offer(Solution(plan.reduced_start))
+            if self._process is not None and not self._counts_set_ups:
+                self._process.offer(Solution(plan.reduced_start))
         if plan.cost < self.plan.cost:
             self._moved_s = self.elapsed_s
             shorter = plan.makespan < self.plan.makespan
@@ -419,14 +420,10 @@ class Portfolio:
             self._better.put(plan)
             if shorter:
                 self._note(plan.source)
-                self._offer_ports(plan)
-
-    def _offer_ports(self, plan: SchedulePlan) -> None:
-        """Tell a plan to the engines that count set-ups."""
-        for name in self._with_set_ups & self._processes.keys():
-            assert plan.booking is not None
-            ports = ports_of(self.planner.problem, plan.booking)
-            self._processes[name].offer(Solution(plan.start, ports))
+                if self._process is not None and self._counts_set_ups:
+                    assert plan.booking is not None
+                    ports = ports_of(self.planner.problem, plan.booking)
+                    self._process.offer(Solution(plan.start, ports))
 
     def _note(self, source: TraceSource) -> None:
         problem = self.planner.problem

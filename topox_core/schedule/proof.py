@@ -169,7 +169,7 @@ class Proof:
         if engine != "printed" and (self.plan.makespan > known.bound or changing):
             began = time.monotonic()
             if self._left_s > 0:
-                expect_request(team.engines)
+                expect_request([team.engine])
             known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
             if known.plan.makespan > known.bound:
@@ -184,15 +184,15 @@ class Proof:
             known.bound_by,
             known.bound_source,
             known.search_planner,
-            replace(team, engines=()) if self._exact is not None else team,
+            replace(team, engine="") if self._exact is not None else team,
             self._exact is not None,
         )
 
     def _wait_once(self, team: Team) -> None:
         """Let the engines load before the first stage; in a second one there is a search that can go on meanwhile."""
         if self.blocks:
-            expect_request(team.engines)
-            wait_until_loaded(team.engines, LOADING_S)
+            expect_request([team.engine])
+            wait_until_loaded([team.engine], LOADING_S)
             self.blocks = False
 
     def _exact_on_time(self, team: Team) -> FineClockSolve | None:
@@ -204,8 +204,7 @@ class Proof:
         if not named or not FineClockSolve.fits(plans.prepared):
             return None
         limits, problem = self._limits(), plans.prepared.reduction.problem
-        team = replace(team, engines=(ENGINE,))
-        threads = team.threads_of(ENGINE, problem, limits.threads, set_ups=True)
+        threads = replace(team, engine=ENGINE).threads_of(problem, limits.threads, set_ups=True)
         return FineClockSolve(plans.prepared, plans.best, replace(limits, threads=threads))
 
     @property

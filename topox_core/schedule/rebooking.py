@@ -97,12 +97,12 @@ class _Ports:
     @property
     def dark_ms(self) -> float:
         """How long a port is dark that changes its circuit."""
-        delay_ms = self.cluster.reconfiguration_ms
-        return delay_ms if not self.slot_ms else self._on_slot(delay_ms)
+        return self._on_slot(self.cluster.reconfiguration_ms)
 
     def _on_slot(self, time_ms: float) -> float:
-        slots = math.ceil(time_ms / self.slot_ms - 1e-9) if self.slot_ms else 0
-        return slots * self.slot_ms if self.slot_ms else time_ms
+        if not self.slot_ms:
+            return time_ms
+        return math.ceil(time_ms / self.slot_ms - 1e-9) * self.slot_ms
 
     def _of(self, way: Literal["out", "in"], server: int, switch: int) -> list[_Port]:
         """Return the ports of a server on a switch that are left, of those never used one."""

@@ -51,7 +51,6 @@ def to_result(
         raise RuntimeError(
             f"a bound of {bound} ticks contradicts a schedule of {plan.makespan}: one of the two is wrong"
         )
-    path = reduction.bound.tasks if bound == reduction.bound.ticks else ()
     return Result(
         status="optimal" if plan.makespan <= bound else "feasible",
         engine=prepared.settings.engine,
@@ -59,7 +58,6 @@ def to_result(
         makespan_ms=problem.ms(plan.makespan),
         bound_ms=problem.ms(bound),
         bound_by=bound_by,
-        bound_tasks=tuple(problem.task_names[j] for j in path if problem.task_names[j]),
         unrounded_bound_ms=round(reduction.unrounded_bound_ms, 9),
         wall_s=wall_s,
         slot_ms=problem.tick_ms if prepared.cluster is None else prepared.cluster.slot_ms,
@@ -100,7 +98,6 @@ def to_continuous_result(
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
         bound_by=bound.text,
-        bound_tasks=(),
         unrounded_bound_ms=bound_ms,
         wall_s=wall_s,
         slot_ms=reduction.problem.tick_ms * reduction.problem.ticks_per_slot,
@@ -129,7 +126,6 @@ def infeasible(problem: Problem, settings: Settings, reason: str) -> Result:
         makespan_ms=None,
         bound_ms=bound_ms,
         bound_by=bound.text,
-        bound_tasks=(),
         unrounded_bound_ms=bound_ms,
         wall_s=0.0,
         slot_ms=problem.tick_ms,

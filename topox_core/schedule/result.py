@@ -126,8 +126,6 @@ class Result:
         Where fixed circuits are faster, the best schedule that switches, with its own bound.
     bound_by
         What binds, in words a user understands.
-    bound_tasks
-        Ids of the tasks on the binding critical path (empty if a resource binds).
     unrounded_bound_ms
         The same bounds on durations that were not rounded to ticks and slots.
     rounding
@@ -149,7 +147,6 @@ class Result:
     makespan_ms: float | None
     bound_ms: float
     bound_by: str
-    bound_tasks: tuple[str, ...]
     unrounded_bound_ms: float
     wall_s: float
     slot_ms: float

@@ -69,7 +69,6 @@ def from_record(
         makespan_ms=makespan_ms,
         bound_ms=bound_ms,
         bound_by=str(record.get("bound_by", ""))[:_MAX_WORDS],
-        bound_tasks=(),
         unrounded_bound_ms=_number(record, "unrounded_bound_ms") or bound_ms,
         wall_s=wall_s,
         slot_ms=float(record["slot_ms"]),
@@ -148,23 +147,16 @@ def _times(
         i = place.get(row["id"], -1)
         if i >= 0:
             start[i], end[i] = row["start_ms"], row["end_ms"]
-    missing = np.flatnonzero(np.isnan(end))
-    unnamed = [i for i in missing.tolist() if not graph.ids[i]]
-    if len(unnamed) < len(missing):
-        name = next(graph.ids[i] for i in missing.tolist() if graph.ids[i])
+    missing = np.flatnonzero(np.isnan(end)).tolist()
+    named = next((graph.ids[i] for i in missing if graph.ids[i]), None)
+    if named is not None:
         raise InputError(
             "is missing: the collectives of this result became other transfers than its settings make of them",
-            item=f"task {name}",
+            item=f"task {named}",
         )
-    while unnamed:
-        left = []
-        for i in unnamed:
-            before = end[graph.pred_idx[graph.pred_ptr[i] : graph.pred_ptr[i + 1]]]
-            if np.isnan(before).any():
-                left.append(i)
-            else:
-                end[i] = before.max(initial=0.0)
-        unnamed = left
+    for i in missing:  # what opens a collective, and waits for nodes that have names
+        waits = graph.pred_idx[graph.pred_ptr[i] : graph.pred_ptr[i + 1]]
+        end[i] = end[waits].max(initial=0.0)
     # The row of a collective spans its transfers; its node is the barrier that closes it.
     return np.where(graph.kind == BARRIER, end, start), end
 

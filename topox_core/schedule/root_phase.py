@@ -9,8 +9,8 @@ from topox_core.runs.cores import give_way
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.disjunctions import LEARNING_TASKS
 from topox_core.schedule.engines.engine import Limits
-from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS
 from topox_core.schedule.planner import (
     Planner,
     SchedulePlan,
@@ -57,7 +57,7 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
     root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
     root_s = min(root_s, limits.time_limit_s)
     known = initially_known(planner.problem, Limits(root_s, bound=bound, start=plan.reduced_start))
-    raise_bounds(planner.problem, 1, known, AfterSeconds(root_s))
+    raise_bounds(known, AfterSeconds(root_s))
     enough.set()
     if limits.threads > 1:
         beside.join()

@@ -56,7 +56,6 @@ def answer_record(result: Result) -> dict[str, Any]:
     """Return a result as plain values with what its own file leaves out: who found it, and what it beat."""
     return {
         "result": to_record(result),
-        "bound_tasks": result.bound_tasks,
         "lowered_bound_ms": result.lowered_bound_ms,
         "trace": [
             (
@@ -78,7 +77,6 @@ def _result(record: Mapping[str, Any], case: Case) -> Result:
     other = record["alternative"]
     return replace(
         own,
-        bound_tasks=tuple(record["bound_tasks"]),
         lowered_bound_ms=record["lowered_bound_ms"],
         trace=trace,
         alternative=None if other is None else _result(other, case),

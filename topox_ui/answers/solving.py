@@ -74,7 +74,6 @@ def joined(before: Result, result: Result) -> Result:
         classes=classes,
         bound_ms=bound_ms,
         bound_by=before.bound_by if raised else result.bound_by,
-        bound_tasks=before.bound_tasks if raised else result.bound_tasks,
         trace=(*result.trace, line),
         status="optimal" if proved else result.status,
         stopped_by="proof" if proved else result.stopped_by,

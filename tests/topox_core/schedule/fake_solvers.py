@@ -4,10 +4,13 @@ import functools
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from tests.topox_core.schedule.problem_builder import one_after_another
+from topox_core.schedule.circuits.held_ports import held_back
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.problem import Problem
@@ -60,8 +63,16 @@ def events_of_cpsat(
 ) -> list[wire.Event]:
     """Return the event with which the engine ends on each problem: ``done`` or ``failed``."""
     each = [limits] * len(problems) if isinstance(limits, Limits) else limits
-    asked = zip(problems, each, strict=True)
+    asked = [(one, begun(one, given)) for one, given in zip(problems, each, strict=True)]
     return [wire.read_event(_said(wire.line(wire.Request("cpsat", *one)))) for one in asked]
+
+
+def begun(problem: Problem, limits: Limits) -> Limits:
+    """Limits with a schedule to start from where a problem counts set-ups: engines have none of their own there."""
+    if problem.dark_ticks is None or limits.start is not None:
+        return limits
+    plain = held_back(problem, one_after_another(problem))
+    return replace(limits, start=plain.start, ports=plain.ports)
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from itertools import count
 import numpy as np
 
 from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.circuits.held_ports import NOT_CARRIED, Solution, carried_tasks
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Problem, SwitchNetwork
 from topox_core.schedule.search.local_search import LocalSearch
@@ -225,3 +226,18 @@ def searched(planner: Planner, plan: SchedulePlan, seed: int, candidates: int) -
     search = LocalSearch(planner, plan, seed)
     search.go_on(candidates)
     return min(plan, search.best_plan(), key=lambda one: one.cost)
+
+
+def one_after_another(problem: Problem) -> Solution:
+    """A plain schedule with set-ups: one task at a time, a set-up between any two."""
+    dark, slot = problem.dark_ticks or 0, problem.ticks_per_slot
+    start = np.zeros(problem.n, np.int64)
+    at = 0
+    for j in problem.order.tolist():
+        if problem.on_grid[j]:
+            at = -(-at // slot) * slot
+        start[j] = at
+        at += int(problem.duration[j]) + (dark if problem.on_grid[j] else 0)
+    ports = np.full((3, problem.n), NOT_CARRIED, np.int32)
+    ports[:, carried_tasks(problem)] = 0
+    return Solution(start, ports)

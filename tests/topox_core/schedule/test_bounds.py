@@ -19,7 +19,7 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
-from topox_core.schedule.bounds.set_up_bounds import set_up_bound, set_up_heads_and_tails
+from topox_core.schedule.bounds.set_up_bounds import set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import clocks, critical_path, windows
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
@@ -63,7 +63,7 @@ def by_set_ups(problem: Problem, delay: int) -> int:
     head, tail = set_up_heads_and_tails(
         problem, clocks(problem), 1_000, delay * problem.ticks_per_slot
     )
-    return set_up_bound(problem, head, tail, 0, delay).ticks
+    return ancestor_bound(problem, head, tail, 0, delay).ticks
 
 
 def by_propagation(problem: Problem, makespan: int) -> int:
@@ -73,7 +73,7 @@ def by_propagation(problem: Problem, makespan: int) -> int:
 
 def by_all_together(problem: Problem, makespan: int) -> int:
     known = initially_known(problem, Limits(30.0))
-    raise_bounds(problem, 1, known, lambda: False)
+    raise_bounds(known, lambda: False)
     return known.bound
 
 

@@ -21,25 +21,17 @@ from topox_core.schedule.circuits.held_ports import (
     with_set_ups,
 )
 from topox_core.schedule.engines import highs
-from topox_core.schedule.engines.best_known import initially_known
-from topox_core.schedule.engines.disjunctions import Disjunctions
+from topox_core.schedule.engines.disjunctions import Disjunctions, neighbourhoods_fit
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.port_turns import kept_apart, sides_in_turn
-from topox_core.schedule.engines.set_ups_size import neighbourhoods_fit
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import Generator, serial_schedule
 from topox_core.schedule.planner import Planner
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search import large_neighbourhood
-from topox_core.schedule.search.large_neighbourhood import (
-    Middle,
-    Neighbourhood,
-    SubSolver,
-    search_neighbourhoods,
-)
-from topox_core.schedule.source import TraceSource
+from topox_core.schedule.search.large_neighbourhood import Middle, Neighbourhood
 
 FABRICS = {
     "full duplex": Fabric(servers=3),
@@ -129,7 +121,6 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     monkeypatch.setattr(highs, "WHOLE_COLUMNS", 4_000)
     monkeypatch.setattr(highs, "FREE_TASKS", 40)
     monkeypatch.setattr(large_neighbourhood, "SOLVE_S", 10.0)  # however busy the machine
-    monkeypatch.setattr(large_neighbourhood, "WALK_S", 0.0)  # nobody else finds anything
     if not propagated:  # as where an iteration has very many ticks
         monkeypatch.setattr(propagation, "MAX_MOMENTS", 0)
     begun, found = serial_schedule(BUSY), []
@@ -142,18 +133,6 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     assert set(found) == {"HiGHS neighbourhoods"}
     assert violation(BUSY, answer.start) is None
     assert answer.bound <= answer.makespan(BUSY) < makespan(BUSY, begun)
-
-
-def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
-    heard: list[Progress] = []
-    limits = Limits(time_limit_s=60.0, start=serial_schedule(BUSY))
-    known = initially_known(BUSY, limits, heard.append)
-    before = known.makespan
-    undecided = SubSolver(lambda *_: "undecided", TraceSource("exact", "exact"), 40)
-    search_neighbourhoods(BUSY, 1, 1, known, undecided, lambda: known.makespan < before, None)
-    assert known.makespan < before
-    assert {p.source.name for p in heard if p.start is not None} == {"local search"}
-    assert violation(BUSY, known.start) is None
 
 
 def test_every_schedule_keeps_the_turns_that_it_says():

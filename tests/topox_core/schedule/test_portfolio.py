@@ -233,14 +233,14 @@ def test_a_gap_that_is_wide_enough_starts_nobody():
 @pytest.mark.parametrize(
     ("engine", "threads", "shares", "team"),
     [
-        ("auto", 1, False, Team(("cpsat",), True)),
-        ("auto", 2, False, Team(("cpsat",), True)),
-        ("auto", 4, False, Team(("cpsat",), True)),
-        ("auto", 4, True, Team(("highs",), True)),
-        ("highs", 2, False, Team(("highs",), True)),
-        ("highs", 1, False, Team(("highs",), False)),
-        ("cpsat", 2, False, Team(("cpsat",), True)),
-        ("printed", 4, False, Team(("printed",), False)),
+        ("auto", 1, False, Team("cpsat", True)),
+        ("auto", 2, False, Team("cpsat", True)),
+        ("auto", 4, False, Team("cpsat", True)),
+        ("auto", 4, True, Team("highs", True)),
+        ("highs", 2, False, Team("highs", True)),
+        ("highs", 1, False, Team("highs", False)),
+        ("cpsat", 2, False, Team("cpsat", True)),
+        ("printed", 4, False, Team("printed", False)),
     ],
 )
 def test_who_takes_part(engine, threads, shares, team):

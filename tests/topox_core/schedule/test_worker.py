@@ -14,10 +14,16 @@ import pytest
 from tests.conftest import long_after
 from tests.patience import PATIENCE_S, wait_until
 from tests.topox_core.schedule.fake_solvers import READY, ROOT, SLEEP, progress, saying
-from tests.topox_core.schedule.problem_builder import Fabric, build, makespan, random_problem
+from tests.topox_core.schedule.problem_builder import (
+    Fabric,
+    build,
+    makespan,
+    one_after_another,
+    random_problem,
+)
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path
-from topox_core.schedule.circuits.held_ports import Solution, one_after_another, with_set_ups
+from topox_core.schedule.circuits.held_ports import Solution, with_set_ups
 from topox_core.schedule.engines import waiting_workers, wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess

@@ -29,7 +29,7 @@ from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
-from topox_core.tdm.model.rounds import round_s_of
+from topox_core.tdm.model.rounds import round_of, round_s_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
 from topox_core.warm_up import warm_up_jobs
@@ -239,7 +239,7 @@ def shortest_of_all(jobs: Jobs, reading: Reading) -> float:
     """The shortest round over all groupings and rings, each with the links of Algorithm 2, which are optimal."""
     table = StageTable(jobs, reading)
     return min(
-        round_s_of(table, group, rings=dict(enumerate(rings)))
+        round_of(table, group, rings=dict(enumerate(rings))).round_s
         for group in product((0, 1), repeat=len(jobs))
         for rings in product(*map(laps, jobs.jobs))
     )

@@ -83,15 +83,16 @@ def ancestor_heads_and_tails(
 def ancestor_bound(
     problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int = 0
 ) -> Bound | None:
-    """Return the best bound above ``beat`` ticks that raised heads and tails give, naming what binds."""
+    """Return the best bound above ``beat`` ticks that raised heads and tails give, naming what binds.
+
+    They count set-ups where there are ``dark_slots``.
+    """
     best: Bound | None = None
     through = head + problem.duration + tail
     if len(through) and int(through.max()) > beat:
         j = int(np.argmax(through))
         beat = int(through[j])
-        best = Bound(
-            beat,
-            f"what must run before and after {problem.task_names[j] or 'a lowered transfer'}",
-            (j,),
-        )
+        name = problem.task_names[j] or "a lowered transfer"
+        included = ", set-ups included" if dark_slots else ""
+        best = Bound(beat, f"what must run before and after {name}{included}")
     return load_bounds(problem, head, tail, beat, dark_slots) or best

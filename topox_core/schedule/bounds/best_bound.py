@@ -17,11 +17,10 @@ from topox_core.text.numbers import short
 
 @dataclass(frozen=True)
 class Bound:
-    """No schedule ends before ``ticks``; ``text`` says what binds; ``tasks`` is the critical path if that binds."""
+    """No schedule ends before ``ticks``; ``text`` says what binds."""
 
     ticks: int
     text: str
-    tasks: tuple[int, ...] = ()
 
 
 def best_bound(problem: Problem, dark_slots: int) -> Bound:
@@ -61,9 +60,9 @@ def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
         return Bound(0, "nothing to do")
     # A transfer may wait for its slot: through the predecessors that end last, then down the tails.
     precedence = (p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx)
-    path = tuple(longest_path(precedence, head, p.duration, tail))
+    path = longest_path(precedence, head, p.duration, tail)
     words = path_in_words(path, p.task_names, p.duration) or "nothing takes time"
-    return Bound(int((head + p.duration + tail).max()), words, path)
+    return Bound(int((head + p.duration + tail).max()), words)
 
 
 def _between(problem: Problem, name: str, capacity: int, bound: int, first: int, tail: int) -> str:

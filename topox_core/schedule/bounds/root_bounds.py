@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.propagation import (
@@ -14,14 +12,10 @@ from topox_core.schedule.bounds.propagation import (
     Propagator,
     raised_bound,
 )
-from topox_core.schedule.bounds.set_up_bounds import (
-    near_of,
-    set_up_bound,
-    set_up_heads_and_tails,
-)
-from topox_core.schedule.bounds.windows import Windows, clocks, windows
+from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.engines.best_known import BestKnown
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.problem import Int
 from topox_core.schedule.source import HEADS_AND_TAILS, PROPAGATION
 
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
@@ -35,35 +29,11 @@ SET_UPS_S = 0.5  # for propagation where set-ups count, which it knows from head
 FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
 
 
-def step_of(coarse: Problem, given: Windows) -> int:
-    """Return the ticks between two makespans that can occur: slots if every last task keeps to them."""
-    last = given.clock[np.diff(coarse.succ_ptr) == 0]
-    return int(last.min()) if len(last) else 1
-
-
-def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
-    """Raise the bound by cones of ancestors and by propagation; return the ticks between two makespans that can occur.
-
-    ``tick`` is the coarse problem's in the problem's own, in which ``known`` counts.
-    """
-    given = windows(coarse, known.makespan // tick)
-    step = step_of(coarse, given)
-    if known.close_enough:
-        return step
-    counted = _by_cones(coarse, tick, known, stop)
-    propagator, horizon = Propagator(coarse), known.makespan // tick
-    if not known.close_enough and propagator.worthwhile(horizon):
-        raised_bound(
-            propagator,
-            -(-known.bound // tick // step) * step,
-            lambda: known.makespan // tick,
-            step,
-            _share(coarse.n, known.left_s) * known.left_s,
-            stop,
-            lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
-            counted,
-        )
-    return step
+def raise_bounds(known: BestKnown, stop: Stop) -> None:
+    """Raise the bound by cones of ancestors, then by propagation within the heads and tails that they give."""
+    if not known.close_enough:
+        counted = _by_cones(known, stop)
+        _by_propagation(known, counted, _share(known.problem.n, known.left_s) * known.left_s, stop)
 
 
 def _share(tasks: int, left_s: float) -> float:
@@ -73,58 +43,67 @@ def _share(tasks: int, left_s: float) -> float:
     return MANY_SHARE if BOUND_SHARE * left_s >= MANY_S_A_TASK * tasks else FIRST_SHARE
 
 
-def raise_bounds_with_set_ups(
-    coarse: Problem, tick: int, known: BestKnown, stop: Stop
-) -> tuple[Int, Int]:
+def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> tuple[Int, Int]:
     """Raise the bound by heads and tails that count set-ups, then by propagation within them; return both."""
-    dark_slots, dark_ticks = coarse.switch_network.dark_slots or 0, coarse.dark_ticks or 0
+    problem = known.problem
+    dark_slots, dark_ticks = problem.switch_network.dark_slots or 0, problem.dark_ticks or 0
     counted = set_up_heads_and_tails(
-        coarse, clocks(coarse), near_of(coarse, FIRST_NEAR), dark_ticks
+        problem, clocks(problem), near_of(problem, FIRST_NEAR), dark_ticks
     )
-    bound = set_up_bound(coarse, *counted, -(-known.bound // tick), dark_slots)
+    bound = ancestor_bound(problem, *counted, known.bound, dark_slots)
     if bound is not None:
-        known.raise_bound(bound.ticks * tick, HEADS_AND_TAILS, bound.text)
-    propagator, horizon = Propagator(coarse), known.makespan // tick
-    if not known.close_enough and propagator.worthwhile(horizon):
-        step = step_of(coarse, windows(coarse, horizon))
-        raised_bound(
-            propagator,
-            -(-known.bound // tick // step) * step,
-            lambda: known.makespan // tick,
-            step,
-            min(SET_UPS_S, BOUND_SHARE * known.left_s),
-            stop,
-            lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
-            counted,
-        )
+        known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
+    _by_propagation(known, counted, min(SET_UPS_S, BOUND_SHARE * known.left_s), stop)
     return counted
 
 
-def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:
+def _by_propagation(
+    known: BestKnown, counted: tuple[Int, Int] | None, seconds: float, stop: Stop
+) -> None:
+    """Raise the bound for so many seconds by propagation, within heads and tails that are known."""
+    propagator = Propagator(known.problem)
+    if known.close_enough or not propagator.worthwhile(known.makespan):
+        return
+    step = step_of(known.problem, clocks(known.problem))
+    raised_bound(
+        propagator,
+        -(-known.bound // step) * step,
+        lambda: known.makespan,
+        step,
+        seconds,
+        stop,
+        lambda bound: known.raise_bound(bound, PROPAGATION, PROPAGATION_BY),
+        counted,
+    )
+
+
+def _by_cones(known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:
     """Count more and more ancestors while that takes a fair share of the time; return the heads and tails, if there was any."""
-    clock = clocks(coarse)
+    problem = known.problem
+    clock = clocks(problem)
     near, found = FIRST_NEAR, None
     while not stop() and not known.close_enough:
         began = time.monotonic()
-        found = ancestor_heads_and_tails(coarse, clock, near, known=found)
-        bound = ancestor_bound(coarse, *found, -(-known.bound // tick))
+        found = ancestor_heads_and_tails(problem, clock, near, known=found)
+        bound = ancestor_bound(problem, *found, known.bound)
         if bound is not None:
-            known.raise_bound(bound.ticks * tick, HEADS_AND_TAILS, bound.text)
+            known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
         took = time.monotonic() - began
-        if near >= coarse.n or LONGER * took > CONES_SHARE * known.left_s:
+        if near >= problem.n or LONGER * took > CONES_SHARE * known.left_s:
             break
         near *= GROWTH
     return found
 
 
 def narrow_windows(
-    coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True
+    known: BestKnown, horizon: int, stop: Stop, thorough: bool = True
 ) -> Windows | None:
-    """Return windows of schedules that end by the horizon (coarse ticks), as narrow as is cheap; None if there are none.
+    """Return windows of schedules that end by the horizon (ticks), as narrow as is cheap; None if there are none.
 
     ``thorough`` tries single starts as well (shaving).
     """
-    given, propagator = windows(coarse, horizon), Propagator(coarse)
+    problem = known.problem
+    given, propagator = windows(problem, horizon), Propagator(problem)
     if (given.earliest > given.latest).any():
         return None
     if not propagator.worthwhile(horizon):
@@ -135,6 +114,6 @@ def narrow_windows(
     return propagator.shaved(
         given,
         horizon,
-        "thorough" if coarse.n <= SMALL_TASKS else "quick",
+        "thorough" if problem.n <= SMALL_TASKS else "quick",
         lambda: stop() or time.monotonic() >= deadline,
     )

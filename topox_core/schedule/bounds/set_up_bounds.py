@@ -1,15 +1,11 @@
-"""Heads, tails and a lower bound that count set-ups between transfers that the graph orders (and those of cones)."""
+"""Heads and tails that count set-ups between transfers that the graph orders (and those of cones)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topox_core.model.csr import grouped
-from topox_core.schedule.bounds.ancestor_bounds import (
-    ancestor_bound,
-    ancestor_heads_and_tails,
-)
-from topox_core.schedule.bounds.best_bound import Bound
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_heads_and_tails
 from topox_core.schedule.kernels.lags import Sides, lag_heads
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
@@ -23,20 +19,17 @@ NEAR, NEAR_TASKS = 1_000, 2_000
 def sides_of(problem: Problem) -> Sides:
     """Return the transfers at the out-side and the in-side of each server, or at the server (half duplex).
 
-    The peer is the server at the other end; in half duplex its direction counts as well, since a
-    circuit the other way is another circuit.
+    The peer is the server at the other end and the way there: twice the destination of a transfer
+    that leaves, the number behind twice the source of one that arrives. A circuit the other way is
+    another circuit.
     """
     network = problem.switch_network
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
     source = network.source[carried].astype(np.int64)
     destination = network.destination[carried].astype(np.int64)
-    if network.half_duplex:
-        server = np.concatenate([source, destination])
-        peer = np.concatenate([2 * destination, 2 * source + 1])
-    else:
-        apart = int(max(source.max(initial=0), destination.max(initial=0))) + 1
-        server = np.concatenate([source, apart + destination])
-        peer = np.concatenate([destination, source])
+    ways = 0 if network.half_duplex else 1
+    server = np.concatenate([(1 + ways) * source, (1 + ways) * destination + ways])
+    peer = np.concatenate([2 * destination, 2 * source + 1])
     _, side = np.unique(server, return_inverse=True)
     ptr, entry = grouped(side, np.arange(len(side), dtype=np.int32), int(side.max(initial=-1)) + 1)
     task = np.concatenate([carried, carried])
@@ -89,13 +82,3 @@ def set_up_heads_and_tails(
 def near_of(problem: Problem, otherwise: int) -> int:
     """Return how many ancestors count where set-ups do: more of them, unless there are many tasks."""
     return NEAR if problem.n <= NEAR_TASKS else otherwise
-
-
-def set_up_bound(
-    problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int
-) -> Bound | None:
-    """Return the best bound above ``beat`` ticks that heads and tails with set-ups give, naming what binds."""
-    bound = ancestor_bound(problem, head, tail, beat, dark_slots)
-    if bound is None or not dark_slots or not bound.tasks:
-        return bound
-    return Bound(bound.ticks, f"{bound.text}, set-ups included", bound.tasks)

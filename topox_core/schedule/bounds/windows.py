@@ -39,6 +39,12 @@ def clocks(problem: Problem) -> Int:
     return np.where(np.array(on, np.bool_), slot, 1).astype(np.int64)
 
 
+def step_of(problem: Problem, clock: Int) -> int:
+    """Return the ticks between two makespans that can occur: slots if every last task keeps to them."""
+    last = clock[np.diff(problem.succ_ptr) == 0]
+    return int(last.min()) if len(last) else 1
+
+
 def windows(problem: Problem, horizon: int) -> Windows:
     """Return windows from a critical-path pass each way, every task ending by ``horizon`` ticks."""
     p, clock = problem, clocks(problem)

@@ -137,18 +137,3 @@ def _switch_violation(problem: Problem, solution: Solution, booking: Booking) ->
     if not len(over):
         return None
     return f"more than {net.circuits_per_switch} circuits on switch {int(which[order[over[0]]])}"
-
-
-def one_after_another(problem: Problem) -> Solution:
-    """Return a plain schedule with set-ups: one task at a time, a set-up between any two."""
-    dark, slot = problem.dark_ticks or 0, problem.ticks_per_slot
-    start = np.zeros(problem.n, np.int64)
-    at = 0
-    for j in problem.order.tolist():
-        if problem.on_grid[j]:
-            at = -(-at // slot) * slot
-        start[j] = at
-        at += int(problem.duration[j]) + (dark if problem.on_grid[j] else 0)
-    ports = np.full((3, problem.n), NOT_CARRIED, np.int32)
-    ports[:, carried_tasks(problem)] = 0
-    return Solution(start, ports)

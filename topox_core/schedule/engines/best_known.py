@@ -10,12 +10,7 @@ import numpy as np
 
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import critical_path
-from topox_core.schedule.circuits.held_ports import (
-    Solution,
-    held_back,
-    one_after_another,
-    solution_violation,
-)
+from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
 from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Int, Int32, Problem
@@ -133,6 +128,8 @@ def initially_known(
 ) -> BestKnown:
     """Return what is known before a solve: the schedule given or a plain serial one, and the better bound.
 
+    Where the problem counts set-ups a schedule must be given, for it needs ports.
+
     Raises
     ------
     ValueError
@@ -144,12 +141,7 @@ def initially_known(
     if chain > limits.bound:
         known.bound, known.bound_by, known.bound_source = chain, "critical path", LOADS
     if limits.start is None:
-        plain = (
-            Solution(serial_schedule(problem))
-            if problem.dark_ticks is None
-            else one_after_another(problem)
-        )
-        known.offer(plain.start, TraceSource("rules", "serial schedule"), ports=plain.ports)
+        known.offer(serial_schedule(problem), TraceSource("rules", "serial schedule"))
         return known
     given = Solution(np.asarray(limits.start, np.int64), limits.ports)
     wrong = solution_violation(problem, given)

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.root_bounds import (
-    PROPAGATION_BY,
-    narrow_windows,
-    raise_bounds,
-    step_of,
-)
-from topox_core.schedule.bounds.windows import Windows, coarsened, windows
+from topox_core.schedule.bounds.root_bounds import PROPAGATION_BY, narrow_windows, raise_bounds
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
 from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
+from topox_core.schedule.engines.disjunctions import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
     News,
     OnProgress,
+    on_coarse_clock,
 )
-from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, WHOLE_TASKS
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
+    LargeNeighbourhoods,
     SubSolve,
     SubSolver,
     Undecided,
-    search_neighbourhoods,
 )
 from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 
@@ -37,6 +33,7 @@ WHOLE_SHARE = 0.3
 FREE_TASKS = 300  # of the first neighbourhood
 
 
+@on_coarse_clock
 def solve_cpsat(
     problem: Problem,
     limits: Limits,
@@ -59,24 +56,19 @@ def solve_cpsat(
     if problem.dark_ticks is not None:
         return solve_on_ports(problem, limits, stop, on_progress, news)
     known = initially_known(problem, limits, on_progress)
-    coarse, tick = coarsened(problem)
-    if coarse.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
-        step = step_of(coarse, windows(coarse, known.makespan // tick))
-        _whole(coarse, tick, step, known, limits.time_limit_s, stop, news, thorough=False)
+    if problem.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
+        _whole(known, limits.time_limit_s, stop, news, thorough=False)
         return known.answer("cancelled" if stop() else "time_limit")
-    step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
+    raise_bounds(known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
-        _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
+        _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0:
         solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
-        search_neighbourhoods(coarse, tick, step, known, solver, stop, news)
+        LargeNeighbourhoods(known, solver).run(stop, news)
     return known.answer("cancelled" if stop() else "time_limit")
 
 
 def _whole(
-    coarse: Problem,
-    tick: int,
-    step: int,
     known: BestKnown,
     until_s: float,
     stop: Stop,
@@ -87,14 +79,15 @@ def _whole(
 
     ``thorough`` narrows the windows by shaving first.
     """
-    ages = models()
+    problem, ages = known.problem, models()
+    step = step_of(problem, clocks(problem))
     while not known.close_enough and known.elapsed_s < until_s and not stop():
-        horizon = known.makespan // tick - step
-        given = narrow_windows(coarse, horizon, known, stop, thorough)
+        horizon = known.makespan - step
+        given = narrow_windows(known, horizon, stop, thorough)
         if given is None:
-            known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
+            known.raise_bound(horizon + step, PROPAGATION, PROPAGATION_BY)
             return
-        model = Model(coarse, given, -(-known.bound // tick), horizon, minimise=True)
+        model = Model(problem, given, known.bound, horizon, minimise=True)
         shortest, old = known.makespan, next(ages)
 
         def better_elsewhere() -> bool:
@@ -102,19 +95,19 @@ def _whole(
             anew = known.makespan < shortest and old()  # noqa: B023 - called within this round only
             return stop() or known.close_enough or anew
 
-        limits, linear = known.limits, coarse.n >= LEARNING_TASKS
+        limits, linear = known.limits, problem.n >= LEARNING_TASKS
         run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
         outcome = model.solve(
             run,
             better_elsewhere,
-            lambda start, _: known.offer(start * tick, SOURCE),
-            lambda bound: known.raise_bound(bound * tick, SOURCE, BOUND_BY),
+            lambda start, _: known.offer(start, SOURCE),
+            lambda bound: known.raise_bound(bound, SOURCE, BOUND_BY),
         )
         if outcome.ended == "infeasible":
-            known.raise_bound((horizon + step) * tick, SOURCE, BOUND_BY)
+            known.raise_bound(horizon + step, SOURCE, BOUND_BY)
         elif outcome.start is not None:
-            known.offer(outcome.start * tick, SOURCE)
-            known.raise_bound(outcome.bound * tick, SOURCE, BOUND_BY)
+            known.offer(outcome.start, SOURCE)
+            known.raise_bound(outcome.bound, SOURCE, BOUND_BY)
 
 
 def _sub_solve(limits: Limits) -> SubSolve:

@@ -1,6 +1,7 @@
 """Constraint models for CP-SAT (OR-Tools): a fixed-length interval a task, inside its time window.
 
-This file and :mod:`topox_core.schedule.engines.cpsat_set_ups` are the only ones that know OR-Tools;
+This file, :mod:`topox_core.schedule.engines.cpsat_set_ups` and
+:mod:`topox_core.schedule.engines.set_up_neighbourhoods` are the only ones that know OR-Tools;
 nothing of it leaves.
 """
 
@@ -158,6 +159,14 @@ class Model:
                 self._at[j], int(self._problem.duration[j]), ""
             )
         return self._intervals[j]
+
+    def _one_of(self, many: int, known: int) -> list[Choice]:
+        """Return literals of which exactly one holds, hinted as in a known schedule."""
+        literals = [self._model.new_bool_var("") for _ in range(many)]
+        self._model.add_exactly_one(literals)
+        for value, literal in enumerate(literals):
+            self._model.add_hint(literal, value == known)
+        return literals
 
     def _in_order(self, i: int, j: int, known: Int) -> Choice:
         """Return a literal that says that ``i`` starts before ``j``; where it is new, hinted as in a known schedule."""

@@ -7,15 +7,20 @@ import math
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
+from topox_core.schedule.bounds.root_bounds import raise_bounds_with_set_ups
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
+from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.cpsat_model import Run, models
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
-from topox_core.schedule.engines.disjunctions import MAX_DISJUNCTIONS, Disjunctions
+from topox_core.schedule.engines.disjunctions import (
+    LEARNING_TASKS,
+    MAX_DISJUNCTIONS,
+    Disjunctions,
+    neighbourhoods_fit,
+)
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
-from topox_core.schedule.engines.on_ports import SetUpRoot
-from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
-from topox_core.schedule.engines.set_ups_size import LEARNING_TASKS, neighbourhoods_fit
+from topox_core.schedule.engines.set_up_neighbourhoods import SetUpRoot, search_with_set_ups
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 
@@ -46,15 +51,15 @@ def solve_on_ports(
     InputError
         If too many pairs of transfers have to be put in order, and neighbourhoods do not fit.
     """
-    root = SetUpRoot.of(problem, limits, stop, on_progress)
-    known = root.known
+    known = initially_known(problem, limits, on_progress)
+    root = SetUpRoot(known, *raise_bounds_with_set_ups(known, stop))
     if known.close_enough:
         return known.answer("proof")
     net = problem.switch_network
     may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
     # Where neighbourhoods can take over, pairs are counted only if they may be few.
-    counted = not nearby or Disjunctions.may_be_few(root.coarse)
-    pairs = Disjunctions(root.coarse, _windows(root)).count if counted else math.inf
+    counted = not nearby or Disjunctions.may_be_few(problem)
+    pairs = Disjunctions(problem, _windows(root)).count if counted else math.inf
     if pairs > MAX_DISJUNCTIONS:
         if not nearby:
             raise InputError(
@@ -79,7 +84,8 @@ def solve_on_ports(
 
 def _windows(root: SetUpRoot) -> Windows:
     """Return windows of schedules as long as the best known, narrowed by propagation."""
-    given, horizon, propagator = root.windows(), root.horizon, Propagator(root.coarse)
+    horizon, propagator = root.known.makespan, Propagator(root.known.problem)
+    given = root.windows(horizon)
     narrowed = propagator.propagated(given, horizon) if propagator.worthwhile(horizon) else None
     return given if narrowed is None else narrowed
 
@@ -88,7 +94,7 @@ class _Search:
     """Models of all schedules as long as the best known, anew when a shorter one is found elsewhere."""
 
     def __init__(self, root: SetUpRoot, stop: Stop, news: News | None) -> None:
-        self._root, self._known, self._tick = root, root.known, root.tick
+        self._root, self._known = root, root.known
         self._stop, self._news = stop, news
         self._ages = models()
         self.ended = False  # whether the last model has nothing more to say
@@ -111,12 +117,12 @@ class _Search:
 
     def _round(self, until_s: float, strict: bool, gives_way: bool) -> bool:
         """Search one model; return whether another one is worth while."""
-        known, tick = self._known, self._tick
+        known = self._known
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
             return False
-        shortest, root = known.makespan, self._root
-        current = Solution(known.start // tick, known.ports)
-        model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, current, strict)
+        shortest, current = known.makespan, Solution(known.start, known.ports)
+        given = _windows(self._root)
+        model = SetUpModel(known.problem, given, known.bound, shortest, current, strict)
         heard, old = False, next(self._ages)
 
         def better_elsewhere() -> bool:
@@ -127,7 +133,7 @@ class _Search:
             late = gives_way and self._far()
             return self._stop() or late or known.close_enough or (heard and old())
 
-        limits, linear = known.limits, root.coarse.n >= LEARNING_TASKS
+        limits, linear = known.limits, known.problem.n >= LEARNING_TASKS
         run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
         outcome = model.solve(run, better_elsewhere, self._offer, None if strict else self._raise)
         if outcome.start is not None:
@@ -142,11 +148,11 @@ class _Search:
     def _offer(self, start: Int, ports: Int32 | None) -> None:
         """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
         problem = self._known.problem
-        solution = held_back(problem, Solution(start * self._tick, ports))
+        solution = held_back(problem, Solution(start, ports))
         may_fill = problem.switch_network.switches_may_fill
         if may_fill and solution_violation(problem, solution) is not None:
             return
         self._known.offer(solution.start, SOURCE, ports=ports)
 
     def _raise(self, bound: int) -> None:
-        self._known.raise_bound(bound * self._tick, SOURCE, BOUND_BY)
+        self._known.raise_bound(bound, SOURCE, BOUND_BY)

@@ -65,27 +65,19 @@ class SetUpModel(Model):
 
     def _add_choices(self, sides: tuple[Side, ...]) -> None:
         """Give every transfer a switch, and a port at both ends; equal switches and ports are used in order."""
-        net, model = self._net, self._model
+        net, model, ports = self._net, self._model, self._known_ports
         for place, j in enumerate(self._carried):
-            self._switch[j] = self._one_of(net.switches, 0, j)
+            self._switch[j] = self._one_of(net.switches, int(ports[0, j]))
             for literal in self._switch[j][place + 1 :]:
                 model.add(literal == 0)
         if net.ports_on_switch == 1:
             return
         for side in sides:
             for place, (j, leaves) in enumerate(zip(side.tasks, side.leaves, strict=True)):
-                literals = self._one_of(net.ports_on_switch, 1 if leaves else 2, j)
-                self._port[j, leaves] = literals
-                for literal in literals[place + 1 :]:
+                known = int(ports[1 if leaves else 2, j])
+                self._port[j, leaves] = self._one_of(net.ports_on_switch, known)
+                for literal in self._port[j, leaves][place + 1 :]:
                     model.add(literal == 0)
-
-    def _one_of(self, many: int, row: int, j: int) -> list[Choice]:
-        """Return literals of which exactly one holds: the value that a task has in a row of the ports."""
-        literals = [self._model.new_bool_var("") for _ in range(many)]
-        self._model.add_exactly_one(literals)
-        for value, literal in enumerate(literals):
-            self._model.add_hint(literal, bool(self._known_ports[row, j] == value))
-        return literals
 
     def _same(
         self, key: tuple[object, ...], one: list[Choice], other: list[Choice], agree: bool

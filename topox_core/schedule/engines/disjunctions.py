@@ -1,16 +1,18 @@
-"""Which pairs of transfers a model with set-ups has to put in order, port by port."""
+"""Which pairs of transfers a model with set-ups has to put in order, port by port, and up to which size CP-SAT does so.
+
+Apart from the models, which load OR-Tools.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from topox_core.model.csr import grouped
 from topox_core.schedule.bounds.set_up_bounds import sides_of
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.circuits.held_ports import carried_tasks
 from topox_core.schedule.problem import Int32, Problem
 
 # A whole model with set-ups has at most so many pairs to be ordered; CP-SAT may find no schedule of
@@ -18,6 +20,9 @@ from topox_core.schedule.problem import Int32, Problem
 MAX_DISJUNCTIONS = 10_000
 # Windows decide a part of them: up to so many pairs at one side the count is worth while.
 MAX_PAIRS = 20_000
+NEIGHBOURHOOD_TASKS = 3_000
+WHOLE_TASKS = 600  # up to so many the problem is one model
+LEARNING_TASKS = 250  # below, learning from conflicts decides sooner than linear programmes
 
 
 @dataclass(frozen=True)
@@ -80,22 +85,9 @@ class Disjunctions:
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         """Every side of a server that transfers hold ports of."""
-        net = self.problem.switch_network
-        node = carried_tasks(self.problem)
-        source, destination = net.source[node], net.destination[node]
-        if net.half_duplex:
-            server = np.concatenate([source, destination])
-        else:
-            server = np.concatenate([2 * source, 2 * destination + 1])
-        peer = np.concatenate([2 * destination, 2 * source + 1])
-        task = np.concatenate([node, node])
-        leaves = np.arange(len(task)) < len(node)
-        _, side = np.unique(server, return_inverse=True)
-        ptr, entry = grouped(side, np.arange(len(side)), int(side.max(initial=-1)) + 1)
-        return tuple(
-            self._side(task[rows], leaves[rows], peer[rows])
-            for rows in (entry[ptr[r] : ptr[r + 1]] for r in range(len(ptr) - 1))
-        )
+        sides = sides_of(self.problem)
+        rows = [slice(*ends) for ends in pairwise(sides.ptr.tolist())]
+        return tuple(self._side(sides.task[one], sides.peer[one]) for one in rows)
 
     @staticmethod
     def may_be_few(problem: Problem) -> bool:
@@ -108,7 +100,7 @@ class Disjunctions:
         """Pairs that the model has to order."""
         return sum(len(side.pairs) for side in self.sides)
 
-    def _side(self, task: Int32, leaves: np.ndarray, peer: Int32) -> Side:
+    def _side(self, task: Int32, peer: Int32) -> Side:
         order = np.argsort(task, kind="stable")
         tasks, peers = task[order].tolist(), peer[order].tolist()
         pairs = [
@@ -117,7 +109,8 @@ class Disjunctions:
             for a in range(b)
             if (pair := self._pair(tasks[a], tasks[b], peers[a] == peers[b])) is not None
         ]
-        return Side(tuple(tasks), tuple(leaves[order].tolist()), tuple(peers), tuple(pairs))
+        leaves = tuple(one % 2 == 0 for one in peers)
+        return Side(tuple(tasks), leaves, tuple(peers), tuple(pairs))
 
     def _pair(self, a: int, b: int, alike: bool) -> Pair | None:
         """Return what a pair has to keep, or None: nothing that its windows do not keep already."""
@@ -159,3 +152,16 @@ class Disjunctions:
     def _plain(self) -> tuple[list[int], list[int], list[int]]:
         w = self.windows
         return w.earliest.tolist(), w.latest.tolist(), self.problem.duration.tolist()
+
+
+def neighbourhoods_fit(problem: Problem) -> bool:
+    """Whether large neighbourhoods know all ports there are: one of a server on each switch, and no switch that fills."""
+    net = problem.network
+    if net is None or net.switches_may_fill or net.ports_on_switch > 1:
+        return False
+    return problem.n <= NEIGHBOURHOOD_TASKS
+
+
+def cpsat_counts_set_ups(problem: Problem) -> bool:
+    """Whether CP-SAT has a model of set-ups, or of neighbourhoods with them, that may be small enough."""
+    return neighbourhoods_fit(problem) or Disjunctions.may_be_few(problem)

@@ -6,13 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.root_bounds import (
-    PROPAGATION_BY,
-    narrow_windows,
-    raise_bounds,
-    step_of,
-)
-from topox_core.schedule.bounds.windows import Windows, coarsened, windows
+from topox_core.schedule.bounds.root_bounds import PROPAGATION_BY, narrow_windows, raise_bounds
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.engine import (
@@ -21,14 +16,15 @@ from topox_core.schedule.engines.engine import (
     News,
     OnProgress,
     StoppedBy,
+    on_coarse_clock,
 )
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
+    LargeNeighbourhoods,
     SubSolve,
     SubSolver,
     Undecided,
-    search_neighbourhoods,
 )
 from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 
@@ -40,6 +36,7 @@ WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
 FREE_TASKS = 120  # of the first neighbourhood
 
 
+@on_coarse_clock
 def solve_highs(
     problem: Problem,
     limits: Limits,
@@ -61,28 +58,26 @@ def solve_highs(
         serial schedule does, at the price of a larger model).
     """
     known = initially_known(problem, limits, on_progress)
-    coarse, tick = coarsened(problem)
-    step = raise_bounds(coarse, tick, known, known.hearing(news, stop))
+    raise_bounds(known, known.hearing(news, stop))
     ended: StoppedBy = "time_limit"
     if known.close_enough or stop():
         return known.answer("cancelled" if stop() else ended)
-    if not _fits(coarse, tick, known):
+    if not _fits(known):
         solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
-        search_neighbourhoods(coarse, tick, step, known, solver, stop, news)
+        LargeNeighbourhoods(known, solver).run(stop, news)
         return known.answer("cancelled" if stop() else ended)
+    step = step_of(problem, clocks(problem))
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < reaching_s:
         before = known.bound
-        last_length = -(-known.bound // tick) >= known.makespan // tick - step
+        last_length = known.bound >= known.makespan - step
         until = known.limits.time_limit_s if last_length else reaching_s
-        ended = _within(coarse, tick, -(-known.bound // tick), known, until, stop, news)
+        ended = _within(known, known.bound, until, stop, news)
         if known.bound == before:
             break
     while _open(known, stop):
         shortest = known.makespan
-        ended = _within(
-            coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop, news
-        )
+        ended = _within(known, known.makespan - 1, known.limits.time_limit_s, stop, news)
         if known.makespan == shortest:
             break
     return known.answer("cancelled" if stop() else ended)
@@ -92,10 +87,10 @@ def _open(known: BestKnown, stop: Stop) -> bool:
     return not known.close_enough and known.left_s > 0 and not stop()
 
 
-def _fits(coarse: Problem, tick: int, known: BestKnown) -> bool:
+def _fits(known: BestKnown) -> bool:
     """Whether the whole problem is worth one model."""
-    horizon = known.makespan // tick
-    model = StepModel(coarse, windows(coarse, horizon), -(-known.bound // tick), horizon)
+    problem, horizon = known.problem, known.makespan
+    model = StepModel(problem, windows(problem, horizon), known.bound, horizon)
     return int(model.width.sum()) <= WHOLE_COLUMNS
 
 
@@ -106,7 +101,7 @@ def _sub_solve(limits: Limits) -> SubSolve:
         problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
     ) -> Int | Undecided:
         # One makespan only, the last by the horizon that can occur: nothing is to be minimised.
-        last = horizon - step_of(problem, given) + 1
+        last = horizon - step_of(problem, given.clock) + 1
         model = StepModel(problem, given, last, horizon)
         if model.empty:
             return "none"
@@ -126,42 +121,32 @@ def _sub_solve(limits: Limits) -> SubSolve:
 
 
 def _within(
-    coarse: Problem,
-    tick: int,
-    horizon: int,
     known: BestKnown,
+    horizon: int,
     until_s: float,
     stop: Stop,
     news: News | None,
 ) -> StoppedBy:
-    """Look for schedules that end by the horizon (coarse ticks), better than the best known.
+    """Look for schedules that end by the horizon, better than the best known.
 
     Ends when there are none, which raises the bound, when the best of them is found, at the first
     one that is better (narrower windows are worth a new model), at ``until_s``, or when asked to.
     """
     shortest = known.makespan
-    given = narrow_windows(coarse, horizon, known, stop)
+    given = narrow_windows(known, horizon, stop)
     if given is None:
-        known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
+        known.raise_bound(horizon + 1, PROPAGATION, PROPAGATION_BY)
         return "proof"
-    model = StepModel(coarse, given, -(-known.bound // tick), horizon)
+    model = StepModel(known.problem, given, known.bound, horizon)
     if model.empty:
-        known.raise_bound(
-            -(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY
-        )
+        known.raise_bound(-(-(horizon + 1) // model.step) * model.step, PROPAGATION, PROPAGATION_BY)
         return "proof"
 
     def enough() -> bool:
         known.take_news(news)
         return known.makespan < shortest
 
-    reading = ModelReading(
-        lambda values: model.start(values) * tick,
-        model.step * tick,
-        SOURCE,
-        BOUND_BY,
-        (horizon + 1) * tick,
-    )
+    reading = ModelReading(model.start, model.step, SOURCE, BOUND_BY, horizon + 1)
     return branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
 
 

@@ -33,21 +33,6 @@ class Mip:
     value: Float
     offset: float = 0.0
 
-    @property
-    def columns(self) -> int:
-        """Number of variables."""
-        return len(self.cost)
-
-    @property
-    def rows(self) -> int:
-        """Number of constraints."""
-        return len(self.row_lower)
-
-    @property
-    def nonzeros(self) -> int:
-        """Number of matrix entries."""
-        return len(self.value)
-
 
 @dataclass
 class MipBuilder:
@@ -183,8 +168,8 @@ def solve(
     RuntimeError
         If HiGHS refuses the model or ends in a state that says nothing about it.
     """
-    if (
-        mip.columns == 0
+    if not len(
+        mip.cost
     ):  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
         holds = bool((mip.row_lower <= 0).all() and (mip.row_upper >= 0).all())
         return (
@@ -198,9 +183,9 @@ def solve(
     _set_options(h, run)
     empty_index, empty = np.zeros(0, np.int32), np.zeros(0)
     status = h.passModel(
-        mip.columns,
-        mip.rows,
-        mip.nonzeros,
+        len(mip.cost),
+        len(mip.row_lower),
+        len(mip.value),
         0,
         int(highspy.MatrixFormat.kRowwise),
         1,

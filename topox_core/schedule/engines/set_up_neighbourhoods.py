@@ -7,18 +7,20 @@ freely within it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from ortools.sat.python import cp_model
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.root_bounds import step_of
-from topox_core.schedule.bounds.windows import windows, within
-from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.engines.cpsat_model import Run
-from topox_core.schedule.engines.cpsat_turns import TurnModel
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows, within
+from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
+from topox_core.schedule.engines.best_known import BestKnown
+from topox_core.schedule.engines.cpsat_model import Choice, Model, Run
 from topox_core.schedule.engines.engine import News
-from topox_core.schedule.engines.on_ports import SetUpRoot
-from topox_core.schedule.engines.port_turns import Bools
+from topox_core.schedule.engines.port_turns import Bools, Follows, kept_apart, sides_in_turn
+from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import TraceSource
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
@@ -27,32 +29,125 @@ ROUND_S = 1.0  # at most, for one neighbourhood
 GROWS, SHRINKS = 1.1, 0.8
 
 
+@dataclass(frozen=True)
+class SetUpRoot:
+    """What is known before a model is built: the best schedule and bound, and each task's head and tail, set-ups counted."""
+
+    known: BestKnown
+    head: Int
+    tail: Int
+
+    def windows(self, horizon: int) -> Windows:
+        """Return the windows of schedules that end by the horizon."""
+        problem = self.known.problem
+        return within(windows(problem, horizon), problem, self.head, self.tail, horizon)
+
+
+class TurnModel(Model):
+    """All schedules within windows, tasks that are not free in the order and on the switches of one that is known.
+
+    Parameters
+    ----------
+    problem
+        Counts set-ups; a server has one port on each switch, and no switch may fill (eq. 7).
+    known
+        Says switches and turns.
+    free
+        Which tasks may change places and switches.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        given: Windows,
+        bound: int,
+        horizon: int,
+        known: Solution,
+        free: Bools,
+    ) -> None:
+        assert known.ports is not None
+        self._known, self._free, self._given = known, free, given
+        self._switches = problem.switch_network.switches
+        self._place = known.ports[0].tolist()
+        self._switch: dict[int, list[Choice]] = {}
+        self._together: dict[tuple[int, int], Choice] = {}
+        super().__init__(problem, given, bound, horizon, minimise=True)
+
+    def _add_resources(self) -> None:
+        problem = self._problem
+        if self._switches > 1:
+            for j in carried_tasks(problem).tolist():
+                if self._free[j]:
+                    self._switch[j] = self._one_of(self._switches, self._place[j])
+        sides = sides_in_turn(problem, self._known)
+        for pair in kept_apart(problem, sides, self._known, self._free, self._given):
+            self._keep(pair)
+
+    def _keep(self, pair: Follows) -> None:
+        model, at, lasts = self._model, self._at, self._problem.duration
+        i, j = pair.first, pair.second
+        where: list[Choice] = []
+        if pair.on_one_switch and self._switches > 1:
+            where = [self._on_one_switch(min(i, j), max(i, j))]
+        follows = at[j] >= at[i] + (int(lasts[i]) + pair.apart)
+        if not pair.either:
+            constraint = model.add(follows)
+            if where:
+                constraint.only_enforce_if(*where)
+            return
+        i_first = self._in_order(i, j, self._known.start)
+        model.add(follows).only_enforce_if(i_first, *where)
+        leads = at[i] >= at[j] + (int(lasts[j]) + pair.apart)
+        model.add(leads).only_enforce_if(i_first.negated(), *where)
+
+    def _on_one_switch(self, i: int, j: int) -> Choice:
+        """Return a literal that holds where both tasks, at least one of them free, are on one switch."""
+        if i not in self._switch:
+            return self._switch[j][self._place[i]]
+        if j not in self._switch:
+            return self._switch[i][self._place[j]]
+        if (i, j) not in self._together:
+            self._together[i, j] = same = self._model.new_bool_var("")
+            for a, b in zip(self._switch[i], self._switch[j], strict=True):
+                self._model.add_bool_or([a.negated(), b.negated(), same])
+            self._model.add_hint(same, self._place[i] == self._place[j])
+        return self._together[i, j]
+
+    def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32:
+        """Return the ports that a solution says."""
+        assert self._known.ports is not None
+        ports = self._known.ports.copy()
+        for j, literals in self._switch.items():
+            ports[0, j] = int(np.argmax([value(literal) for literal in literals]))
+        return ports
+
+
 def search_with_set_ups(root: SetUpRoot, stop: Stop, news: News | None, fruitless: float) -> None:
     """Shorten the best schedule of a root, neighbourhood by neighbourhood, until its time is up or the gap closed.
 
     ``fruitless``: so many of them that bring nothing one after another end it.
     """
-    known, tick, problem = root.known, root.tick, root.coarse
+    known, problem = root.known, root.known.problem
     rng = np.random.default_rng(known.limits.seed)
     size = float(FREE_TASKS)
-    step = step_of(problem, windows(problem, root.horizon))
+    step = step_of(problem, clocks(problem))
     in_vain = 0
     while not known.close_enough and not stop() and known.left_s > 0 and in_vain < fruitless:
         known.take_news(news)
-        horizon = root.horizon - step
-        given = within(windows(problem, horizon), problem, root.head, root.tail, horizon)
+        horizon = known.makespan - step
+        given = root.windows(horizon)
         if (given.earliest > given.latest).any():
             return
-        current = Solution(known.start // tick, known.ports)
+        current = Solution(known.start, known.ports)
         free = _neighbours(current, problem.duration, round(size), rng)
-        model = TurnModel(problem, given, root.bound, horizon, current, free)
+        model = TurnModel(problem, given, known.bound, horizon, current, free)
         began, shortest = time.monotonic(), known.makespan
         outcome = model.solve(
             Run(min(ROUND_S, max(0.0, known.left_s)), known.limits.threads, known.limits.seed),
             lambda: stop() or known.left_s <= 0,
         )
         if outcome.start is not None:
-            known.offer(outcome.start * tick, SOURCE, ports=outcome.ports)
+            known.offer(outcome.start, SOURCE, ports=outcome.ports)
         decided = outcome.ended in ("infeasible", "optimal")
         in_vain += 1
         if known.makespan < shortest:

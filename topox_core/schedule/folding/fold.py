@@ -16,7 +16,6 @@ from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, 
 from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.kernels.refinement import (
-    Colour,
     Surroundings,
     first_fit,
     gather,
@@ -84,14 +83,13 @@ def fold(
     if problem.network is None or problem.shares or problem.n == 0:
         return None
     most = int(problem.n / least)
-    partition = _Partition.of(problem, most)
-    orbit = partition.refined(np.zeros(problem.n, np.int32))
+    orbit = _refined(problem, np.zeros(problem.n, np.int32), most)
     for cut in (_by_device, _by_ports, _by_room):
         part = None if orbit is None else cut(problem, orbit)
         if orbit is None or part is None:
             return None
         if part.any():
-            orbit = _cut(partition, orbit, part)
+            orbit = _cut(problem, orbit, part, most)
     if orbit is None:
         return None
     folding = _folding(problem, orbit)
@@ -102,52 +100,38 @@ def fold(
     )
 
 
-def _cut(partition: _Partition, orbit: Int32, part: Int32) -> Int32 | None:
+def _cut(problem: Problem, orbit: Int32, part: Int32, most: int) -> Int32 | None:
     """Return the orbits cut into parts and refined again, or just cut where refining goes too far; None if that does, too."""
     finer = _numbered(orbit.astype(np.int64) * (int(part.max()) + 1) + part)
-    again = partition.refined(finer)
-    if again is None and int(finer.max()) < partition.most:
+    again = _refined(problem, finer, most)
+    if again is None and int(finer.max()) < most:
         return finer
     return again
 
 
-@dataclass(frozen=True)
-class _Partition:
-    """What refinement looks at, and ``most`` orbits before it gives up."""
+def _refined(problem: Problem, orbit: Int32, most: int) -> Int32 | None:
+    """Return the coarsest equitable partition within ``orbit``, numbered by first tasks; None if it has more than ``most``.
 
-    problem: Problem
-    around: Surroundings
-    order: Int32
-    most: int
-
-    @staticmethod
-    def of(problem: Problem, most: int) -> _Partition:
-        p = problem
-        return _Partition(p, surroundings(p), p.order, most)
-
-    def refined(self, orbit: Int32) -> Int32 | None:
-        """Return the coarsest equitable partition within ``orbit``, numbered by first tasks; None if it is too fine.
-
-        A sweep down and one up take in whole pasts and futures at once, so that a few rounds reach
-        the fixed point.
-        """
-        p = self.problem
-        looks = np.stack([orbit, p.duration, p.on_grid], axis=1).astype(np.int64)
-        colour = _words(_numbered_rows(looks))
-        device = np.zeros(p.devices, np.uint64)
-        resource = p.capacity.astype(np.uint64)
-        count = 0
-        while True:
-            gather(self.around, colour, device, resource)
-            sweep(self.order, self.around, colour, device, resource)
-            sweep(self.order[::-1].copy(), self.around, colour, device, resource)
-            orbits = len(np.unique(colour))
-            if orbits > self.most:
-                return None
-            now = orbits + len(np.unique(device)) + len(np.unique(resource))
-            if now == count:
-                return _numbered(colour)
-            count = now
+    A sweep down and one up take in whole pasts and futures at once, so that a few rounds reach the
+    fixed point.
+    """
+    p, around = problem, surroundings(problem)
+    looks = np.stack([orbit, p.duration, p.on_grid], axis=1).astype(np.int64)
+    colour = _numbered_rows(looks).astype(np.uint64) + np.uint64(1)
+    device = np.zeros(p.devices, np.uint64)
+    resource = p.capacity.astype(np.uint64)
+    count = 0
+    while True:
+        gather(around, colour, device, resource)
+        sweep(p.order, around, colour, device, resource)
+        sweep(p.order[::-1].copy(), around, colour, device, resource)
+        orbits = len(np.unique(colour))
+        if orbits > most:
+            return None
+        now = orbits + len(np.unique(device)) + len(np.unique(resource))
+        if now == count:
+            return _numbered(colour)
+        count = now
 
 
 def surroundings(problem: Problem) -> Surroundings:
@@ -165,10 +149,6 @@ def surroundings(problem: Problem) -> Surroundings:
         p.demand_resource,
         np.where(lasts[owner], p.demand_amount, 0).astype(np.int32),
     )
-
-
-def _words(number: Int32) -> Colour:
-    return number.astype(np.uint64) + np.uint64(1)
 
 
 def _numbered(key: NDArray[np.integer]) -> Int32:

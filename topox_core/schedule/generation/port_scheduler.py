@@ -38,17 +38,21 @@ def _refuse_many_ports(bookings: int) -> None:
 
 
 @dataclass(frozen=True)
-class Booked:
-    """A schedule whose transfers hold ports: start ticks, makespan, circuits, and how many of them changed.
+class SchedulePlan:
+    """A schedule that can be carried out: start ticks, circuits, and how many circuits change.
 
-    ``before`` is what its ports held when it began, where its generation knew.
+    ``reduced_start`` is the schedule of the reduced problem it came from (the same unless transfers
+    had to move to stay on one switch), which exact engines start from. ``before`` is what its ports
+    held when it began, where its generation knew.
     """
 
     start: Int
     makespan: int
-    booking: Booking
+    booking: Booking | None
     changes: int
     source: TraceSource
+    reduced_start: Int
+    reduced_makespan: int
     before: Before | None = None
 
     @property
@@ -107,7 +111,7 @@ class PortGenerator:
             ),
         )
 
-    def serially(self, rank: Int32, source: TraceSource, backwards: bool = False) -> Booked:
+    def serially(self, rank: Int32, source: TraceSource, backwards: bool = False) -> SchedulePlan:
         """Return the serial schedule by ``rank``; backwards, times count from the end."""
         tasks = self.generator.back if backwards else self.generator.tasks
         return self.in_sequence(
@@ -120,7 +124,7 @@ class PortGenerator:
         source: TraceSource,
         backwards: bool = False,
         before: Before | None = None,
-    ) -> Booked:
+    ) -> SchedulePlan:
         """Return the serial schedule for a sequence that keeps the precedence.
 
         Where the iteration repeats, forwards, the best of a few passes, the first of which begins
@@ -139,7 +143,7 @@ class PortGenerator:
 
     def _pass(
         self, sequence: Int32, source: TraceSource, backwards: bool, before: Before
-    ) -> tuple[Booked, Before]:
+    ) -> tuple[SchedulePlan, Before]:
         """Return the serial schedule from what ports hold at first, and what they hold afterwards."""
         tasks = self.generator.back if backwards else self.generator.tasks
         horizon = self.generator.horizon_slots + 4 * self.ports.dark
@@ -149,19 +153,26 @@ class PortGenerator:
             )
             if makespan >= 0:
                 booking = self._booking(start, switch, out_port, in_port)
-                return Booked(start, makespan, booking, changed, source, before), after
+                plan = SchedulePlan(
+                    start, makespan, booking, changed, source, start, makespan, before
+                )
+                return plan, after
             horizon *= 2
 
-    def _last_end(self, booked: Booked) -> int:
+    def _last_end(self, booked: SchedulePlan) -> int:
         return int((booked.start + self.generator.problem.duration).max(initial=0))
 
-    def held_back(self, booked: Booked) -> Booked:
+    def held_back(self, booked: SchedulePlan) -> SchedulePlan:
         """Return a schedule that begins with the time that ports need to come back, and ends with its last task."""
-        problem, last = self.generator.problem, self._last_end(booked)
-        wait = slots_to_wait(problem, booked.booking, last, self.ports.dark)
-        old, later = booked.booking, wait * problem.ticks_per_slot
+        problem, last, old = self.generator.problem, self._last_end(booked), booked.booking
+        assert old is not None
+        wait = slots_to_wait(problem, old, last, self.ports.dark)
+        start = booked.start + wait * problem.ticks_per_slot
+        makespan = last + wait * problem.ticks_per_slot
         booking = replace(old, first_slot=old.first_slot + wait, end_slot=old.end_slot + wait)
-        return replace(booked, start=booked.start + later, booking=booking, makespan=last + later)
+        return SchedulePlan(
+            start, makespan, booking, booked.changes, booked.source, start, makespan, booked.before
+        )
 
     def _booking(self, start: Int, switch: Int32, out_port: Int32, in_port: Int32) -> Booking:
         p, k = self.generator.problem, self.ports.k
@@ -176,14 +187,14 @@ class PortGenerator:
             first + p.duration[node] // p.ticks_per_slot,
         )
 
-    def improved(self, booked: Booked, enough: int, rounds: int = IMPROVEMENT_ROUNDS) -> Booked:
+    def improved(self, booked: SchedulePlan, enough: int) -> SchedulePlan:
         """Return the schedule after forward-backward improvement; never worse in makespan, then changes.
 
         Dark times break the usual guarantee, so a worse round is dropped.
         """
         duration = self.generator.problem.duration
         best = booked
-        for _ in range(rounds):
+        for _ in range(IMPROVEMENT_ROUNDS):
             if best.makespan <= enough:
                 break
             behind = self.serially(ranked(-(best.start + duration)), best.source, backwards=True)

@@ -1,33 +1,25 @@
-"""Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration.
-
-Where that brings little, as in the largest problems, most turns go to a second local search
-instead.
-"""
+"""Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, row_pointer
-from topox_core.runs.stopping import AfterSeconds, Stop
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.windows import Windows, clocks, consistent
-from topox_core.schedule.circuits.held_ports import Solution
+from topox_core.schedule.bounds.windows import Windows, clocks, consistent, step_of
 from topox_core.schedule.engines.best_known import BestKnown
-from topox_core.schedule.engines.engine import News, Progress
+from topox_core.schedule.engines.engine import News
 from topox_core.schedule.generation.list_scheduler import Generator, ranked
-from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.search.local_search import LocalSearch, Pace
-from topox_core.schedule.source import ELSEWHERE, LOCAL_SEARCH, TraceSource
+from topox_core.schedule.source import TraceSource
 
 FEWEST, MAX = 40, 1500  # free tasks
 
@@ -172,9 +164,6 @@ class Middle:
 
 SOLVE_S = 1.0
 GROW, SHRINK = 1.1, 0.9
-WALK_S = 0.3
-WALKS_FROM = 1_000_003  # apart from the seeds of the search in the parent
-HOPE, MEMORY = 0.2, 0.9
 
 # Start ticks, or why there are none: proved that none exist, undecided in the time given, or too
 # large to try.
@@ -182,113 +171,46 @@ Undecided = Literal["none", "undecided", "too large"]
 SubSolve = Callable[[Problem, Windows, int, float, Stop], "Int | Undecided"]
 
 
-@dataclass
-class Turns:
-    """What one way of searching has brought for its time, the recent past first."""
+@dataclass(frozen=True)
+class SubSolver:
+    """What finds any schedule of a neighbourhood, its name, and how many tasks are free in the first one (the number adapts)."""
 
-    gains: float = 0.0
-    seconds: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Better schedules a second; hopeful at first."""
-        return (self.gains + HOPE) / (self.seconds + 1.0)
-
-    @contextmanager
-    def timed(self, known: BestKnown) -> Iterator[None]:
-        """Note whether a better schedule is found within, and how long it takes."""
-        began, before = time.monotonic(), known.makespan
-        yield
-        self.gains = MEMORY * self.gains + (known.makespan < before)
-        self.seconds = MEMORY * self.seconds + time.monotonic() - began
-
-
-@dataclass
-class LargeNeighbourhoods:
-    """A search that looks for schedules one step shorter than the best known, in windows whose size adapts.
-
-    Parameters
-    ----------
-    solve
-        Finds any schedule of a problem in windows, by an exact engine.
-    step
-        Ticks between two makespans that can occur.
-    """
-
-    problem: Problem
-    known: BestKnown
     solve: SubSolve
-    step: int
-    seed: int
     source: TraceSource
-    wanted: float
-    _generator: Generator = field(init=False)
-    _walk: LocalSearch | None = None
-    _pace: Pace = field(default_factory=Pace)
-    _solving: Turns = field(default_factory=Turns)
-    _walking: Turns = field(default_factory=Turns)
+    free_tasks: int
 
-    def __post_init__(self) -> None:
-        self._generator = Generator.of(self.problem, max(1, self.known.bound))
-        self._clock = clocks(self.problem)
-        self._random = np.random.default_rng(self.seed)
 
-    def run(self, until_s: float, stop: Stop, news: News | None) -> None:
-        """Search until ``until_s`` seconds after the solve began, until told to stop or nothing is left to gain."""
-        middle = self._middle()
-        while not stop() and self.known.elapsed_s < until_s and not self.known.close_enough:
-            before = self.known.makespan
-            if not self.known.take_news(news) and (
-                self._random.random() * (self._solving.rate + self._walking.rate)
-                < self._walking.rate
-            ):
-                with self._walking.timed(self.known):
-                    self._walked(min(WALK_S, until_s - self.known.elapsed_s), stop)
-            else:
-                with self._solving.timed(self.known):
-                    self._solved(middle, until_s, stop)
-            if self.known.makespan < before:
-                middle = self._middle()
+class LargeNeighbourhoods:
+    """A search that looks for schedules one step shorter than the best known, in windows whose size adapts."""
 
-    def _solved(self, middle: Middle, until_s: float, stop: Stop) -> None:
-        """Try one neighbourhood."""
-        found = self._tried(middle, until_s, stop)
-        if found is not None:
-            better, _ = self._generator.improved(
-                found, int((found + self.problem.duration).max()), self.known.bound
-            )
-            self.known.offer(better, self.source)
+    def __init__(self, known: BestKnown, solver: SubSolver) -> None:
+        self._problem, self._known, self._solver = known.problem, known, solver
+        self._wanted = float(solver.free_tasks)
+        self._generator = Generator.of(known.problem, max(1, known.bound))
+        self._clock = clocks(known.problem)
+        self._step = step_of(known.problem, self._clock)
+        self._random = np.random.default_rng(known.limits.seed)
 
-    def _walked(self, seconds: float, stop: Stop) -> None:
-        """Go on with a local search from the best schedule."""
-        known = self.known
-        plan = SchedulePlan(
-            known.start, known.makespan, None, 0, self.source, known.start, known.makespan
-        )
-        if self._walk is None:
-            planner = Planner(self.problem, known.bound, self._generator, None)
-            self._walk = LocalSearch(planner, plan, known.limits.seed + WALKS_FROM)
-        self._walk.take_up(plan)
-        over = AfterSeconds(seconds)
-        while not stop() and not over() and not self._walk.finished:
-            if self._pace.timed(self._walk.go_on):
-                known.offer(self._walk.best_plan().start, LOCAL_SEARCH)
+    def run(self, stop: Stop, news: News | None) -> None:
+        """Search until the time is up, until told to stop or nothing is left to gain."""
+        known = self._known
+        while not stop() and known.left_s > 0 and not known.close_enough:
+            known.take_news(news)
+            found = self._tried(stop)
+            if found is not None:
+                end = int((found + self._problem.duration).max())
+                better, _ = self._generator.improved(found, end, known.bound)
+                known.offer(better, self._solver.source)
 
-    def _middle(self) -> Middle:
-        return Middle.of(
-            self._generator, self._clock, self.known.start, self.known.makespan - self.step
-        )
-
-    def _tried(self, middle: Middle, until_s: float, stop: Stop) -> Int | None:
+    def _tried(self, stop: Stop) -> Int | None:
         """Solve one neighbourhood; adapt the size to how it ended."""
-        chosen = self._chosen(middle)
+        known = self._known
+        horizon = known.makespan - self._step
+        chosen = self._chosen(Middle.of(self._generator, self._clock, known.start, horizon))
         if chosen is None:
             self._resize(GROW)
             return None
-        seconds = min(SOLVE_S, until_s - self.known.elapsed_s)
-        if seconds <= 0:
-            return None
-        began = time.monotonic()
+        began, seconds = time.monotonic(), min(SOLVE_S, max(0.0, known.left_s))
         found = self._searched(chosen, seconds, stop)
         if not isinstance(found, str):
             return chosen.whole(found)
@@ -307,74 +229,23 @@ class LargeNeighbourhoods:
             given = consistent(chosen.problem, chosen.windows)
         if given is None:
             return "none"
-        return self.solve(chosen.problem, given, chosen.horizon, seconds, stop)
+        return self._solver.solve(chosen.problem, given, chosen.horizon, seconds, stop)
 
     def _resize(self, factor: float) -> None:
-        self.wanted = min(MAX, max(FEWEST, self.wanted * factor))
+        self._wanted = min(MAX, max(FEWEST, self._wanted * factor))
 
     def _chosen(self, middle: Middle) -> Neighbourhood | None:
         """Return a stretch that begins anywhere and has about as many free tasks as wanted."""
-        ends = np.sort(middle.left + self.problem.duration)
+        ends = np.sort(middle.left + self._problem.duration)
         first = int(ends[self._random.integers(0, len(ends))])
         if self._random.random() < 0.5:
             first = int(self._random.integers(0, max(1, middle.horizon)))
         low, high = first, middle.horizon + 1
-        early = middle.left + self.problem.duration <= first
+        early = middle.left + self._problem.duration <= first
         rights = np.sort(middle.right[~early])
         if not len(rights):
             return None
         # Free are those not early whose right-justified start lies before the end of the stretch.
-        at = min(len(rights) - 1, math.ceil(self.wanted))
+        at = min(len(rights) - 1, math.ceil(self._wanted))
         last = min(high, max(low, int(rights[at]))) if at < len(rights) - 1 else high
         return middle.between(first, last)
-
-
-@dataclass(frozen=True)
-class SubSolver:
-    """An exact engine for neighbourhoods, its name, and how many tasks are free in the first one (the number adapts)."""
-
-    solve: SubSolve
-    source: TraceSource
-    free_tasks: int
-
-
-def search_neighbourhoods(
-    coarse: Problem,
-    tick: int,
-    step: int,
-    known: BestKnown,
-    solver: SubSolver,
-    stop: Stop,
-    news: News | None,
-) -> None:
-    """Search large neighbourhoods until the time is up; ``known`` counts in the problem's own ticks, ``tick`` a coarse one.
-
-    Parameters
-    ----------
-    step
-        Coarse ticks between two makespans that can occur.
-    solver
-        What looks for schedules of a neighbourhood.
-    """
-
-    def tell(progress: Progress) -> None:
-        if progress.start is not None:
-            known.offer(progress.start * tick, progress.source)
-
-    def translated() -> Solution | None:
-        solution = None if news is None else news()
-        return None if solution is None else Solution(solution.start // tick)
-
-    inner = BestKnown(coarse, known.limits, tell, known.began)
-    inner.offer(known.start // tick, ELSEWHERE, tell=False)
-    inner.bound = -(-known.bound // tick)
-    search = LargeNeighbourhoods(
-        coarse,
-        inner,
-        solver.solve,
-        step,
-        known.limits.seed,
-        solver.source,
-        float(solver.free_tasks),
-    )
-    search.run(known.limits.time_limit_s, stop, translated)

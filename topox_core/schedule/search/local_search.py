@@ -161,18 +161,7 @@ class LocalSearch:
         """Return the best schedule as a plan."""
         ports = self.planner.ports
         if ports is not None:
-            booked = ports.in_sequence(
-                self._state.best, LOCAL_SEARCH, before=self._state.best_before
-            )
-            return SchedulePlan(
-                booked.start,
-                booked.makespan,
-                booked.booking,
-                booked.changes,
-                LOCAL_SEARCH,
-                booked.start,
-                booked.makespan,
-            )
+            return ports.in_sequence(self._state.best, LOCAL_SEARCH, before=self._state.best_before)
         start, makespan = self.planner.generator.in_sequence(self._state.best)
         return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
 
@@ -210,10 +199,10 @@ class Pace:
     wanted_s: float = CALL_S
     candidates: int = 1
 
-    def timed(self, go_on: Callable[[int], bool], at_most: int = 1 << 30) -> bool:
+    def timed(self, go_on: Callable[[int], bool]) -> bool:
         """Call with so many candidates and adapt their number; return what the call does."""
         began = time.perf_counter()
-        better = go_on(min(self.candidates, at_most))
+        better = go_on(self.candidates)
         took = time.perf_counter() - began
         if took < self.wanted_s / 2:
             self.candidates *= 2

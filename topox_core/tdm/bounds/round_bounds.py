@@ -88,8 +88,6 @@ def bounded(answer: Round) -> Round:
     A bound for given rings only says less and gives way. Where the bound meets the round, that is a
     proof, and what the message had to say about how the search ended no longer matters.
     """
-    if not answer.cycles:
-        return answer
     # With one pod group, its own barrier is the one barrier.
     form = replace(answer.form, per_pod_group=len(answer.cycles) > 1)
     bound = lower_bound(answer.jobs, answer.reading, form, answer.round_s)

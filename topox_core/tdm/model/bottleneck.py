@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topox_core.io.json import record_of
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
-from topox_core.tdm.model.rounds import after_push_s, aggregates
+from topox_core.tdm.model.rounds import after_push_s, aggregates, cycle_in_view
 from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit, ports_used
 
 Floats = NDArray[np.float64]
@@ -91,13 +91,8 @@ class Limit:
 
 def bottlenecks(answer: Round, cycle: Cycle | None = None) -> tuple[Limit, ...]:
     """Return what each stage of a cycle waits for; the longest cycle's, if none is named."""
-    if cycle is None:
-        cycle = max(answer.cycles, key=lambda one: one.round_s, default=None)
-    return (
-        ()
-        if cycle is None
-        else tuple(_limit(answer, cycle, position) for position in range(len(cycle.phases)))
-    )
+    one = cycle or cycle_in_view(answer, None)
+    return tuple(_limit(answer, one, position) for position in range(len(one.phases)))
 
 
 def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:

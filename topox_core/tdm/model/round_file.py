@@ -40,7 +40,7 @@ def to_record(
         "name": answer.jobs.name,
         "jobs_digest": answer.jobs.digest,
         **record_of(answer, "algorithm status stopped_by"),
-        "round_s": _finite(answer.round_s if answer.cycles else math.inf),
+        "round_s": _finite(answer.round_s),
         "mean_round_s": _finite(answer.mean_round_s),
         "non_tdm_s": None if non_tdm_s is None else _finite(non_tdm_s),
         "bound_s": _finite(answer.bound_s),
@@ -59,7 +59,7 @@ def to_record(
             [_finite(float(seconds)) for seconds in row] for row in answer.communication_s
         ],
     }
-    if non_tdm_s and answer.cycles:
+    if non_tdm_s:
         record["reduction"] = 1.0 - answer.round_s / non_tdm_s
     record["links"] = links_of(answer)
     record["jobs"] = jobs_of(answer)
@@ -94,8 +94,6 @@ def links_of(answer: Round) -> list[dict[str, int]]:
 
 def jobs_of(answer: Round) -> list[dict[str, Any]]:
     """Return one record a job: where it is, its group, its ring, and its iterations a second."""
-    if not answer.cycles:
-        return []
     rates = iterations_per_s(answer)
     return [_job(answer, n, job, float(rates[n])) for n, job in enumerate(answer.jobs.jobs)]
 

@@ -235,26 +235,23 @@ def _one_topology(
     return np.maximum(pair_s, tor_s), links
 
 
-def round_s_of(
-    table: StageTable, group: Sequence[int], form: RoundForm = DRAFT, rings: Rings | None = None
-) -> float:
-    """Return only the length of the round of :func:`round_of`, in seconds.
+def round_s_of(table: StageTable, group: Sequence[int], form: RoundForm = DRAFT) -> float:
+    """Return only the length of the round of :func:`round_of` over links that follow the stages, in seconds.
 
     Infinite where ports are too few.
     """
-    if not form.static and not rings:
-        seconds = np.array(
-            [
-                [table.communication_s(g, part) for part in _parts(table, g, group, form.groups)]
-                for g in range(len(table.members))
-            ]
-        )
-        if np.isinf(seconds).any():
-            return float("inf")
-        if not table.jobs.network.reconfiguration_ms:
-            no_links = np.zeros((0, form.groups, 0, 0), np.int32)
-            return max(one.round_s for one in cycles_of(table, group, form, seconds, no_links))
-    return round_of(table, group, form, rings).round_s
+    seconds = np.array(
+        [
+            [table.communication_s(g, part) for part in _parts(table, g, group, form.groups)]
+            for g in range(len(table.members))
+        ]
+    )
+    if np.isinf(seconds).any():
+        return float("inf")
+    if not table.jobs.network.reconfiguration_ms:
+        no_links = np.zeros((0, form.groups, 0, 0), np.int32)
+        return max(one.round_s for one in cycles_of(table, group, form, seconds, no_links))
+    return round_of(table, group, form).round_s
 
 
 def iterations_per_round(jobs: Jobs) -> Floats:
@@ -352,10 +349,8 @@ def _wrapped(start: float, length: float, round_s: float) -> list[tuple[float, f
     return [(start, round_s - start), (0.0, start + length - round_s)]
 
 
-def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle | None:
-    """Return the cycle of a pod group, or the longest of a round; None where no round was found."""
-    if not round_.cycles:
-        return None
+def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle:
+    """Return the cycle of a pod group, or the longest of a round."""
     if pod_group is None:
         return max(round_.cycles, key=lambda cycle: cycle.round_s)
     return round_.cycle_of(pod_group)

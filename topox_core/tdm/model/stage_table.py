@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.runs.latest import Latest
 from topox_core.tdm.kernels.stage import Fabric, GroupLoad, stage_demand, stage_s
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.traffic import (
@@ -56,7 +56,7 @@ class StageTable:
             self.place[list(group)] = range(len(group))
         self._loads: dict[int, GroupLoad] = {}
         self._seconds: list[dict[int, float]] = [{} for _ in self.members]
-        self._stages: OrderedDict[tuple[int, int], Stage] = OrderedDict()
+        self._stages = Latest[Stage](_KEPT_STAGES)
 
     def load(self, pod_group: int) -> GroupLoad:
         """Return the jobs of a pod group as arrays, in the order of ``members[pod_group]``."""
@@ -109,13 +109,10 @@ class StageTable:
         given = {n: rings[n] for n in members if rings.get(n)} if rings else {}
         key = pod_group, self.mask(members)
         if not given and key in self._stages:
-            self._stages.move_to_end(key)
             return self._stages[key]
         stage = self._measured(pod_group, tuple(sorted(members)), given)
         if not given:
             self._stages[key] = stage
-            if len(self._stages) > _KEPT_STAGES:
-                self._stages.popitem(last=False)
         return stage
 
     def _measured(self, pod_group: int, members: tuple[int, ...], given: Rings) -> Stage:
