@@ -31,8 +31,7 @@ from topox_core.papers.booked_links import (
     booked_iteration_ms,
     intra_server_ms,
 )
-from topox_core.papers.calls import Call, answers, computed_by
-from topox_core.papers.card import Answer, Card, CardRun, Choice
+from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
 from topox_core.papers.catalogue import CARDS, card_named
@@ -379,7 +378,7 @@ def row(ours_: float, theirs: float | None = None, item: str = "1") -> Row:
 class Count(Card):
     """A card of three rows; the switch scales ours."""
 
-    def play(self, settings, stop, on_row) -> Answer:
+    def play(self, settings, stop, on_row, executor) -> Answer:
         rows = [row(float(settings["factor"]) * i, float(i), str(i)) for i in (1, 2, 3)]
         for one in rows:
             on_row(one)
@@ -504,10 +503,9 @@ def test_a_wrong_switch_or_card_is_one_line_before_anything_starts(given, words)
 def test_a_dead_worker_costs_only_its_own_call_and_bad_input_comes_back_as_bad_input():
     lost: list[str] = []
     deadly, fine = Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))
-    with computed_by(1):
-        assert dict(answers([deadly, fine], never, lost)) == {"lives": 2}
-        with pytest.raises(InputError, match="must look like tcp://"):
-            list(answers([Call("bad", executor_for, ("nowhere",))], never, []))
+    assert dict(answers([deadly, fine], never, lost, 1)) == {"lives": 2}
+    with pytest.raises(InputError, match="must look like tcp://"):
+        list(answers([Call("bad", executor_for, ("nowhere",))], never, [], 1))
     (line_,) = lost
     assert line_.startswith("dies: the worker process ended")
 
@@ -521,8 +519,9 @@ def test_whoever_runs_a_card_says_who_computes_its_calls():
             return super().submit(fn, *args, **kwargs)
 
     class Roots(Card):
-        def play(self, settings, stop, on_row):
-            roots = dict(answers([Call(i, math.sqrt, (i * i,)) for i in (1, 2, 3)], stop, []))
+        def play(self, settings, stop, on_row, executor):
+            calls = [Call(i, math.sqrt, (i * i,)) for i in (1, 2, 3)]
+            roots = dict(answers(calls, stop, [], executor))
             return Answer(self.name, settings, tuple(row(roots[i]) for i in (1, 2, 3)), "")
 
     card = Roots("roots", "Roots", "nowhere", "three roots", {"line": "Line"}, 3)

@@ -71,7 +71,7 @@ def toy(monkeypatch):
     """The gallery with one card, which waits at a gate after its first row."""
     gate = threading.Event()
 
-    def play(settings, stop, on_row) -> Answer:
+    def play(settings, stop, on_row, _executor) -> Answer:
         on_row(ROWS[0])
         while not gate.is_set() and not stop():
             time.sleep(0.01)

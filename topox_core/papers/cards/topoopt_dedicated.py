@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import Call, CardRun, Words
 from topox_core.papers.rows import (
     LEVEL,
     TREND,

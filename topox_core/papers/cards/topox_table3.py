@@ -8,8 +8,7 @@ from statistics import fmean
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.io.json import record_of
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import Call, CardRun, Words
 from topox_core.papers.rows import (
     TREND,
     Row,
