@@ -205,7 +205,6 @@ def _record(
         content = zlib.compress(text.encode())
         status, stopped_by, wall_s = result.status, result.stopped_by, result.wall_s
         message = message or result.message
-    own = StudyJob(kept.resolved).values
     return RunRecord(
         key=key,
         version=code_version(),
@@ -213,7 +212,7 @@ def _record(
         subject=kept.resolved.title,
         graph=graph.digest,
         cluster=kept.cluster.digest,
-        settings={**own.all(dict(values), asdict(kept.cluster)), **values},
+        settings={**StudyJob(kept.resolved).all(values, asdict(kept.cluster)), **values},
         status=status,
         stopped_by=stopped_by,
         measures=measures,

@@ -315,16 +315,11 @@ def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
         name = str(subject.values[part])
         content = _content(part, name, digests.get(part), folder, kept)
         files.append(KeptInput(sha256(content), part, Path(name).name, content))
-    return _of_files(subject.values, (files[0], files[1]))
-
-
-def _of_files(values: Mapping[str, Any], files: tuple[KeptInput, KeptInput]) -> Resolved:
     graph = load_graph(files[0].content, files[0].name)
     cluster = load_cluster(files[1].content, files[1].name)
     check_fits(graph, cluster, files[0].name)
-    digests = {"graph": files[0].digest, "cluster": files[1].digest}
-    names = {part: values.get(part, one.name) for part, one in zip(digests, files, strict=True)}
-    return _of_graph(Subject("files", {**names, "digests": digests}), graph, cluster, files)
+    found = {**subject.values, "digests": {one.kind: one.digest for one in files}}
+    return _of_graph(Subject("files", found), graph, cluster, tuple(files))
 
 
 def _recorded(subject: Subject, folder: Path | None) -> Resolved:
@@ -359,14 +354,7 @@ def _recorded(subject: Subject, folder: Path | None) -> Resolved:
     title = path.name.partition(".")[0] or "recorded run"
     with limited_reading(str(path), sum(Path(one.name).stat().st_size for one in files)):
         made = import_kineto(files, settings, name=title)
-    kept = (
-        ("graph", f"{title}.taskgraph.json", dump_graph_json(made.graph)),
-        ("cluster", f"{title}.cluster.json", dump_cluster(made.cluster)),
-    )
-    graph, cluster = (
-        KeptInput(sha256(content), kind, file, content) for kind, file, content in kept
-    )
-    return _of_files({}, (graph, cluster))
+    return resolved_of(None, made.graph, made.cluster)
 
 
 def _digest_of_sources(sources: Iterable[Source]) -> str:

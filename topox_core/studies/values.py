@@ -1,19 +1,17 @@
-"""What holds at a point: the subject's own values, those that the study sets, and the key of a run."""
+"""What holds at every point of a subject where a study says nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.fabrics.options import FabricOptions
-from topox_core.io.json import digest_of
 from topox_core.rails.presets import settings_of
 from topox_core.schedule.settings import AUTO, Settings
-from topox_core.studies.keys import FABRIC_FIELDS, LABEL, SEED, Key, Value
+from topox_core.studies.keys import FABRIC_FIELDS, SEED, Key, Value
 from topox_core.studies.measures import BILL, FABRIC, RAIL
 from topox_core.studies.subject import Resolved
 from topox_core.tdm.mixes.deployment import SetUp
@@ -103,42 +101,3 @@ def _of_rails(job: Job) -> dict[str, Value]:
         SEED: 0,
     }
 
-
-class PointValues:
-    """Points of one resolved subject: what each sets beyond what holds anyway, and its key."""
-
-    def __init__(self, resolved: Resolved) -> None:
-        self.resolved = resolved
-        self.own = own_values(resolved)
-        self._prefix = f"{resolved.subject.kind}."
-        self._generated = resolved.subject.workload is not None
-
-    def set(self, values: Values) -> dict[str, Value]:
-        """Return what differs from the subject's own values, without labels, in order of the keys.
-
-        Where a parameter of a generator is set, its cluster is another one: what is said of the
-        cluster then counts even if the subject's own had it. So does what is said of the lowering,
-        whose meaning depends on the model.
-        """
-        changed = self._generated and any(
-            name.startswith(self._prefix) and self.own.get(name) != value
-            for name, value in values.items()
-        )
-        kept = {}
-        for name in sorted(values):
-            always = name.startswith("lowering.") or (changed and name.startswith("cluster."))
-            if name != LABEL and (always or self.own.get(name) != values[name]):
-                kept[name] = values[name]
-        return kept
-
-    def key(self, values: Values) -> str:
-        """Return the key of a run: SHA-256 of the subject's digest and of what is set."""
-        return digest_of([self.resolved.subject.runs, self.resolved.digest, self.set(values)])
-
-    def all(self, values: Values, cluster: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return everything that holds at a point, the subject first, as the library keeps it."""
-        held: dict[str, Any] = {**self.own, **self.set(values)}
-        if cluster is not None:
-            held |= {f"cluster.{k}": v for k, v in cluster.items() if k != "name"}
-            held.pop("cluster.degree", None)
-        return {"subject": self.resolved.subject.as_record(), **held}
