@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topox_core.io.task_graph_rules import validated
@@ -17,30 +16,16 @@ from topox_core.traces.run_graph import Node, RunGraph, label_of
 UNEVEN = 1.05
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where ranks are: ``gpus_per_server`` neighbouring ranks share a server."""
-
-    gpus_per_server: int = 1
-
-    def server(self, rank: int) -> int:
-        """Return the server of a rank."""
-        return rank // self.gpus_per_server
-
-    def device(self, rank: int) -> int:
-        """Return the device of a rank on its server."""
-        return rank % self.gpus_per_server
-
-    def servers(self, ranks: Sequence[int]) -> tuple[int, ...]:
-        """Return the servers of some ranks in order of first appearance."""
-        return tuple(dict.fromkeys(map(self.server, ranks)))
+def _servers(ranks: Sequence[int], gpus_per_server: int) -> tuple[int, ...]:
+    """Return the servers of some ranks in order of first appearance; neighbouring ranks share one."""
+    return tuple(dict.fromkeys(rank // gpus_per_server for rank in ranks))
 
 
-def keep_inside_servers(graph: RunGraph, placement: Placement) -> int:
+def keep_inside_servers(graph: RunGraph, gpus_per_server: int) -> int:
     """Let calls of one server last as long as they were recorded, whatever the network; return how many."""
     count = 0
     for node in graph.nodes:
-        if node.is_call and len(placement.servers(node.ranks)) == 1:
+        if node.is_call and len(_servers(node.ranks, gpus_per_server)) == 1:
             node.server_ms = max(0.0, node.end_ms - node.at_ms)
             count += 1
     return count
@@ -55,7 +40,7 @@ def uneven(splits: Sequence[Sequence[float]] | None) -> bool:
 
 
 def task_graph(
-    graph: RunGraph, name: str, placement: Placement, labels: Mapping[str, str]
+    graph: RunGraph, name: str, gpus_per_server: int, labels: Mapping[str, str]
 ) -> tuple[TaskGraph, list[str]]:
     """Return a run's graph as a task graph, and what to know about it, a sentence each.
 
@@ -69,7 +54,7 @@ def task_graph(
     InputError
         If it is larger than a task graph may be.
     """
-    maker = _Maker(graph, placement, labels)
+    maker = _Maker(graph, gpus_per_server, labels)
     for node in graph.nodes:
         if node.is_call:
             maker.call(node)
@@ -79,8 +64,8 @@ def task_graph(
 
 
 class _Maker:
-    def __init__(self, graph: RunGraph, placement: Placement, labels: Mapping[str, str]) -> None:
-        self._nodes, self._placement, self._labels = graph.nodes, placement, labels
+    def __init__(self, graph: RunGraph, gpus: int, labels: Mapping[str, str]) -> None:
+        self._nodes, self._gpus, self._labels = graph.nodes, gpus, labels
         self.tasks: list[Task] = []
         self.notes: dict[str, None] = {}
 
@@ -92,15 +77,15 @@ class _Maker:
                 node.id,
                 node.kind,
                 self._waits(node),
-                server=self._placement.server(rank),
-                device=self._placement.device(rank) + node.lane * self._placement.gpus_per_server,
+                server=rank // self._gpus,
+                device=rank % self._gpus + node.lane * self._gpus,
                 duration_ms=node.duration_ms,
             )
         )
 
     def call(self, node: Node) -> None:
         """Take a call: one task, or several and a barrier that has its id."""
-        servers = self._placement.servers(node.ranks)
+        servers = _servers(node.ranks, self._gpus)
         size = node.size_bytes or 0.0
         if len(servers) == 1:
             self._inside(node)
@@ -151,8 +136,8 @@ class _Maker:
             self.notes[
                 "roots of broadcasts are not recorded: the first rank of the group is taken"
             ] = None
-            return self._placement.server(node.ranks[0])
-        return self._placement.server(node.root)
+            return node.ranks[0] // self._gpus
+        return node.root // self._gpus
 
     def _transfer(self, node: Node, name: str, pair: tuple[int, int], size: float) -> None:
         self.tasks.append(
@@ -178,12 +163,13 @@ class _Maker:
     def _with_root(self, node: Node, size: float) -> dict[tuple[int, int], float]:
         root = self._root(node)
         sizes: dict[tuple[int, int], float] = defaultdict(float)
-        for server in map(self._placement.server, node.ranks):
+        for rank in node.ranks:
+            server = rank // self._gpus
             sizes[(server, root) if node.kind == "gather" else (root, server)] += size
         return sizes
 
     def _exchanged(self, node: Node) -> dict[tuple[int, int], float]:
-        servers = [self._placement.server(rank) for rank in node.ranks]
+        servers = [rank // self._gpus for rank in node.ranks]
         sizes: dict[tuple[int, int], float] = defaultdict(float)
         for server, row in zip(servers, node.splits_bytes or (), strict=True):
             for other, size in zip(servers, row, strict=True):
@@ -200,8 +186,8 @@ class _Maker:
                     names[-1],
                     "forward",
                     self._waits(node),
-                    server=self._placement.server(rank),
-                    device=self._placement.device(rank) + self._placement.gpus_per_server,
+                    server=rank // self._gpus,
+                    device=rank % self._gpus + self._gpus,
                     duration_ms=node.server_ms,
                 )
             )
