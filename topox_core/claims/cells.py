@@ -13,7 +13,7 @@ from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.fabrics.winner import ties
 from topox_core.studies.point_rows import PLANNED
 from topox_core.studies.study import Study
-from topox_core.studies.study_file import load_study
+from topox_core.studies.study import load_study
 from topox_core.studies.study_run import StudyResult
 
 FOLDER = Path(__file__).with_name("studies")

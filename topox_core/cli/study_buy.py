@@ -107,7 +107,7 @@ def run(options: Arguments) -> Answer:
     from topox_core.studies.buying_run import buying_run
     from topox_core.studies.buying_words import as_record, network_rows
     from topox_core.studies.offers import dump_offers
-    from topox_core.studies.study_file import dump_study
+    from topox_core.studies.study import dump_study
 
     question = _question(options)
     write(options.save_study, lambda: dump_study(buying_study(question)))
