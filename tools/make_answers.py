@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from topox_core.claims.rivals_run import POINTS, rivals_run  # noqa: E402
+from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
 from topox_core.fabrics.scheduled import schedule  # noqa: E402
 from topox_core.papers.catalogue import CARDS  # noqa: E402
 from topox_core.papers.every_card import CardStep, run_cards  # noqa: E402

@@ -31,7 +31,7 @@ def run(options: Arguments) -> Answer:
     """Compute what is missing and say which claims hold; 1 if points are missing at the end."""
     from topox_core.claims.cells import JOBS, cells_of
     from topox_core.claims.report import as_record, cell_rows
-    from topox_core.claims.rivals_run import rivals_run
+    from topox_core.claims.cells import rivals_run
     from topox_core.io.ranges import check_one_of
 
     for name in options.jobs or ():

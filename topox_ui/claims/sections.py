@@ -16,7 +16,7 @@ from topox_core.claims.report import (
     measured_words,
     verdict_words,
 )
-from topox_core.claims.rivals_run import Results, known_results, rivals_run, shipped_results
+from topox_core.claims.cells import Results, known_results, rivals_run, shipped_results
 from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.maps import sides_legend, sides_map
 from topox_core.figures.palette import Theme
