@@ -41,7 +41,7 @@ from topox_core.traces.chakra_wire import (
 )
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.network import read_network
-from topox_core.traces.perfetto_in import windows_of_trace
+from topox_core.traces.windows import windows_of_trace
 from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text

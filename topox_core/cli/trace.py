@@ -248,7 +248,7 @@ def _counted(lengths_ms: Sequence[float]) -> str:
 
 def _windows_of_trace(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the windows of one of our traces."""
-    from topox_core.traces.perfetto_in import windows_of_trace
+    from topox_core.traces.windows import windows_of_trace
 
     if len(files) > 1:
         raise wrong_option("PATH", "must be one file, if it is a schedule's trace")
