@@ -13,7 +13,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
-from topox_core.traces.coarsening import coarsened
+from topox_core.traces.tasks import coarsened
 from topox_core.traces.matching import between_hosts_us
 from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, spans, step_of
 from topox_core.traces.run_graph import (
