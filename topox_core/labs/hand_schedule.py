@@ -11,7 +11,7 @@ from topox_core.check.report import Violation
 from topox_core.check.schedule_file import FORMAT, VERSION
 from topox_core.errors import InputError, shown, unknown
 from topox_core.io.ranges import is_number
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.task_graph import Task, TaskGraph

@@ -16,7 +16,7 @@ from topox_core.labs.generators.patience import Patience
 from topox_core.labs.hand_schedule import length_ms
 from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import Lab, Screen
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from topox_core.errors import InputError, unknown
 from topox_core.io.ranges import evenly
+from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
 FORMAT, VERSION = "topox-lab", 1
@@ -23,6 +24,12 @@ SHARES = (1.0, 0.7, 0.4)
 OFTEN = ("schedule", "grouping")
 DEFAULT_ATTEMPTS = 3
 CLASS, STUDENT = "class", "student"
+CLASS_SEED = 0
+# What every lab and the tour run with, so that a better search elsewhere changes no lesson and no key:
+# whole slots, planned circuits, one ring, fast rules.
+LESSON_SETTINGS = Settings.of(
+    clock="slots", iteration="first", switching="planned", tick="slot", engine="list"
+)
 FIGURES = (
     *("tasks", "hand_gantt", "gantt", "bound", "circuits", "topology_steps", "delay_curve"),
     *("two_lines", "windows", "cdf", "round", "all_rounds", "cost_bars", "tornado", "histogram"),

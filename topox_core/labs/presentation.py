@@ -11,7 +11,7 @@ from typing import Any, Literal
 from topox_core.errors import InputError, shown, unknown
 from topox_core.labs.keys import option_texts, written
 from topox_core.labs.lab import Lab, Question
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED
 from topox_core.labs.marking import read_answer
 from topox_core.labs.statistics import QuestionStatistics, question_statistics
 from topox_core.labs.texts_in import Texts, texts_in

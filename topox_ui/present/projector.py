@@ -22,7 +22,7 @@ from topox_core.labs.keys import (
     options_of,
 )
 from topox_core.labs.lab import Lab, Question, Screen
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED
 from topox_core.labs.presentation import START, Slide, key_words, planned_until
 from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile

@@ -11,7 +11,7 @@ from topox_core.figures.palette import Theme
 from topox_core.labs.folder import Unreadable, answers_in
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED
 from topox_core.labs.presentation import key_words
 from topox_core.labs.statistics import (
     QuestionStatistics,

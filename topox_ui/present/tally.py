@@ -14,7 +14,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.labs.keys import option_texts
 from topox_core.labs.lab import Lab, Question
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED
 from topox_core.labs.presentation import COUNTED, MAX_VOTES, read_called_out
 from topox_core.labs.statistics import (
     EXPLAIN_BELOW,

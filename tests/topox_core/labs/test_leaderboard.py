@@ -16,7 +16,7 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 

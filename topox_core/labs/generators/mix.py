@@ -22,7 +22,7 @@ from topox_core.labs.generators.generator import (
     Instance,
     small_cluster,
 )
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.topology.routing import coin_sequences
