@@ -7,7 +7,7 @@ from typing import Any
 
 from topox_core.labs.answers import Answers
 from topox_core.labs.draws import seed_of
-from topox_core.labs.instance_plans import hand_plans
+from topox_core.labs.hand_schedule import hand_plans
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.ready_labs import ready_labs

@@ -69,7 +69,7 @@ from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.instance_plans import drawn_or_read
+from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.lab import Lab
 from topox_core.labs.ready_labs import ready_labs
 from topox_core.labs.texts_in import texts_in
