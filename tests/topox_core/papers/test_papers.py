@@ -25,7 +25,7 @@ from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.booked_links import (
+from topox_core.papers.table_iii_runs import (
     INTRA_SERVER_BYTES_PER_MS,
     LATENCY_MS,
     booked_iteration_ms,
