@@ -18,7 +18,6 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
@@ -32,7 +31,6 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
 from topox_core.model.waiting_order import last_end
 from topox_core.papers.card import Settings as Switches
-from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.replay import released_unrounded
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
@@ -41,7 +39,6 @@ from topox_core.workloads.catalogue import generate
 # set it.
 INTRA_SERVER_BYTES_PER_MS = 5e7
 LATENCY_MS = 0.001
-ASKED_EVERY = 2_000
 
 
 @dataclass(frozen=True)
@@ -254,9 +251,7 @@ def _settings(switches: Switches, lowering: Lowering) -> Settings:
     )
 
 
-def booked_iteration_ms(
-    graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop = never
-) -> float:
+def booked_iteration_ms(graph: TransferGraph, cluster: Cluster, layout: Layout) -> float:
     """Return the iteration time when links are booked in the order in which transfers become ready.
 
     Devices run one task at a time in the same order; ties go by the order of the graph. Where a
@@ -266,19 +261,16 @@ def booked_iteration_ms(
     ------
     InputError
         If two talking servers have no route; they are named.
-    Stopped
-        If ``stop()`` turns true meanwhile.
     """
     succ_ptr, succ_idx = (array.tolist() for array in graph.successors)
     following = [succ_idx[first:until] for first, until in pairwise(succ_ptr)]
-    return last_end(following, _Booking(graph, cluster, layout, stop).end)
+    return last_end(following, _Booking(graph, cluster, layout).end)
 
 
 class _Booking:
     """When every link and device is free."""
 
-    def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop) -> None:
-        self.stop, self.asked = stop, 0
+    def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout) -> None:
         self.kind: list[int] = graph.kind.tolist()
         self.duration: list[float] = graph.duration_ms.tolist()
         self.device = list(zip(graph.server.tolist(), graph.device.tolist(), strict=True))
@@ -292,9 +284,6 @@ class _Booking:
 
     def end(self, i: int, ready: float) -> float:
         """Return the end of a task that is ready now, booking what it uses."""
-        self.asked += 1
-        if self.asked % ASKED_EVERY == 0 and self.stop():
-            raise Stopped
         if self.kind[i] == COMPUTE:
             ended = max(ready, self.idle.get(self.device[i], 0.0)) + self.duration[i]
             self.idle[self.device[i]] = ended
