@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.fabric_options import FABRICS, fabric_options
 from topox_core.cli.files import FIGURE, check_figure, read_graph_and_cluster, write_figure
 from topox_core.cli.library_options import KEEP, check_keep, keep
 from topox_core.cli.options import (
+    FABRICS,
+    fabric_options,
     FILES,
     JSON,
     SOLVE,

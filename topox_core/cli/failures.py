@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.fabric_options import FABRICS, fabric_options
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.options import (
+    FABRICS,
+    fabric_options,
     FILES,
     JSON,
     SOLVE,

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.fabric_options import FABRICS, fabric_options
 from topox_core.cli.files import read, read_graph_and_cluster, write
 from topox_core.cli.options import (
+    FABRICS,
+    fabric_options,
     JSON,
     Option,
     errors_of_option,
