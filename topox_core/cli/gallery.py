@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.long_run import SCHEDULER, WORKERS, executor_of
+from topox_core.cli.library_options import SCHEDULER, WORKERS, executor_of
 from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
 from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of

@@ -10,7 +10,7 @@ from topox_core.cli import study_buy
 from topox_core.cli.command import Answer, Arguments, Commands, command
 from topox_core.cli.files import write
 from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.long_run import (
+from topox_core.cli.library_options import (
     CSV,
     NO_LIBRARY,
     SCHEDULER,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.files import read, write
 from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.long_run import NO_LIBRARY, WORKERS, compute, library_of, write_rows
+from topox_core.cli.library_options import NO_LIBRARY, WORKERS, compute, library_of, write_rows
 from topox_core.cli.options import (
     JSON,
     Group,
