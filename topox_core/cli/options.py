@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_at
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
@@ -245,13 +245,9 @@ def settings_as_options(
         raise InputError(error.problem, file="command line", item=error.item, field=field) from None
 
 
-@contextmanager
-def errors_of_option(name: str) -> Iterator[None]:
+def errors_of_option(name: str) -> AbstractContextManager[None]:
     """Name an option in the error of what it asks for."""
-    try:
-        yield
-    except InputError as error:
-        raise wrong_option(name, error.problem) from None
+    return errors_at("command line", field=name)
 
 
 def option_of(field: Field, flag: str, dest: str | None = None) -> Option:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.parts_file import load_parts
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
@@ -79,15 +79,12 @@ def key_of(lab: Lab, question: Question, seed: int) -> Value:
         If it has none: a text, or a plan that was not proved best; the question is named.
     """
     screen, key = lab.screens[lab.screen_of(question.id)], question.key
-    try:
+    with errors_at(item=f"lab {lab.id}, question {question.id}"):
         if key is None:
             raise InputError("has no key: a person reads it")
         if isinstance(key, Call):
             return _called(key, lab, screen, seed)
         return _value(lab.instances[screen.instance], key, seed)
-    except InputError as error:
-        item = f"lab {lab.id}, question {question.id}"
-        raise InputError(error.problem, item=item, field=error.field) from None
 
 
 def _value(source: Source, name: str, seed: int) -> Value:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, errors_at, printable, shown, unknown
 from topox_core.io.ranges import evenly, geometric, is_number, is_whole
 from topox_core.studies.keys import SEED, Key, Value
 
@@ -126,10 +126,8 @@ def _listed(given: object, key: Key, item: str) -> tuple[Value, ...]:
 
 
 def _value(given: object, key: Key, item: str, field: str) -> Value:
-    try:
+    with errors_at(item=item, field=field):
         return key.value(given)
-    except InputError as error:
-        raise InputError(error.problem, item=item, field=field) from None
 
 
 def _replicates(given: object, key: Key, item: str, subject_digest: str) -> tuple[Value, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, errors_at, printable, shown, unknown
 from topox_core.io.ranges import is_whole
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import Value
@@ -164,13 +164,11 @@ def _listed(given: object, axes: Sequence[Axis]) -> tuple[Point, ...]:
         if not isinstance(entry, list) or len(entry) != len(axes):
             problem = f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})"
             raise InputError(problem, field=place)
-        try:
+        with errors_at(field=place):
             points.append(
                 tuple(
                     None if value is None else axis.key.value(value)
                     for axis, value in zip(axes, entry, strict=True)
                 )
             )
-        except InputError as error:
-            raise InputError(error.problem, field=place) from None
     return tuple(points)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, errors_in_file, printable, shown
+from topox_core.errors import InputError, errors_at, errors_in_file, printable, shown
 from topox_core.io.json import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
 from topox_core.io.ranges import check_text
@@ -213,10 +213,8 @@ def _fixed(given: object, keys: Mapping[str, Key]) -> dict[str, Value]:
     for name, value in given.items():
         if name not in keys:
             raise InputError(unknown_key(name, keys, "key"), field="fixed")
-        try:
+        with errors_at(field=f"fixed.{name}"):
             fixed[name] = keys[name].value(value)
-        except InputError as error:
-            raise InputError(error.problem, field=f"fixed.{name}") from None
     return fixed
 
 

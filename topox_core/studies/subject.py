@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.networks import NETWORKS
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, errors_at, printable, shown, unknown
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read
 from topox_core.io.json import digest_of
@@ -208,13 +208,13 @@ def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict
 def _check_names(subject: Subject) -> None:
     values = subject.values
     if subject.kind == "sample":
-        with _field("subject.name"):
+        with errors_at(field="subject.name"):
             named_sample(SAMPLES, values["name"])
     elif subject.kind == "workload":
-        with _field("subject.generator"):
+        with errors_at(field="subject.generator"):
             workload_of(values["generator"])
     elif subject.kind == "rails":
-        with _field("subject.preset"):
+        with errors_at(field="subject.preset"):
             preset(values["preset"])
     elif subject.kind == "network":
         for key in ("network", "against"):
@@ -227,23 +227,8 @@ def _check_names(subject: Subject) -> None:
             place = f"subject.parameters.{printable(str(key))}"
             if key not in known:
                 raise InputError(unknown(key, known, "parameter"), field=place)
-            with _field(place):
+            with errors_at(field=place):
                 known[key].value(value, workload.name)
-
-
-class _field:
-    """Name the field of bad input that knows only its own place."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Pass on an error with the field in place of its own."""
-        if isinstance(error, InputError):
-            raise InputError(error.problem, field=self.name) from None
 
 
 def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _: None) -> Resolved:
