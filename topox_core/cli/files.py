@@ -9,16 +9,16 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.options import Option
 from topox_core.cli.printing import note
 from topox_core.errors import InputError, errors_in_file, one_line
 from topox_core.io.content import read, why
+from topox_core.io.cluster_file import dump_cluster, load_cluster
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 
-if TYPE_CHECKING:
-    from topox_core.model.cluster import Cluster
-    from topox_core.model.task_graph import TaskGraph
 
 
 __all__ = [
@@ -148,7 +148,6 @@ def read_graph_and_cluster(
     graph_path: str, cluster_path: str, overrides: dict[str, object]
 ) -> tuple[TaskGraph, Cluster]:
     """Load both files, apply the cluster keys given on the command line, and see that they fit together."""
-    from topox_core.io.cluster_file import load_cluster
     from topox_core.io.task_graph_file import check_fits, load_graph
 
     cluster = load_cluster(read(cluster_path), cluster_path)
@@ -187,7 +186,6 @@ def write_graph(
     path: str, graph: TaskGraph, cluster_path: str | None = None, cluster: Cluster | None = None
 ) -> None:
     """Write a task graph, as a table where the name says so, and the cluster for it."""
-    from topox_core.io.cluster_file import dump_cluster
     from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 
     table_form = path.removesuffix(".gz").endswith(".csv")

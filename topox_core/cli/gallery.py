@@ -13,11 +13,11 @@ from topox_core.cli.library_options import SCHEDULER, WORKERS, executor_of
 from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
 from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of
+from topox_core.papers.rows import COUNTED, counts_of, Row
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer as CardAnswer
     from topox_core.papers.card import Card
-    from topox_core.papers.rows import Row
 
 
 @command(
@@ -83,7 +83,6 @@ def _run_all(options: Arguments) -> int:
     from topox_core.papers.catalogue import CARDS
     from topox_core.papers.every_card import CardStep, run_cards
     from topox_core.papers.kept_answers import keep, to_record
-    from topox_core.papers.rows import COUNTED, counts_of
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with ExitStack() as stack:

@@ -24,16 +24,16 @@ from topox_core.cli.printing import ctrl_c_stops, figure, note, percent
 from topox_core.errors import InputError, visible
 from topox_core.io.json import record_of
 from topox_core.text.numbers import plural
+from topox_core.library.run_library import RunLibrary
+from topox_core.library.rows import RunFilter, RUNS_ONLY, StoredRun, Value
+from topox_core.fabrics.options import FabricOptions
+from topox_core.model.cluster import Cluster
+from topox_core.schedule.settings import Settings
 
 if TYPE_CHECKING:
-    from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.run import FabricRun
-    from topox_core.library.rows import RunFilter, StoredRun, Value
-    from topox_core.library.run_library import RunLibrary
-    from topox_core.model.cluster import Cluster
     from topox_core.runs.executor import Executor
     from topox_core.schedule.result import Result
-    from topox_core.schedule.settings import Settings
 
 
 LIBRARY = Option(
@@ -70,7 +70,6 @@ FILTER = Group(
 def filter_of(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
     from topox_core.library.record import CARD
-    from topox_core.library.rows import RUNS_ONLY, RunFilter
 
     return RunFilter(
         subject=options.subject or "",
@@ -100,7 +99,6 @@ def opened(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunL
     A file that is named and not there is a slip, unless something is to be written to it; the
     library of one's own is begun.
     """
-    from topox_core.library.run_library import RunLibrary
 
     path = None if options.library is None else Path(options.library)
     with RunLibrary.open(path, create=to_write or path is None) as library:

@@ -23,11 +23,12 @@ from topox_core.cli.rails_simulate import CHANGES, preset_of
 from topox_core.cli.rails_windows import ON_FABRIC, executed
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
+from topox_core.rails.technologies import gpus, SCALE_UP, TECHNOLOGIES
+from topox_core.economics.parts import Catalogue
 
 if TYPE_CHECKING:
     from topox_core.economics.comparison import Year
     from topox_core.economics.networks import Bill
-    from topox_core.economics.parts import Catalogue
     from topox_core.rails.delay import DelayStudy, Source
 
 
@@ -74,7 +75,6 @@ def count(options: Arguments) -> Answer:
 )
 def switches(_: Arguments) -> Answer:
     """Return the optical switches."""
-    from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 
     joined = {
         one.key: {name: gpus(one, size) for name, size in SCALE_UP.items()} for one in TECHNOLOGIES
@@ -355,7 +355,6 @@ def _bill(one: Bill, year: Year) -> dict[str, Any]:
 
 def _switch(radix: int | None) -> tuple[int, str]:
     """Return ports and name of the optical switch; by default the widest that switches in a job."""
-    from topox_core.rails.technologies import TECHNOLOGIES
 
     if radix is not None:
         return radix, "the optical switch"

@@ -25,10 +25,12 @@ from topox_core.cli.printing import figure, note, percent, table
 from topox_core.cli.rails_windows import windows_file
 from topox_core.errors import printable, unknown
 from topox_core.io.json import record_of
+from topox_core.rails.technologies import fits, SPLIT_NOTE, technology
+from topox_core.rails.presets import changed, degrees_in_words, KEYS, preset, PRESETS
+from topox_core.training.job import Job
 
 if TYPE_CHECKING:
     from topox_core.rails.iteration import Rail, RailRun, Window
-    from topox_core.training.job import Job
 
 CHANGES = Option(
     "--set KEY=VALUE",
@@ -62,7 +64,6 @@ def preset_of(options: Arguments) -> Job:
     InputError
         If there is none of that name, a key is unknown, or the values do not go together.
     """
-    from topox_core.rails.presets import KEYS, changed, preset
 
     with errors_of_option("PRESET"):
         base = preset(options.preset)
@@ -78,7 +79,6 @@ def preset_of(options: Arguments) -> Job:
 
 def _list(_: Arguments) -> Answer:
     """Return the presets."""
-    from topox_core.rails.presets import PRESETS, degrees_in_words
 
     rows = [(one.name, one.title, degrees_in_words(one), one.source) for one in PRESETS.values()]
     names = ("name", "title", "words", "source")
@@ -91,7 +91,6 @@ def _list(_: Arguments) -> Answer:
 def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
     """Return the rail, and how many switches it takes (0 where none was named)."""
     from topox_core.rails.iteration import Rail
-    from topox_core.rails.technologies import fits, technology
 
     delay, switches = options.delay_ms, 0
     if options.switch is not None:
@@ -238,8 +237,6 @@ def _lines(
 
 
 def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from topox_core.rails.presets import degrees_in_words
-    from topox_core.rails.technologies import SPLIT_NOTE
 
     control = "provisioned" if run.rail.provisioned else "on demand"
     switches, above = record.get("switches_per_rail", 1), percent(record["share_above_1_ms"])

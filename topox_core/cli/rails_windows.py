@@ -21,10 +21,10 @@ from topox_core.cli.options import (
 from topox_core.cli.printing import figure, percent, table
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
+from topox_core.model.task_graph import TaskGraph
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
-    from topox_core.model.task_graph import TaskGraph
     from topox_core.rails.iteration import Window
 
 CLASS_KEYS = "name count mean_ms min_ms max_ms mean_bytes"

@@ -34,10 +34,13 @@ from topox_core.cli.strategy_fabric import (
 from topox_core.errors import InputError, errors_in_file, printable
 from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more
+from topox_core.training.machine import Machine, status_of
+from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.job import Job
+from topox_core.model.task_graph import TaskGraph
 
 if TYPE_CHECKING:
     from topox_core.model.layout import Layout
-    from topox_core.model.task_graph import TaskGraph
     from topox_core.strategy.alternation import Alternated
     from topox_core.strategy.models import Model
     from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
     from topox_core.strategy.plans import RankedPlan
     from topox_core.strategy.search import SearchResult
     from topox_core.strategy.strategy import Placement, Strategy
-    from topox_core.training.job import Job
-    from topox_core.training.machine import Machine
 
 FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
@@ -311,7 +312,6 @@ def _plans(options: Arguments, model: Model) -> Answer:
     from topox_core.io.task_graph_file import dump_graph_json
     from topox_core.strategy.plans import best_plans, timed
     from topox_core.training.graph import task_graph
-    from topox_core.training.job_file import dump_job
 
     if model.shape is None:
         raise wrong_option("--method", f"{model.name} is no language model: only those have plans")
@@ -358,7 +358,6 @@ def _plans(options: Arguments, model: Model) -> Answer:
 
 
 def _plan_lines(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> Iterator[str]:
-    from topox_core.training.machine import status_of
 
     job = ranked[0].job
     gpus = f"{job.plan.gpus:,} {job.machine.title} ({status_of(job.machine)})"
@@ -384,7 +383,6 @@ def _machine(options: Arguments, machine: Machine) -> Machine:
 
 def _job(options: Arguments, model: Model) -> Job:
     """Return the job of the file; it must be of the model, and of as many servers as were asked for."""
-    from topox_core.training.job_file import load_job
 
     job = load_job(read(options.fix), options.fix)
     with errors_in_file(options.fix):

@@ -23,10 +23,10 @@ from topox_core.cli.options import (
 )
 from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
+from topox_core.check.report import CheckReport
 
 if TYPE_CHECKING:
-    from topox_core.check.report import CheckReport
-    from topox_core.tdm.model.jobs import Jobs
     from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 
 PROGRESS_EVERY_S = 1.0
@@ -131,7 +131,6 @@ def run(options: Arguments) -> Answer:
 
 def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-    from topox_core.tdm.model.jobs import Reading
     from topox_core.tdm.model.round import TdmSettings
 
     if options.algorithm not in ALGORITHMS:
@@ -258,7 +257,6 @@ def _mix(text: str) -> tuple[float, ...]:
 def draw(options: Arguments) -> Answer:
     """Draw, deploy, write."""
     from topox_core.tdm.mixes.deployment import SetUp, deploy
-    from topox_core.tdm.model.jobs import COLLECTIVES
     from topox_core.tdm.model.jobs_file import dump_jobs
 
     changes = given_of(options, (*(one.key for one in _NUMBERS), "mix"))
