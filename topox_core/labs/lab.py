@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from topox_core.errors import InputError, unknown
-from topox_core.io.ranges import evenly
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -196,7 +195,8 @@ class Slider:
             raise InputError(problem, field="slider")
         if (steps := int((end - start) / step + 1e-9)) > MAX_STEPS:
             raise InputError(f"has more than {MAX_STEPS:,} steps", field="slider")
-        object.__setattr__(self, "values", evenly(start, start + steps * step, steps + 1))
+        values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True)

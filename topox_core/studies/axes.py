@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from topox_core.errors import InputError, errors_at, printable, shown, unknown
-from topox_core.io.ranges import evenly, geometric, is_number, is_whole
+from topox_core.io.ranges import is_number, is_whole
 from topox_core.studies.keys import SEED, Key, Value
 
 MAX_VALUES = 100_000
@@ -189,7 +191,8 @@ def _numbers(
             problem = f"must be a whole number from 1 to {MAX_VALUES:,} (got {words})"
             raise InputError(problem, item=item, field=f"{form}.points")
         assert isinstance(points, int)
-        return geometric(low, high, points) if form == "log" else evenly(low, high, points)
+        spread = (np.geomspace if form == "log" else np.linspace)(low, high, points)
+        return [float(f"{value:.12g}") for value in spread]
     step = given.get("step", 1)
     if not is_number(step, 0.0, above=True):
         problem = f"must be a number above 0 (got {shown(step)})"
