@@ -25,10 +25,10 @@ from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import gpus, SCALE_UP, TECHNOLOGIES
 from topox_core.economics.parts import Catalogue
+from topox_core.economics.networks import Bill, bills, Counting, NETWORKS, saving, savings
+from topox_core.economics.comparison import caveats_of, Question, Running, Year, year_of
 
 if TYPE_CHECKING:
-    from topox_core.economics.comparison import Year
-    from topox_core.economics.networks import Bill
     from topox_core.rails.delay import DelayStudy, Source
 
 
@@ -294,8 +294,6 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
-    from topox_core.economics.comparison import Question, Running, caveats_of, year_of
-    from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 
     catalogue = _catalogue(options)
     counting = Counting(

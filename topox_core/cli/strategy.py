@@ -38,16 +38,16 @@ from topox_core.training.machine import Machine, status_of
 from topox_core.training.job_file import dump_job, load_job
 from topox_core.training.job import Job
 from topox_core.model.task_graph import TaskGraph
+from topox_core.strategy.strategy import data_parallel, dump_strategy, load_strategy, Placement, Strategy
+from topox_core.strategy.models import Model, MODELS, named
+from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
+from topox_core.strategy.operators import OperatorGraph
 
 if TYPE_CHECKING:
     from topox_core.model.layout import Layout
     from topox_core.strategy.alternation import Alternated
-    from topox_core.strategy.models import Model
-    from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
-    from topox_core.strategy.operators import OperatorGraph
     from topox_core.strategy.plans import RankedPlan
     from topox_core.strategy.search import SearchResult
-    from topox_core.strategy.strategy import Placement, Strategy
 
 FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
@@ -56,7 +56,6 @@ SHOWN_MOVES = 5
 
 def _list(options: Arguments) -> Answer:
     """Return the models, or the one that is named."""
-    from topox_core.strategy.models import MODELS, named
 
     models = [named(options.model)] if options.model else list(MODELS.values())
     rows = ((one.name, f"{one.servers} servers", one.meaning) for one in models)
@@ -132,7 +131,6 @@ def _list(options: Arguments) -> Answer:
 )
 def run(options: Arguments) -> Answer:
     """Search or enumerate, and write what was asked for."""
-    from topox_core.strategy.models import named
 
     model = named(options.model)
     method = options.method or ("plans" if model.shape and not options.fabric else "search")
@@ -147,7 +145,6 @@ def run(options: Arguments) -> Answer:
 
 
 def _search(options: Arguments, model: Model) -> Answer:
-    from topox_core.strategy.moves import SearchSettings
 
     usual = PROPOSALS if options.fabric else FAST_PROPOSALS
     proposals = usual if options.proposals is None else options.proposals
@@ -188,7 +185,6 @@ def _search(options: Arguments, model: Model) -> Answer:
 
 def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
     """Return the operators of a strategy file, which stay as they are there."""
-    from topox_core.strategy.strategy import load_strategy
 
     if not options.fix:
         return ()
@@ -210,7 +206,6 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
     from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.strategy.strategy import dump_strategy
     from topox_core.strategy.task_graph import task_graph
 
     write(options.output, lambda: dump_strategy(strategy))
@@ -259,7 +254,6 @@ def _found(
 
 def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
     """Return in words where a search began."""
-    from topox_core.strategy.strategy import data_parallel
 
     if fixed:
         return "with what is fixed"

@@ -12,13 +12,14 @@ from topox_core.cli.options import Option, number, wrong_option
 from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.json import record_of
+from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import Placement
+from topox_core.io.cluster_file import dump_cluster
 
 if TYPE_CHECKING:
     from topox_core.strategy.co_optimisation import CoProgress
     from topox_core.strategy.fabric_table import StrategyTable
-    from topox_core.strategy.moves import SearchSettings
-    from topox_core.strategy.operators import OperatorGraph
-    from topox_core.strategy.strategy import Placement
 
 PROPOSALS = 100
 OPTIONS = (
@@ -71,7 +72,6 @@ def search_on_fabric(
 
     None if it was stopped before there was one.
     """
-    from topox_core.io.cluster_file import dump_cluster
     from topox_core.strategy.fabric_table import strategy_table, table_sentence
     from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 

@@ -31,11 +31,11 @@ from topox_core.cli.trace_reading import (
     settings_of,
 )
 from topox_core.errors import InputError, errors_in_file
+from topox_core.traces.source import format_of_all, KINETO, NETWORK, PERFETTO, Source, sources_of
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
     from topox_core.rails.iteration import Window
-    from topox_core.traces.source import Source
 
 
 @command(
@@ -52,7 +52,6 @@ def inspect(options: Arguments) -> Answer:
     """Return what a recorded run holds."""
     from topox_core.traces.importing import inspect_run
     from topox_core.traces.recorded_run import read_run
-    from topox_core.traces.source import KINETO, NETWORK, sources_of
 
     settings = settings_of(options)
     form, files = files_of(options)
@@ -135,7 +134,6 @@ def _findings(record: dict[str, Any]) -> Iterator[str]:
 def import_run(options: Arguments) -> Answer:
     """Write an iteration of a recorded run as a task graph; 1 if a check failed."""
     from topox_core.traces.importing import import_kineto
-    from topox_core.traces.source import KINETO, NETWORK, sources_of
 
     settings = settings_of(options)
     form, files = files_of(options)
@@ -198,7 +196,6 @@ def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
 def windows(options: Arguments) -> Answer:
     """Return the windows of a recorded run."""
     from topox_core.traces.recorded_run import read_run, step_of
-    from topox_core.traces.source import PERFETTO, format_of_all, sources_of
     from topox_core.traces.windows import windows_of_step
 
     settings = settings_of(options)

@@ -23,10 +23,12 @@ from topox_core.cli.options import (
 )
 from topox_core.cli.printing import figure, note, percent, table
 from topox_core.errors import InputError
+from topox_core.traces.source import CHAKRA, format_of_all, ImportSettings, Refused, Source, sources_of, TEXT
+from topox_core.io.cluster_file import dump_cluster
+from topox_core.io.resource_limits import limited_reading
 
 if TYPE_CHECKING:
     from topox_core.traces.importing import Imported
-    from topox_core.traces.source import ImportSettings, Source
 
 PATHS = Option(
     "paths PATH", str, "a file of a rank, or a folder of them (not those below it)", nargs="+"
@@ -112,8 +114,6 @@ def refusable(run: Callable[[Arguments], Answer]) -> Run:
     """Return a command on a recorded run: limited in memory and time, ended with 1 where a sound trace cannot carry it."""
 
     def refused_or_run(options: Arguments) -> Answer | int:
-        from topox_core.io.resource_limits import limited_reading
-        from topox_core.traces.source import Refused, sources_of
 
         files = sources_of([*options.paths, *options.host_traces])
         name = files[0].name if len(files) == 1 else "recorded run"
@@ -129,7 +129,6 @@ def refusable(run: Callable[[Arguments], Answer]) -> Run:
 
 def settings_of(options: Arguments) -> ImportSettings:
     """Return how a run is read, as the options say."""
-    from topox_core.traces.source import ImportSettings
 
     changes = given_of(options, (one.name for one in fields(ImportSettings)))
     with settings_as_options(options):
@@ -143,7 +142,6 @@ def progress(words: str, share: float) -> None:
 
 def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
     """Return the format of the files that a command names, and those of it."""
-    from topox_core.traces.source import format_of_all, sources_of
 
     files = sources_of(options.paths)
     form = options.format or "auto"
@@ -158,7 +156,6 @@ def read_other(
     name: str,
 ) -> Imported:
     """Return what files of another format than the profiler's hold, as a task graph."""
-    from topox_core.traces.source import CHAKRA, TEXT
     from topox_core.traces.text_workload import import_text
 
     if form == CHAKRA:
@@ -177,7 +174,6 @@ def _read_chakra(
 ) -> Imported:
     from topox_core.traces.chakra_in import Machine, import_chakra
     from topox_core.traces.chakra_nodes import read_groups
-    from topox_core.traces.source import Source
 
     prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
     path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)
@@ -189,7 +185,6 @@ def _read_chakra(
 
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
-    from topox_core.io.cluster_file import dump_cluster
     from topox_core.traces.network import read_network
 
     if len(files) > 1:
