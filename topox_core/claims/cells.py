@@ -73,11 +73,11 @@ def rivals_run(
         for job, plan in plans.items():
             yield Step(JOBS[job], plan)
 
-    def read(there: Mapping[str, StudyResult]) -> Results:
+    def read(there: Results, _lost: tuple[str, ...], _complete: bool) -> Results:
         return {job: there.get(JOBS[job], known[job]) for job in plans}
 
     total = sum(len(plan.keys) for job, plan in plans.items() if not known[job].complete)
-    return steps_run(steps(), lambda there: read(there.results), library, executor, total=total)
+    return steps_run(steps(), read, library, executor, total=total)
 
 
 def _known(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:

@@ -289,7 +289,7 @@ def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple
         Uncertain("Price of a switch port", PRICE, one.port_usd.low, one.port_usd.high, "$"),
         Uncertain("Power of a switch port", POWER, one.port_w.low, one.port_w.high, "W"),
     ]
-    catalogue = priced_at(str(question.fixed.get("prices", SET_BY_SPEED)), question.fixed)
+    catalogue = priced_at(question.fixed, SET_BY_SPEED)
     parts = dict([*_PARTS.items(), _RIVAL_PARTS[rival.key]])
     for part, words in parts.items():
         usd = catalogue.part(part).price_usd

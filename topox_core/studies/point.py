@@ -118,7 +118,7 @@ def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     mine, against = subject.get("network", MINE), subject.get("against", AGAINST)
     known = {one.name for one in fields(Counting)}
     counting = Counting(**{name: value for name, value in given.items() if name in known})  # type: ignore[arg-type]
-    prices = priced_at(str(values.get("prices", DEFAULT_SET)), values)
+    prices = priced_at(values, DEFAULT_SET)
     question = Question(int(given.get("gpus", GPUS)), prices, counting)
     bill = question.bill(mine)
     return Outcome(

@@ -300,28 +300,9 @@ class Step:
     listed: bool = True
 
 
-@dataclass(frozen=True)
-class StepsResult:
-    """What came of studies one after another.
-
-    Attributes
-    ----------
-    results
-        By the words of its step, the study under way last; of steps with the same words the last.
-    lost
-        In words, why points are missing though nobody asked.
-    complete
-        Whether nothing is still to come.
-    """
-
-    results: Mapping[str, StudyResult]
-    lost: tuple[str, ...]
-    complete: bool
-
-
 def steps_run(
     steps: Generator[Step, StudyResult, None],
-    read: Callable[[StepsResult], ResultT],
+    read: Callable[[Mapping[str, StudyResult], tuple[str, ...], bool], ResultT],
     library: RunLibrary | None = None,
     executor: concurrent.futures.Executor | int | None = None,
     known: MutableMapping[str, PointRow] | None = None,
@@ -334,7 +315,9 @@ def steps_run(
     steps
         Yields them, and is sent the result of each.
     read
-        Makes the result of the run of what is there.
+        ``read(results, lost, complete) -> result``: what there is, given the results by the words of their
+        step (the study under way last; of steps with the same words the last), in words why points are
+        missing though nobody asked, and whether nothing is still to come.
     library, executor, known
         As of :class:`StudyRun`.
     total
@@ -361,6 +344,6 @@ def steps_run(
 
     def read_all(turn: Turn | None, complete: bool) -> ResultT:
         now: dict[str, Any] = {} if turn is None else {turn.words: turn.run.result()}
-        return read(StepsResult({**results, **now}, tuple(lost), complete))
+        return read({**results, **now}, tuple(lost), complete)
 
     return RunsInTurn(turns(), read_all, total=total)
