@@ -193,8 +193,7 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     if options.part == "import" and target is None:
         raise wrong_option("--cluster", "must be given: a network becomes a cluster")
     with settings_as_options(options):
-        found = read_network(files[0], options.optical, options.ports or 2)
-    cluster = found.cluster
+        cluster, notes = read_network(files[0], options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))
     lines = table(
         ("servers", f"{cluster.servers:,}", f"{cluster.devices_per_server:,} GPUs each"),
@@ -205,5 +204,5 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
         ),
         ("latency", figure(cluster.latency_us, "us")),
     )
-    record = {"cluster": asdict(cluster), "notes": list(found.notes), "output": target}
-    return Answer(record, (lines, *(f"note: {line}" for line in found.notes)))
+    record = {"cluster": asdict(cluster), "notes": list(notes), "output": target}
+    return Answer(record, (lines, *(f"note: {line}" for line in notes)))

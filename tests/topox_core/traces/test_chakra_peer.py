@@ -135,6 +135,6 @@ def test_the_order_of_collectives_binds_nobody_who_reads_the_files_back() -> Non
 def test_a_network_files_units(kind: str, us: float) -> None:
     """2^30 bytes a second are one of bandwidth; through a switch a message takes two hops."""
     text = f"topology: [ {kind} ]\nnpus_count: [ 8 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n"
-    cluster = read_network(Source.of_bytes("net.yml", text.encode()), ports=1).cluster
+    cluster, _ = read_network(Source.of_bytes("net.yml", text.encode()), ports=1)
     assert cluster.port_gbps == pytest.approx(429.4967296)
     assert cluster.latency_us == pytest.approx(us)
