@@ -1,4 +1,4 @@
-"""The command line: one subcommand a file, one clear line for every mistake.
+"""The command line: subcommands on one subject a file, one clear line for every mistake.
 
 Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input or output
 that cannot be written.
@@ -18,7 +18,6 @@ from typing import NoReturn
 from topox_core import __version__
 from topox_core.cli import (
     check,
-    collective,
     compare,
     dashboard,
     demand,
@@ -52,7 +51,7 @@ COMMANDS = (
     failures.run,
     topology.run,
     demand.run,
-    collective.run,
+    demand.collective,
     strategy.run,
     tdm.run,
     tdm.draw,
