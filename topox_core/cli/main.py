@@ -17,7 +17,6 @@ from typing import NoReturn
 
 from topox_core import __version__
 from topox_core.cli import (
-    check,
     compare,
     dashboard,
     demand,
@@ -26,7 +25,6 @@ from topox_core.cli import (
     iteration,
     lab,
     rails,
-    rcpsp,
     runs,
     schedule,
     schema,
@@ -45,7 +43,7 @@ from topox_core.errors import InputError, one_line
 COMMANDS = (
     dashboard.run,
     schedule.run,
-    check.run,
+    schedule.check_result,
     compare.run,
     verdict.run,
     failures.run,
@@ -64,7 +62,7 @@ COMMANDS = (
     workload.run,
     trace.COMMANDS,
     schema.run,
-    rcpsp.run,
+    schedule.rcpsp,
 )
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
