@@ -20,7 +20,6 @@ from topox_core.cli import (
     compare,
     dashboard,
     demand,
-    failures,
     gallery,
     iteration,
     lab,
@@ -33,7 +32,6 @@ from topox_core.cli import (
     tdm,
     topology,
     trace,
-    verdict,
     workload,
 )
 from topox_core.cli.files import why, write_what_waits
@@ -45,8 +43,8 @@ COMMANDS = (
     schedule.run,
     schedule.check_result,
     compare.run,
-    verdict.run,
-    failures.run,
+    compare.verdict,
+    compare.failures,
     topology.run,
     demand.run,
     demand.collective,
