@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import rails_simulate, rails_windows
+from topox_core.cli import rails_simulate
 from topox_core.cli.command import Answer, Arguments, Commands, command
 from topox_core.cli.files import read
 from topox_core.cli.options import (
@@ -19,8 +19,7 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.cli.printing import figure, percent, table
-from topox_core.cli.rails_simulate import CHANGES, preset_of
-from topox_core.cli.rails_windows import ON_FABRIC, executed
+from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import gpus, SCALE_UP, TECHNOLOGIES
@@ -387,7 +386,7 @@ COMMANDS = Commands(
         switches,
         rails_simulate.simulate,
         rails_simulate.graph,
-        rails_windows.run,
+        rails_simulate.window_lengths,
         rails_simulate.rail_bytes,
         advise,
         cost,

@@ -18,7 +18,7 @@ from topox_core.cli.files import (
 )
 from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
 from topox_core.cli.printing import figure, percent, table
-from topox_core.cli.rails_windows import windows_file
+from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
     PATHS,
