@@ -56,24 +56,15 @@ class HandVerdict:
 
     Attributes
     ----------
-    feasible
-        Whether every constraint holds.
     makespan_ms
         When the last task ends.
-    equation, constraint, where, more
-        Of the first constraint that is broken, as the checker calls it: its equation, its name, what
-        breaks it, and how many violations there are besides; empty if all hold.
-    line
-        The same as the checker writes it.
+    broken, more
+        The first constraint that is broken, and how many violations there are besides; None if all hold.
     """
 
-    feasible: bool
     makespan_ms: float
-    equation: str = ""
-    line: str = ""
+    broken: Violation | None = None
     more: int = 0
-    constraint: str = ""
-    where: str = ""
 
 
 def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) -> HandVerdict:
@@ -94,17 +85,8 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
     record = _record(graph, cluster, starts_ms)
     report = check(graph, cluster, record, file="schedule by hand")
     if report.ok:
-        return HandVerdict(True, record["makespan_ms"])
-    first = _first(report.violations)
-    return HandVerdict(
-        False,
-        record["makespan_ms"],
-        first.equation,
-        str(first),
-        report.violated - 1,
-        first.constraint,
-        f"{first.item}: {first.message}",
-    )
+        return HandVerdict(record["makespan_ms"])
+    return HandVerdict(record["makespan_ms"], _first(report.violations), report.violated - 1)
 
 
 def length_ms(task: Task, cluster: Cluster) -> float:

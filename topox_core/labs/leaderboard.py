@@ -125,9 +125,9 @@ def shared_jobs() -> Jobs:
 def _hand_ms(starts_ms: Mapping[str, Any]) -> float:
     graph, cluster = hand_instance()
     verdict = check_by_hand(graph, cluster, starts_ms)
-    if not verdict.feasible:
+    if verdict.broken is not None:
         more = f" and {verdict.more} more" if verdict.more else ""
-        raise InputError(f"{verdict.line}{more}", field="starts_ms")
+        raise InputError(f"{verdict.broken}{more}", field="starts_ms")
     return verdict.makespan_ms
 
 

@@ -142,16 +142,17 @@ def test_each_mistake_in_a_schedule_names_its_equation_first(change, equation, s
     lab = LABS["six-tasks"]
     starts = {task: at for task, at in (STARTS | change).items() if at is not None}
     _, reply = attempt(lab, answered(lab, 1, 1), "W1", starts, at(2))
-    assert reply.verdict.equation == equation and f"(eq. {equation})" in reply.verdict.line
+    broken = reply.verdict.broken
+    assert broken.equation == equation and f"(eq. {equation})" in str(broken)
     assert said in reply.say and reply.points == 0
 
 
 def test_a_delay_that_was_ignored_is_told_as_one() -> None:
     one = generator("board").make(1)
     graph, cluster = one.graph(), one.cluster(delay_ms=2.0)
-    verdict = check_by_hand(graph, cluster, STARTS)
-    assert verdict.equation == "physical" and "set-up" in verdict.line
-    assert check_by_hand(graph, cluster, STARTS | {"y": 5, "c": 9}).feasible
+    broken = check_by_hand(graph, cluster, STARTS).broken
+    assert broken.equation == "physical" and "set-up" in str(broken)
+    assert check_by_hand(graph, cluster, STARTS | {"y": 5, "c": 9}).broken is None
 
 
 def test_a_shorter_schedule_never_gets_fewer_points_and_a_later_attempt_never_more() -> None:
