@@ -31,7 +31,7 @@ from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.traces.chakra_in import import_chakra
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
     RECEIVE,

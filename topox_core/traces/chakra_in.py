@@ -15,7 +15,7 @@ from topox_core.model.waiting_order import order_of
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
     MEMORY_LOAD,

@@ -19,7 +19,7 @@ from topox_core.model.task_graph import Task
 from topox_core.traces.chakra_in import Machine, import_chakra
 from topox_core.traces.chakra_nodes import groups_of_text, read_chakra
 from topox_core.traces.chakra_out import Exported, export_chakra
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
     RECEIVE,
