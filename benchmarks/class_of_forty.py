@@ -37,7 +37,7 @@ from benchmarks.forty_sessions import ROOT, Visitor, memory_mb
 from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import answers_in
 from topox_core.labs.keys import given_table
-from topox_core.labs.ready_labs import lab_of
+from topox_core.labs.lab_file import lab_of
 from topox_core.labs.texts_in import texts_in
 
 COURSE, WORD = "LOAD-40", "abcdef"

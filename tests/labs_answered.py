@@ -10,7 +10,7 @@ from topox_core.labs.draws import seed_of
 from topox_core.labs.hand_schedule import hand_plans
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab import Lab, Question
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.lab_file import ready_labs
 from topox_core.labs.student import attempt, begin, explain, lock
 
 LABS = ready_labs()

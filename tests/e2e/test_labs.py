@@ -14,7 +14,7 @@ from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.draws import seed_of
 from topox_core.labs.grading import grade
 from topox_core.labs.lab import Lab
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.lab_file import ready_labs
 
 pytestmark = pytest.mark.browser
 LABS = ready_labs()

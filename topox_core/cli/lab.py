@@ -32,7 +32,7 @@ CSV = Option("--csv FILE", str, "write the table", over=())
 @command("list", "all labs", "List the labs that ship.", JSON)
 def run_list(_: Arguments) -> Answer:
     """Return the labs."""
-    from topox_core.labs.ready_labs import ready_labs
+    from topox_core.labs.lab_file import ready_labs
 
     rows: list[dict[str, Any]] = [
         {
@@ -54,7 +54,7 @@ def run_list(_: Arguments) -> Answer:
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
     from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, options_of
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
 
     lab, seed = lab_of(options.lab), options.seed
     check_seed(seed)
@@ -135,7 +135,7 @@ def run_seed(options: Arguments) -> Answer:
 def run_key(options: Arguments) -> Answer:
     """Return the keys and the values of misconceptions."""
     from topox_core.labs.keys import key_of, mistakes_of
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
 
     lab = lab_of(options.lab)
     words = texts_in(lab.language)
@@ -185,7 +185,7 @@ def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_validate(options: Arguments) -> Answer:
     """Return what is wrong with a lab; 1 if a class would notice."""
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.validation import SEEDS_TRIED, validate
 
     lab = lab_of(options.lab)
@@ -227,7 +227,7 @@ def run_grade(options: Arguments) -> Answer:
     from topox_core.labs.class_folder import secret_for
     from topox_core.labs.folder import grade_folder, load_explanations
     from topox_core.labs.grade_tables import FORMS, load_roster
-    from topox_core.labs.ready_labs import labs_in, ready_labs
+    from topox_core.labs.lab_file import labs_in, ready_labs
 
     if options.lms not in FORMS:
         raise wrong_option("--lms", f"must be one of {', '.join(FORMS)} (got {options.lms[:40]})")
@@ -297,7 +297,7 @@ def _grade_table(
 def run_stats(options: Arguments) -> Answer:
     """Return the statistics of a lab."""
     from topox_core.labs.folder import answers_in, latest_of_each
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
 
     lab = lab_of(options.lab)
@@ -362,7 +362,7 @@ def run_board(options: Arguments) -> Answer:
 )
 def run_worksheet(options: Arguments) -> Answer:
     """Write the worksheets."""
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.worksheet import worksheets
 
     html = worksheets(lab_of(options.lab), _seeds(options), options.with_key)

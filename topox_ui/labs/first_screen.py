@@ -11,7 +11,7 @@ from topox_core.labs.answers_file import load_answers, taken_up, together
 from topox_core.labs.draws import SEEDS, seed_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import load_lab
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.lab_file import ready_labs
 from topox_core.labs.student import begin, check_name, closed
 from topox_core.labs.texts_in import languages
 from topox_ui.classroom.access import shows

@@ -23,7 +23,7 @@ from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.marking import mark, read_answer
-from topox_core.labs.ready_labs import READY
+from topox_core.labs.lab_file import READY
 from topox_core.labs.student import (
     attempt,
     begin,

@@ -15,7 +15,7 @@ from topox_core.labs.generators import mix
 from topox_core.labs.generators.catalogue import GENERATORS
 from topox_core.labs.keys import filled, key_of, mistakes_of
 from topox_core.labs.lab_file import load_lab, texts_of
-from topox_core.labs.ready_labs import ENDING, ORDER, READY, lab_of, labs_in, ready_labs
+from topox_core.labs.lab_file import ENDING, ORDER, READY, lab_of, labs_in, ready_labs
 from topox_core.labs.texts_in import BASE, TEXTS, gaps, languages, texts_in
 from topox_core.labs.validation import validate
 
