@@ -79,19 +79,6 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
     return Texts(language, {**base.sections, **own}, {**base.flat, **_flat(own)})
 
 
-def gaps(language: str, folder: Path = TEXTS) -> tuple[str, ...]:
-    """Return what a language lacks against English: keys it has not or should not have, and places that differ."""
-    own, base = _flat(_read(folder / f"{language}.json")), texts_in(BASE, TEXTS).flat
-    lines = [f"{key}: is missing" for key in base if key not in own]
-    lines += [f"{key}: is no key of {BASE}" for key in own if key not in base]
-    lines += [
-        f"{key}: has other places than {BASE}"
-        for key in base
-        if key in own and sorted(PLACE.findall(own[key])) != sorted(PLACE.findall(base[key]))
-    ]
-    return tuple(lines)
-
-
 def _read(path: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return record
