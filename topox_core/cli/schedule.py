@@ -31,6 +31,7 @@ from topox_core.cli.options import (
 )
 from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
+from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import Result, TracePoint
@@ -66,7 +67,6 @@ def run(options: Arguments) -> int:
     from topox_core.check.checker import check
     from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.scheduled import schedule
-    from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
 
@@ -231,7 +231,6 @@ def check_result(options: Arguments) -> Answer:
 )
 def rcpsp(options: Arguments) -> Answer:
     """Solve the instance; 1 without a schedule."""
-    from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
     from topox_core.schedule.psplib import read_psplib
     from topox_core.schedule.solve import solve_problem
     from topox_core.warm_up import get_ready

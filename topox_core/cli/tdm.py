@@ -25,6 +25,7 @@ from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, 
 from topox_core.io.json import record_of
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
 from topox_core.check.report import CheckReport
+from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
     from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
@@ -153,7 +154,6 @@ def _settings(options: Arguments) -> TdmSettings:
 
 def _jobs(options: Arguments) -> Jobs:
     """Read the file and put the network's options on top."""
-    from topox_core.tdm.model.jobs_file import load_jobs, validated
 
     jobs = load_jobs(read(options.jobs), options.jobs)
     changes = given_of(options, _NETWORK, "network_")
@@ -257,7 +257,6 @@ def _mix(text: str) -> tuple[float, ...]:
 def draw(options: Arguments) -> Answer:
     """Draw, deploy, write."""
     from topox_core.tdm.mixes.deployment import SetUp, deploy
-    from topox_core.tdm.model.jobs_file import dump_jobs
 
     changes = given_of(options, (*(one.key for one in _NUMBERS), "mix"))
     jobs = deploy(SetUp(**changes, literal_eq8=options.literal_eq8))
