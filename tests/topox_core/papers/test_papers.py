@@ -44,7 +44,6 @@ from topox_core.papers.rows import (
     counted_verdicts,
     directed,
     drawn,
-    geometric_mean,
     judged,
     judged_over,
     printed,
@@ -478,7 +477,6 @@ def test_the_count_is_that_of_judged_rows():
         "counts with the other column",
     ]
     assert replace(rows[3], kind="identity").verdict_words == "– not printed"
-    assert geometric_mean([1, 4, 2]) == pytest.approx(2)
     assert (row(3, theirs=2).deviation, row(3).deviation) == (0.5, None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.io.json import record_of
@@ -14,7 +14,6 @@ from topox_core.papers.rows import (
     Row,
     Verdict,
     counted_verdicts,
-    geometric_mean,
     judged,
 )
 from topox_core.papers.table_iii_runs import (
