@@ -238,9 +238,9 @@ def run_grade(options: Arguments) -> Answer:
     folder = Path(options.folder)
     roster = load_roster(read(options.roster), options.roster) if options.roster else None
     graded = grade_folder(folder, labs, points, secret_for(folder))
-    made = _grade_table(options, graded, labs, roster)
-    write(options.csv, made.content)
-    note(*made.notes)
+    content, notes = _grade_table(options, graded, labs, roster)
+    write(options.csv, content)
+    note(*notes)
     rows = (
         (
             one.student,

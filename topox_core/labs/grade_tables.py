@@ -16,6 +16,8 @@ from topox_core.labs.grading import Grade
 from topox_core.labs.lab import Lab
 from topox_core.labs.texts_in import Texts, texts_in
 
+# A file to import, and what the lecturer must know: who is not in the roster, which column is new.
+GradeTable = tuple[bytes, tuple[str, ...]]
 ROSTER = Limits(8 << 20, 20_000)
 FORMS = ("plain", "moodle", "canvas")
 _ID, _EMAIL = "ID number", "Email address"
@@ -34,22 +36,6 @@ class Roster:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class GradeTable:
-    """A table to import.
-
-    Attributes
-    ----------
-    content
-        The file.
-    notes
-        What the lecturer must know: who is not in the roster, which column is new.
-    """
-
-    content: bytes
-    notes: tuple[str, ...] = ()
 
 
 def load_roster(data: bytes, file: str) -> Roster:
@@ -115,7 +101,7 @@ def plain_table(graded: GradedFolder, labs: Mapping[str, Lab]) -> GradeTable:
         empty = [""] * (len(_HEAD) - 2)
         line = f"unreadable: {refused.file}: {refused.problem}"
         rows.append(["", *empty, line, *[""] * len(questions)])
-    return GradeTable(_table(rows))
+    return _table(rows), ()
 
 
 def moodle_table(graded: GradedFolder, lab: Lab, roster: Roster | None = None) -> GradeTable:
@@ -137,7 +123,7 @@ def moodle_table(graded: GradedFolder, lab: Lab, roster: Roster | None = None) -
             notes.append(f"{one.student} is not in the roster")
         student, email = emails.get(key, (one.student, ""))
         rows.append([student, email, _number(one.total), feedback(lab, one, words)])
-    return GradeTable(_table(rows), tuple(notes))
+    return _table(rows), tuple(notes)
 
 
 def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
@@ -177,7 +163,7 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
         f"{one.student} is not in the roster" for key, one in grades.items() if key not in found
     ]
     # Cells of the roster go back as they came, or Canvas would not know its own students.
-    return GradeTable(_written([columns, *rows]), tuple(notes))
+    return _written([columns, *rows]), tuple(notes)
 
 
 def feedback(lab: Lab, one: Grade, words: Texts | None = None) -> str:
