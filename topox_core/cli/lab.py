@@ -14,7 +14,7 @@ from topox_core.cli.options import JSON, Option, whole, wrong_option
 from topox_core.cli.printing import cell, figure, note, percent, table
 from topox_core.errors import InputError
 from topox_core.labs.draws import seed_of
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import texts_in
 
 if TYPE_CHECKING:
     from topox_core.labs.folder import GradedFolder

@@ -14,7 +14,7 @@ from topox_core.io.tables import harmless
 from topox_core.labs.folder import GradedFolder, folded
 from topox_core.labs.grading import Grade
 from topox_core.labs.lab import Lab
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.lab import Texts, texts_in
 
 # A file to import, and what the lecturer must know: who is not in the roster, which column is new.
 GradeTable = tuple[bytes, tuple[str, ...]]

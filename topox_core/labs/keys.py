@@ -18,7 +18,7 @@ from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import GivenTable, Matrix, Value
 from topox_core.labs.lab import CLASS, STUDENT, Call, Feedback, Lab, Question, Screen, Source
 from topox_core.labs.lab import CLASS_SEED
-from topox_core.labs.texts_in import PLACE, Texts, texts_in
+from topox_core.labs.lab import PLACE, Texts, texts_in
 from topox_core.rails.window_file import load_windows
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs_file import load_jobs

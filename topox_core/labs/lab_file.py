@@ -32,7 +32,7 @@ from topox_core.labs.lab import (
     Source,
     SourceFiles,
 )
-from topox_core.labs.texts_in import MARK, PLACE, texts_in
+from topox_core.labs.lab import MARK, PLACE, texts_in
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import check_values, from_values
 

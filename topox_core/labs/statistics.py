@@ -20,7 +20,7 @@ from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lab import CLASS_SEED
 from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.paper import on_paper
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.lab import Texts, texts_in
 from topox_core.text.numbers import NBSP, short
 
 BINS = 12

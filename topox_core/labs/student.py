@@ -23,7 +23,7 @@ from topox_core.labs.keys import (
 )
 from topox_core.labs.lab import Lab, Option, Question, Screen
 from topox_core.labs.marking import Marked, mark, read_answer
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.lab import Texts, texts_in
 
 MAX_NAME = 40
 _LETTERS = frozenset("._@- ")

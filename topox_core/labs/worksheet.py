@@ -33,7 +33,7 @@ from topox_core.labs.keys import (
 )
 from topox_core.labs.lab import Lab, Question, Screen
 from topox_core.labs.paper import on_paper
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.lab import Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
 
 # Axes to draw on reach so far for every seed, so that they tell nothing.

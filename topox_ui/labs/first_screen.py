@@ -13,7 +13,7 @@ from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import load_lab
 from topox_core.labs.lab_file import ready_labs
 from topox_core.labs.student import begin, check_name, closed
-from topox_core.labs.texts_in import languages
+from topox_core.labs.lab import languages
 from topox_ui.classroom.access import shows
 from topox_ui.classroom.answering import begun_here, brought_along
 from topox_ui.classroom.profile import class_profile

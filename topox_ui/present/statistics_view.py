@@ -20,7 +20,7 @@ from topox_core.labs.statistics import (
     statistics_html,
     statistics_rows,
 )
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.answers import MAX_FILES, answers_to, handed
 from topox_ui.present.state import PresentState, say, see_switch, source, title_of

@@ -23,7 +23,7 @@ from topox_core.labs.statistics import (
     bin_words,
     share_words,
 )
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import texts_in
 from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.answers import (

@@ -72,7 +72,7 @@ from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import ready_labs
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import texts_in
 from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
