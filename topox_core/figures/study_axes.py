@@ -33,7 +33,7 @@ from topox_core.studies.keys import (
     lower,
     value_words,
 )
-from topox_core.studies.measures import MEASURES
+from topox_core.studies.keys import MEASURES
 from topox_core.studies.table import SeedLine, SeedPoint
 from topox_core.text.numbers import short
 

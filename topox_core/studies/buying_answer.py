@@ -24,7 +24,7 @@ from topox_core.studies.buying import (
     Row,
     buying_study,
 )
-from topox_core.studies.design import Design
+from topox_core.studies.axes import Design
 from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.offers import offer_of
 from topox_core.studies.pareto import front_of

@@ -35,7 +35,7 @@ from topox_core.studies.fabric_point import (
     run_of_point,
 )
 from topox_core.studies.keys import LABEL, SEED, Value
-from topox_core.studies.measures import BILL, FABRIC, RAIL, ROUND
+from topox_core.studies.keys import BILL, FABRIC, RAIL, ROUND
 from topox_core.studies.subject import AGAINST, MINE, Kept, Resolved, resolve, subject_of
 from topox_core.studies.values import GPUS, Values, own_values
 from topox_core.tdm.algorithms.catalogue import BASELINE

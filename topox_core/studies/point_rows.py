@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from topox_core.library.record import FAILED
 from topox_core.schedule.result import gap
-from topox_core.studies.design import Point
+from topox_core.studies.axes import Point
 from topox_core.studies.study import Study
 from topox_core.studies.values import DEFAULT_FABRIC
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from topox_core.fabrics.winner import ties
-from topox_core.studies.design import Point
+from topox_core.studies.axes import Point
 from topox_core.studies.keys import Value
-from topox_core.studies.measures import MEASURES
+from topox_core.studies.keys import MEASURES
 from topox_core.studies.pareto import front_of
 from topox_core.studies.point_rows import PointRow
 from topox_core.studies.study_run import StudyResult

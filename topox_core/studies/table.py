@@ -9,7 +9,7 @@ from typing import Any
 
 from topox_core.runs.identity import code_version
 from topox_core.studies.keys import Value
-from topox_core.studies.measures import MEASURES
+from topox_core.studies.keys import MEASURES
 from topox_core.studies.point_rows import PointRow
 from topox_core.studies.study_run import StudyResult
 

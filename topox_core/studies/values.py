@@ -12,7 +12,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.rails.presets import settings_of
 from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import FABRIC_FIELDS, SEED, Key, Value
-from topox_core.studies.measures import BILL, FABRIC, RAIL
+from topox_core.studies.keys import BILL, FABRIC, RAIL
 from topox_core.studies.subject import Resolved
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading

@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.keys import LABEL, SEED, Key, Value, axis_label, axis_words
-from topox_core.studies.measures import MEASURES, of_runs
+from topox_core.studies.keys import MEASURES, of_runs
 from topox_core.studies.slices import FABRIC_KEY, Slice, place
 from topox_core.studies.study_run import StudyResult
 from topox_core.studies.table import axis_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.studies.design import KIND_WORDS
+from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
 from topox_core.text.numbers import count, plural
