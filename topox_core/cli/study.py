@@ -95,7 +95,7 @@ def run(options: Arguments) -> Answer:
 
 def _answer(options: Arguments, result: StudyResult, everything: bool) -> Answer:
     """Return the table of a study, and write it; 1 if points are missing."""
-    from topox_core.studies.table import records
+    from topox_core.studies.slices import records
 
     rows = records(result, everything)
     write_rows(options.csv, rows)

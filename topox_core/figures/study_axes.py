@@ -34,7 +34,7 @@ from topox_core.studies.keys import (
     value_words,
 )
 from topox_core.studies.keys import MEASURES
-from topox_core.studies.table import SeedLine, SeedPoint
+from topox_core.studies.slices import SeedLine, SeedPoint
 from topox_core.text.numbers import short
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.

@@ -27,7 +27,7 @@ from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
 from topox_core.studies.keys import FABRIC
 from topox_core.studies.point import StudyJob, host_name
 from topox_core.studies.subject import Resolved
-from topox_core.studies.values import FAT_TREE_SHAPE, SETTINGS
+from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS
 
 SCHEDULE = "schedule"
 NOT_AGAIN = "It depends on a choice that no study can name, so that it cannot be computed again."

@@ -37,7 +37,7 @@ from topox_core.studies.fabric_point import (
 from topox_core.studies.keys import LABEL, SEED, Value
 from topox_core.studies.keys import BILL, FABRIC, RAIL, ROUND
 from topox_core.studies.subject import AGAINST, MINE, Kept, Resolved, resolve, subject_of
-from topox_core.studies.values import GPUS, Values, own_values
+from topox_core.studies.subject import GPUS, Values, own_values
 from topox_core.tdm.algorithms.catalogue import BASELINE
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Reading

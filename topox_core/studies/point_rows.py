@@ -15,7 +15,7 @@ from topox_core.library.record import FAILED
 from topox_core.schedule.result import gap
 from topox_core.studies.axes import Point
 from topox_core.studies.study import Study
-from topox_core.studies.values import DEFAULT_FABRIC
+from topox_core.studies.subject import DEFAULT_FABRIC
 
 PLANNED = "scheduled"
 # The axes of a better network, and whether more of each is easier.

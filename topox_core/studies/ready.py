@@ -21,7 +21,7 @@ from topox_core.studies.keys import RAIL_CONTROLS, SEED
 from topox_core.studies.study import FORMAT, VERSION, Study
 from topox_core.studies.study import load_study, study_of
 from topox_core.studies.study_run import kept_by
-from topox_core.studies.values import GPUS
+from topox_core.studies.subject import GPUS
 from topox_core.tdm.algorithms.catalogue import DEFAULT_ALGORITHMS
 from topox_core.tdm.mixes.deployment import JOBS
 

@@ -12,7 +12,7 @@ from topox_core.studies.keys import LABEL, SEED, Key, Value, axis_label, axis_wo
 from topox_core.studies.keys import MEASURES, of_runs
 from topox_core.studies.slices import FABRIC_KEY, Slice, place
 from topox_core.studies.study_run import StudyResult
-from topox_core.studies.table import axis_values
+from topox_core.studies.slices import axis_values
 from topox_ui.state.widgets import menu, sidebar_part, slide
 from topox_ui.studies.state import StudiesState
 

@@ -11,7 +11,7 @@ from topox_core.studies.keys import MEASURES
 from topox_core.studies.point_rows import PointRow
 from topox_core.studies.slices import FABRIC_KEY, wins
 from topox_core.studies.study_run import StudyResult
-from topox_core.studies.table import best, measure_of
+from topox_core.studies.slices import best, measure_of
 from topox_core.text.numbers import count, percent, plural, seconds
 from topox_core.text.sentences import and_more, capitalised
 from topox_ui.shell.page import escape

@@ -86,7 +86,7 @@ from topox_core.strategy.models import MODELS
 from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
-from topox_core.studies.table import seed_lines_of
+from topox_core.studies.slices import seed_lines_of
 from topox_core.tdm.model import bottleneck, rounds
 from topox_core.tdm.model.round import RoundTracePoint
 from topox_core.topology import ring_circuits
