@@ -81,7 +81,7 @@ def run(options: Arguments) -> Answer | int:
 def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
     from topox_core.papers.catalogue import CARDS
-    from topox_core.papers.every_card import CardStep, run_cards
+    from topox_core.papers.catalogue import CardStep, run_cards
     from topox_core.papers.kept_answers import keep, to_record
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()

@@ -18,7 +18,7 @@ from topox_core.labs.lab import texts_in
 
 if TYPE_CHECKING:
     from topox_core.labs.folder import GradedFolder
-    from topox_core.labs.grade_tables import GradeTable, Roster
+    from topox_core.labs.folder import GradeTable, Roster
     from topox_core.labs.lab import Lab
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")
@@ -226,7 +226,7 @@ def run_grade(options: Arguments) -> Answer:
     """Grade a folder; 1 if a file is doubtful or could not be graded."""
     from topox_core.labs.class_folder import secret_for
     from topox_core.labs.folder import grade_folder, load_explanations
-    from topox_core.labs.grade_tables import FORMS, load_roster
+    from topox_core.labs.folder import FORMS, load_roster
     from topox_core.labs.lab_file import labs_in, ready_labs
 
     if options.lms not in FORMS:
@@ -267,7 +267,7 @@ def run_grade(options: Arguments) -> Answer:
 def _grade_table(
     options: Arguments, graded: GradedFolder, labs: dict[str, Lab], roster: Roster | None
 ) -> GradeTable:
-    from topox_core.labs.grade_tables import canvas_table, moodle_table, plain_table
+    from topox_core.labs.folder import canvas_table, moodle_table, plain_table
 
     if options.lms == "plain":
         return plain_table(graded, labs)
@@ -372,7 +372,7 @@ def run_worksheet(options: Arguments) -> Answer:
 
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
-    from topox_core.labs.grade_tables import load_students
+    from topox_core.labs.folder import load_students
     from topox_core.labs.keys import check_seed
 
     if options.students is not None:

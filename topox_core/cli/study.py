@@ -249,7 +249,7 @@ def ready(options: Arguments) -> Answer:
 def rivals(options: Arguments) -> Answer:
     """Compute what is missing and say which claims hold; 1 if points are missing at the end."""
     from topox_core.claims.cells import JOBS, cells_of, rivals_run
-    from topox_core.claims.report import as_record, cell_rows
+    from topox_core.claims.claims import as_record, cell_rows
     from topox_core.io.ranges import check_one_of
 
     for name in options.jobs or ():
@@ -267,7 +267,7 @@ def rivals(options: Arguments) -> Answer:
 def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
     from topox_core.claims.cells import JOBS
     from topox_core.claims.claims import CLAIMS, argument, tried
-    from topox_core.claims.report import crossing_words, measured_words, verdict_words
+    from topox_core.claims.claims import crossing_words, measured_words, verdict_words
 
     yield argument(cells, complete)
     for claim in CLAIMS:

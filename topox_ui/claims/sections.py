@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.claims.cells import JOBS, Cell, cells_of, file_of
 from topox_core.claims.claims import CLAIMS, Tried, argument, tried
-from topox_core.claims.report import (
+from topox_core.claims.claims import (
     as_record,
     cell_rows,
     crossing_words,

@@ -12,7 +12,7 @@ from benchmarks.document_parts import part_of
 from benchmarks.who_is_right_page import job_part
 from topox_core.claims.cells import JOBS, Cell, cells_of, study_of_job
 from topox_core.claims.claims import CLAIMS, argument, crossings, tried
-from topox_core.claims.report import verdict_words
+from topox_core.claims.claims import verdict_words
 from topox_core.claims.cells import known_results, rivals_run, shipped_results
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary

@@ -17,7 +17,7 @@ from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, 
 from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import grade_folder, load_explanations
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.grade_tables import canvas_table, load_roster, moodle_table, plain_table
+from topox_core.labs.folder import canvas_table, load_roster, moodle_table, plain_table
 from topox_core.labs.grading import grade, score
 from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of

@@ -35,7 +35,7 @@ from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
 from topox_core.papers.catalogue import CARDS, card_named
-from topox_core.papers.claims import CLAIMS, answer_words, complete_answers, kind_of
+from topox_core.papers.catalogue import CLAIMS, answer_words, complete_answers, kind_of
 from topox_core.papers.rows import (
     KINDS,
     Row,
