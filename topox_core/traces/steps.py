@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.traces.entries import Entry, launch_us
+from topox_core.traces.recording import Entry, launch_us
 from topox_core.traces.kineto import ends_early
 from topox_core.traces.recording import Floats, Ints, Recording, Scope, Step, Work
 
