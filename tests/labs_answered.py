@@ -6,7 +6,7 @@ from operator import getitem
 from typing import Any
 
 from topox_core.labs.answers import Answers
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.hand_schedule import hand_plans
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab import Lab, Question

@@ -13,7 +13,7 @@ from topox_core.cli.files import read, write
 from topox_core.cli.options import JSON, Option, whole, wrong_option
 from topox_core.cli.printing import cell, figure, note, percent, table
 from topox_core.errors import InputError
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import texts_in
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
-from topox_core.labs.draws import SEEDS
+from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import GivenTable, Matrix, Value
 from topox_core.labs.lab import CLASS, STUDENT, Call, Feedback, Lab, Question, Screen, Source

@@ -11,7 +11,7 @@ from typing import Any
 
 from topox_core.errors import InputError, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.generators.generator import GivenTable, Value
 from topox_core.labs.hand_schedule import HandVerdict
 from topox_core.labs.keys import (

@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.labs.answers_file import load_answers, taken_up, together
-from topox_core.labs.draws import SEEDS, seed_of
+from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import load_lab
 from topox_core.labs.lab_file import ready_labs

@@ -14,7 +14,7 @@ from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right,
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers, Locked
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.folder import grade_folder, load_explanations
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.folder import canvas_table, load_roster, moodle_table, plain_table
