@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import FIGURE, check_figure, read_graph_and_cluster, write_figure
+from topox_core.cli.command import FIGURE, check_figure, read_graph_and_cluster, write_figure
 from topox_core.cli.library_options import KEEP, check_keep, keep
 from topox_core.cli.options import (
     CLUSTER_KEYS,
@@ -28,7 +28,7 @@ from topox_core.cli.options import (
     settings,
     wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, figure, note, percent, table
+from topox_core.cli.command import ctrl_c_stops, figure, note, percent, table
 from topox_core.errors import printable
 from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.io.json import record_of

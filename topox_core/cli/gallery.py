@@ -11,7 +11,7 @@ from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.library_options import LIBRARY, opened
 from topox_core.cli.library_options import SCHEDULER, WORKERS, executor_of
 from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
-from topox_core.cli.printing import ctrl_c_stops, figure, note, table
+from topox_core.cli.command import ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of
 from topox_core.papers.rows import COUNTED, counts_of, Row
 

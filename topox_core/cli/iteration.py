@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import cluster_beside, read, write, write_graph
+from topox_core.cli.command import cluster_beside, read, write, write_graph
 from topox_core.cli.options import JSON, Option, value_of, wrong_option
-from topox_core.cli.printing import figure, percent, table
+from topox_core.cli.command import figure, percent, table
 from topox_core.training.machine import figures, Machine, MACHINES, status_of, trust
 from topox_core.training.job_file import dump_job, load_job
 from topox_core.training.jobs import job_of, JOBS

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import read, write
+from topox_core.cli.command import read, write
 from topox_core.cli.options import JSON, Option, whole, wrong_option
-from topox_core.cli.printing import cell, figure, note, percent, table
+from topox_core.cli.command import cell, figure, note, percent, table
 from topox_core.errors import InputError
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import texts_in

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.files import write
+from topox_core.cli.command import write
 from topox_core.cli.options import (
     Group,
     Option,
@@ -20,7 +20,7 @@ from topox_core.cli.options import (
     value_of,
     wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, figure, note, percent
+from topox_core.cli.command import ctrl_c_stops, figure, note, percent
 from topox_core.errors import InputError, visible
 from topox_core.io.json import record_of
 from topox_core.text.numbers import plural

@@ -34,7 +34,7 @@ from topox_core.cli import (
     trace,
     workload,
 )
-from topox_core.cli.files import why, write_what_waits
+from topox_core.cli.command import why, write_what_waits
 from topox_core.errors import InputError, one_line
 
 # In the order of --help; a new command is one name in the import and one line here.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import rails_simulate
 from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import read
+from topox_core.cli.command import read
 from topox_core.cli.options import (
     JSON,
     Group,
@@ -18,7 +18,7 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import figure, percent, table
+from topox_core.cli.command import figure, percent, table
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of

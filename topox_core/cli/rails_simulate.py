@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import (
+from topox_core.cli.command import (
     cluster_beside,
     read,
     read_graph_and_cluster,
@@ -30,7 +30,7 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.printing import figure, note, percent, table
+from topox_core.cli.command import figure, note, percent, table
 from topox_core.errors import InputError, errors_in_file, printable, unknown
 from topox_core.io.json import record_of
 from topox_core.model.task_graph import TaskGraph

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.command import must_be_writable, write
 from topox_core.cli.library_options import (
     FILTER,
     LIBRARY,
@@ -19,7 +19,7 @@ from topox_core.cli.library_options import (
     shown,
 )
 from topox_core.cli.options import JSON, Option, positive
-from topox_core.cli.printing import figure, percent, table
+from topox_core.cli.command import figure, percent, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 from topox_core.text.numbers import plural

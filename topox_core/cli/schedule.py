@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import (
+from topox_core.cli.command import (
     FIGURE,
     check_figure,
     read,
@@ -29,7 +29,7 @@ from topox_core.cli.options import (
     planner,
     settings,
 )
-from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
+from topox_core.cli.command import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
 from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
 

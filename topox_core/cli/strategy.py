@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import read, write
+from topox_core.cli.command import read, write
 from topox_core.cli.iteration import machine_of
 from topox_core.cli.options import (
     JSON,
@@ -21,7 +21,7 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, figure, note, percent, table
+from topox_core.cli.command import ctrl_c_stops, figure, note, percent, table
 from topox_core.cli.strategy_fabric import (
     OPTIONS as ON_FABRIC,
 )

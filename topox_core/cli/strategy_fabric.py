@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Arguments
-from topox_core.cli.files import write
+from topox_core.cli.command import write
 from topox_core.cli.options import Option, number, wrong_option
-from topox_core.cli.printing import ctrl_c_stops, figure, note, table
+from topox_core.cli.command import ctrl_c_stops, figure, note, table
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.json import record_of
 from topox_core.strategy.moves import SearchSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import read, write
+from topox_core.cli.command import read, write
 from topox_core.cli.library_options import (
     CSV,
     LIBRARY,
@@ -31,7 +31,7 @@ from topox_core.cli.options import (
     value_of,
     wrong_option,
 )
-from topox_core.cli.printing import cell, note, percent, table
+from topox_core.cli.command import cell, note, percent, table
 from topox_core.errors import InputError, shown, unknown
 from topox_core.text.numbers import plural
 

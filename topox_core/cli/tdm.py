@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import read, write
+from topox_core.cli.command import read, write
 from topox_core.cli.options import (
     JSON,
     Group,
@@ -21,7 +21,7 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
+from topox_core.cli.command import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
 from topox_core.check.report import CheckReport

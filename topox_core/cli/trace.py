@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import (
+from topox_core.cli.command import (
     must_be_writable,
     read,
     read_graph_and_cluster,
@@ -17,7 +17,7 @@ from topox_core.cli.files import (
     write_graph,
 )
 from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
-from topox_core.cli.printing import figure, percent, table
+from topox_core.cli.command import figure, percent, table
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, Run
-from topox_core.cli.files import write
+from topox_core.cli.command import write
 from topox_core.cli.options import (
     Option,
     given_of,
@@ -21,7 +21,7 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.printing import figure, note, percent, table
+from topox_core.cli.command import figure, note, percent, table
 from topox_core.errors import InputError
 from topox_core.traces.source import CHAKRA, format_of_all, ImportSettings, Refused, Source, sources_of, TEXT
 from topox_core.io.cluster_file import dump_cluster

@@ -264,7 +264,7 @@ def _one_a_student(grades: list[Grade]) -> list[Grade]:
     return sorted(kept, key=lambda one: (one.lab, folded(one.course), folded(one.student)))
 
 
-# -- grades as tables -------------------------------------------------------------------------------
+# -- grades as tables -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

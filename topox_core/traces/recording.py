@@ -156,7 +156,7 @@ class Recording:
     events: int
 
 
-# -- communications with all that is told of them ---------------------------------------------------
+# -- communications with all that is told of them -------------------------------------------------
 
 
 @dataclass(frozen=True)

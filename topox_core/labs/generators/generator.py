@@ -190,7 +190,7 @@ def task_table(graph: TaskGraph) -> GivenTable:
     return GivenTable(("task", "where", "how much", "waits for"), tuple(rows))
 
 
-# -- seeded draws with names ------------------------------------------------------------------------
+# -- seeded draws with names ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
