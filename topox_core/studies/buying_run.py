@@ -34,7 +34,7 @@ from topox_core.studies.buying_answer import (
     verdict,
 )
 from topox_core.studies.offers import offer_of
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.study import Study
 from topox_core.studies.study_run import Step, StudyPlan, StudyResult, steps_run
 

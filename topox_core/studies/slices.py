@@ -13,7 +13,7 @@ from topox_core.studies.axes import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.keys import MEASURES
 from topox_core.studies.pareto import front_of
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.study_run import StudyResult
 from collections.abc import Mapping, Sequence
 from typing import Any

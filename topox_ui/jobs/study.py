@@ -11,7 +11,7 @@ import streamlit as st
 
 from topox_core.figures.jobs_study import GainPoint, gain_map, gains
 from topox_core.figures.palette import Theme
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.ready import rounds_record
 from topox_core.studies.study import study_of
 from topox_core.studies.study_run import StudyPlan, StudyResult, StudyRun

@@ -13,7 +13,7 @@ from topox_core.figures.study_axes import measure_of_study
 from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
 from topox_core.studies.keys import axis_label, axis_words, measure_words
 from topox_core.studies.keys import MEASURES
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.study import dump_study
 from topox_core.studies.slices import measure_of, records
 from topox_core.text.numbers import count, plural

@@ -8,7 +8,7 @@ from topox_core.fabrics.winner import ties
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import axis_label, axis_words, lower, measure_words, named_value
 from topox_core.studies.keys import MEASURES
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.slices import FABRIC_KEY, wins
 from topox_core.studies.study_run import StudyResult
 from topox_core.studies.slices import best, measure_of

@@ -18,7 +18,7 @@ from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
 from topox_core.studies.point import run_cell
-from topox_core.studies.point_rows import PointRow, chains, with_harder_plans
+from topox_core.studies.study_run import PointRow, chains, with_harder_plans
 from topox_core.studies.study_run import StudyResult, StudyRun, plan_of
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.topox_core.studies.test_study_run import run
-from topox_core.studies.point_rows import SERVED, PointRow, chains, with_harder_plans
+from topox_core.studies.study_run import SERVED, PointRow, chains, with_harder_plans
 from topox_core.studies.study import Study
 from topox_core.studies.study import study_of
 
