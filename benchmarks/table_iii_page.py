@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from statistics import geometric_mean
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import geometric_mean
 
 from benchmarks.document_parts import add_options, deliver
 from topox_core.papers.catalogue import card_named

@@ -110,9 +110,7 @@ def errors_at(file: str = "", item: str = "", field: str = "") -> Iterator[None]
     try:
         yield
     except InputError as error:
-        raise InputError(
-            error.problem, file=file, item=item, field=field or error.field
-        ) from None
+        raise InputError(error.problem, file=file, item=item, field=field or error.field) from None
 
 
 def shown(value: object, most: int = 60) -> str:

@@ -17,15 +17,18 @@ from topox_core.fabrics.winner import ties
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.runs.in_turn import RunsInTurn
-from topox_core.studies.study_run import PLANNED, PointRow, chains, with_harder_plans
 from topox_core.studies.study import Study, load_study
 from topox_core.studies.study_run import (
+    PLANNED,
+    PointRow,
     Step,
     StudyPlan,
     StudyResult,
+    chains,
     known_rows,
     plan_of,
     steps_run,
+    with_harder_plans,
 )
 
 FOLDER = Path(__file__).with_name("studies")

@@ -9,16 +9,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
+
 from topox_core.claims.cells import JOBS, Cell
 from topox_core.fabrics.compare import EQUAL
-from topox_core.papers.rows import Verdict
+from topox_core.fabrics.registry import FABRICS
+from topox_core.papers.rows import VERDICTS, Verdict
 from topox_core.text.numbers import delay_label, percent, plural
 from topox_core.text.sentences import is_or_are
-from collections.abc import Sequence
-from typing import Any
-from topox_core.fabrics.registry import FABRICS
-from topox_core.papers.rows import VERDICTS
-from topox_core.text.numbers import delay_label, percent
 
 # A claim holds where it is true of so many cells, and in part where it is of so many.
 HOLDS, IN_PART = 0.9, 0.5

@@ -6,30 +6,26 @@ Whatever goes wrong with a file is an :class:`InputError`; progress goes to stan
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any
-from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
 import gzip
+import json
 import os
-import tempfile
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
-from topox_core.cli.options import Option
-from topox_core.errors import InputError, errors_in_file, one_line
-from topox_core.io.content import read, why
-from topox_core.io.cluster_file import dump_cluster, load_cluster
-from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import TaskGraph
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
+from typing import Any
+
+from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
+from topox_core.errors import InputError, errors_in_file, one_line
+from topox_core.io.cluster_file import dump_cluster, load_cluster
+from topox_core.io.content import read, why
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 from topox_core.text.sentences import ENDED
 
 __all__ = [

@@ -7,8 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.command import FIGURE, check_figure, read_graph_and_cluster, write_figure
+from topox_core.cli.command import (
+    FIGURE,
+    Answer,
+    Arguments,
+    check_figure,
+    command,
+    ctrl_c_stops,
+    figure,
+    note,
+    percent,
+    read_graph_and_cluster,
+    table,
+    write_figure,
+)
 from topox_core.cli.library_options import KEEP, check_keep, keep
 from topox_core.cli.options import (
     CLUSTER_KEYS,
@@ -28,7 +40,6 @@ from topox_core.cli.options import (
     settings,
     wrong_option,
 )
-from topox_core.cli.command import ctrl_c_stops, figure, note, percent, table
 from topox_core.errors import printable
 from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.io.json import record_of

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.command import read, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    command,
+    ctrl_c_stops,
+    figure,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.options import JSON, Option, number, positive, wrong_option
-from topox_core.cli.command import ctrl_c_stops, figure, percent, table
 
 if TYPE_CHECKING:
     from topox_core.demand.assignment import DemandPlan

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.library_options import SCHEDULER, WORKERS, executor_of
+from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, note, table
+from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, opened
 from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
-from topox_core.cli.command import ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of
-from topox_core.papers.rows import COUNTED, counts_of, Row
+from topox_core.papers.rows import COUNTED, Row, counts_of
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer as CardAnswer
@@ -80,8 +78,7 @@ def run(options: Arguments) -> Answer | int:
 
 def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
-    from topox_core.papers.catalogue import CARDS
-    from topox_core.papers.catalogue import CardStep, run_cards
+    from topox_core.papers.catalogue import CARDS, CardStep, run_cards
     from topox_core.papers.kept_answers import keep, to_record
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()

@@ -7,14 +7,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.command import cluster_beside, read, write, write_graph
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    cluster_beside,
+    command,
+    figure,
+    percent,
+    read,
+    table,
+    write,
+    write_graph,
+)
 from topox_core.cli.options import JSON, Option, value_of, wrong_option
-from topox_core.cli.command import figure, percent, table
-from topox_core.training.machine import figures, Machine, MACHINES, status_of, trust
-from topox_core.training.job_file import dump_job, load_job
-from topox_core.training.jobs import job_of, JOBS
 from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.jobs import JOBS, job_of
+from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
 
 if TYPE_CHECKING:
     from topox_core.training.iteration import Iteration
@@ -101,7 +111,6 @@ def _job(options: Arguments) -> Job:
 
     Values are read as a file has them, words without quotes.
     """
-
     name = options.job
     known = name in JOBS or not (Path(name).exists() or name.endswith((".json", ".gz")))
     job = job_of(name) if known else load_job(read(name), Path(name).name)
@@ -157,7 +166,6 @@ def _cells(piece: Piece, total_ms: float) -> tuple[str, ...]:
 )
 def machines(options: Arguments) -> Answer:
     """Return the machines, or one with its figures."""
-
     shown = [machine_of(options.name, "NAME")] if options.name else list(MACHINES.values())
     record = {
         "machines": [
@@ -181,7 +189,6 @@ def machine_of(name: str, option: str) -> Machine:
     InputError
         If there is none of that name; the option that names it is named.
     """
-
     if name not in MACHINES:
         raise wrong_option(option, f"must be one of {', '.join(MACHINES)} (got {name[:60]})")
     return MACHINES[name]

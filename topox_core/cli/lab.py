@@ -8,17 +8,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.command import read, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    cell,
+    command,
+    figure,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.options import JSON, Option, whole, wrong_option
-from topox_core.cli.command import cell, figure, note, percent, table
 from topox_core.errors import InputError
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import texts_in
 
 if TYPE_CHECKING:
-    from topox_core.labs.folder import GradedFolder
-    from topox_core.labs.folder import GradeTable, Roster
+    from topox_core.labs.folder import GradedFolder, GradeTable, Roster
     from topox_core.labs.lab import Lab
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")
@@ -225,8 +234,7 @@ def run_validate(options: Arguments) -> Answer:
 def run_grade(options: Arguments) -> Answer:
     """Grade a folder; 1 if a file is doubtful or could not be graded."""
     from topox_core.labs.class_folder import secret_for
-    from topox_core.labs.folder import grade_folder, load_explanations
-    from topox_core.labs.folder import FORMS, load_roster
+    from topox_core.labs.folder import FORMS, grade_folder, load_explanations, load_roster
     from topox_core.labs.lab_file import labs_in, ready_labs
 
     if options.lms not in FORMS:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import write
+from topox_core.cli.command import ctrl_c_stops, figure, note, percent, write
 from topox_core.cli.options import (
     Group,
     Option,
@@ -20,15 +20,14 @@ from topox_core.cli.options import (
     value_of,
     wrong_option,
 )
-from topox_core.cli.command import ctrl_c_stops, figure, note, percent
 from topox_core.errors import InputError, visible
-from topox_core.io.json import record_of
-from topox_core.text.numbers import plural
-from topox_core.library.run_library import RunLibrary
-from topox_core.library.rows import RunFilter, RUNS_ONLY, StoredRun, Value
 from topox_core.fabrics.options import FabricOptions
+from topox_core.io.json import record_of
+from topox_core.library.rows import RUNS_ONLY, RunFilter, StoredRun, Value
+from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.settings import Settings
+from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRun
@@ -99,7 +98,6 @@ def opened(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunL
     A file that is named and not there is a slip, unless something is to be written to it; the
     library of one's own is begun.
     """
-
     path = None if options.library is None else Path(options.library)
     with RunLibrary.open(path, create=to_write or path is None) as library:
         note(*library.notices)

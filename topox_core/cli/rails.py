@@ -7,8 +7,16 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import rails_simulate
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.command import read
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    command,
+    figure,
+    percent,
+    read,
+    table,
+)
 from topox_core.cli.options import (
     JSON,
     Group,
@@ -18,14 +26,13 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.command import figure, percent, table
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
+from topox_core.economics.comparison import Question, Running, Year, caveats_of, year_of
+from topox_core.economics.networks import NETWORKS, Bill, Counting, bills, saving, savings
+from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
-from topox_core.rails.technologies import gpus, SCALE_UP, TECHNOLOGIES
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.networks import Bill, bills, Counting, NETWORKS, saving, savings
-from topox_core.economics.comparison import caveats_of, Question, Running, Year, year_of
+from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 
 if TYPE_CHECKING:
     from topox_core.rails.delay import DelayStudy, Source
@@ -74,7 +81,6 @@ def count(options: Arguments) -> Answer:
 )
 def switches(_: Arguments) -> Answer:
     """Return the optical switches."""
-
     joined = {
         one.key: {name: gpus(one, size) for name, size in SCALE_UP.items()} for one in TECHNOLOGIES
     }
@@ -293,7 +299,6 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
-
     catalogue = _catalogue(options)
     counting = Counting(
         options.gpus_per_server,
@@ -352,7 +357,6 @@ def _bill(one: Bill, year: Year) -> dict[str, Any]:
 
 def _switch(radix: int | None) -> tuple[int, str]:
     """Return ports and name of the optical switch; by default the widest that switches in a job."""
-
     if radix is not None:
         return radix, "the optical switch"
     widest = max(

@@ -6,11 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.command import (
+    Answer,
+    Arguments,
     cluster_beside,
+    command,
+    figure,
+    note,
+    percent,
     read,
     read_graph_and_cluster,
+    table,
     write,
     write_graph,
 )
@@ -30,12 +36,11 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.command import figure, note, percent, table
 from topox_core.errors import InputError, errors_in_file, printable, unknown
 from topox_core.io.json import record_of
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.technologies import fits, SPLIT_NOTE, technology
-from topox_core.rails.presets import changed, degrees_in_words, KEYS, preset, PRESETS
+from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, preset
+from topox_core.rails.technologies import SPLIT_NOTE, fits, technology
 from topox_core.training.job import Job
 
 if TYPE_CHECKING:
@@ -85,7 +90,6 @@ def preset_of(options: Arguments) -> Job:
     InputError
         If there is none of that name, a key is unknown, or the values do not go together.
     """
-
     with errors_of_option("PRESET"):
         base = preset(options.preset)
     changes: dict[str, Any] = {}
@@ -100,7 +104,6 @@ def preset_of(options: Arguments) -> Job:
 
 def _list(_: Arguments) -> Answer:
     """Return the presets."""
-
     rows = [(one.name, one.title, degrees_in_words(one), one.source) for one in PRESETS.values()]
     names = ("name", "title", "words", "source")
     return Answer(

@@ -7,8 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.command import must_be_writable, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    command,
+    figure,
+    must_be_writable,
+    percent,
+    table,
+    write,
+)
 from topox_core.cli.library_options import (
     FILTER,
     LIBRARY,
@@ -19,15 +28,12 @@ from topox_core.cli.library_options import (
     shown,
 )
 from topox_core.cli.options import JSON, Option, positive
-from topox_core.cli.command import figure, percent, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
-from topox_core.text.numbers import plural
-from topox_core.library.comparison import compare_runs, compared, ComparedValue, flat
+from topox_core.library.comparison import ComparedValue, compare_runs, compared, flat
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary, StoredStudy
-
-
+from topox_core.text.numbers import plural
 
 _NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
 _ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
@@ -202,7 +208,6 @@ def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
 )
 def compare(options: Arguments) -> Answer:
     """Return in what runs differ."""
-
     with opened(options) as library:
         runs = compare_runs([library.get(run) for run in run_numbers(options.runs)])
     settings, outcome = runs.different_settings, runs.different_outcome

@@ -6,12 +6,20 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
 from topox_core.cli.command import (
     FIGURE,
+    Answer,
+    Arguments,
     check_figure,
+    command,
+    ctrl_c_stops,
+    ended,
+    figure,
+    note,
+    percent,
     read,
     read_graph_and_cluster,
+    table,
     write,
     write_figure,
 )
@@ -29,7 +37,6 @@ from topox_core.cli.options import (
     planner,
     settings,
 )
-from topox_core.cli.command import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
 from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
 

@@ -8,8 +8,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.command import read, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    command,
+    ctrl_c_stops,
+    figure,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.iteration import machine_of
 from topox_core.cli.options import (
     JSON,
@@ -21,7 +31,6 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.command import ctrl_c_stops, figure, note, percent, table
 from topox_core.cli.strategy_fabric import (
     OPTIONS as ON_FABRIC,
 )
@@ -33,15 +42,21 @@ from topox_core.cli.strategy_fabric import (
 )
 from topox_core.errors import InputError, errors_in_file, printable
 from topox_core.io.json import record_of
-from topox_core.text.sentences import and_more
-from topox_core.training.machine import Machine, status_of
-from topox_core.training.job_file import dump_job, load_job
-from topox_core.training.job import Job
 from topox_core.model.task_graph import TaskGraph
-from topox_core.strategy.strategy import data_parallel, dump_strategy, load_strategy, Placement, Strategy
-from topox_core.strategy.models import Model, MODELS, named
+from topox_core.strategy.models import MODELS, Model, named
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import (
+    Placement,
+    Strategy,
+    data_parallel,
+    dump_strategy,
+    load_strategy,
+)
+from topox_core.text.sentences import and_more
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.machine import Machine, status_of
 
 if TYPE_CHECKING:
     from topox_core.model.layout import Layout
@@ -56,7 +71,6 @@ SHOWN_MOVES = 5
 
 def _list(options: Arguments) -> Answer:
     """Return the models, or the one that is named."""
-
     models = [named(options.model)] if options.model else list(MODELS.values())
     rows = ((one.name, f"{one.servers} servers", one.meaning) for one in models)
     record = {"models": [record_of(one, "name servers meaning") for one in models]}
@@ -131,7 +145,6 @@ def _list(options: Arguments) -> Answer:
 )
 def run(options: Arguments) -> Answer:
     """Search or enumerate, and write what was asked for."""
-
     model = named(options.model)
     method = options.method or ("plans" if model.shape and not options.fabric else "search")
     # A job file says itself for how many servers it is.
@@ -185,7 +198,6 @@ def _search(options: Arguments, model: Model) -> Answer:
 
 def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
     """Return the operators of a strategy file, which stay as they are there."""
-
     if not options.fix:
         return ()
     pinned = load_strategy(read(options.fix), options.fix, graph)
@@ -254,7 +266,6 @@ def _found(
 
 def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
     """Return in words where a search began."""
-
     if fixed:
         return "with what is fixed"
     return "data parallel" if start == data_parallel(graph, start.servers) else "whole operators"
@@ -377,7 +388,6 @@ def _machine(options: Arguments, machine: Machine) -> Machine:
 
 def _job(options: Arguments, model: Model) -> Job:
     """Return the job of the file; it must be of the model, and of as many servers as were asked for."""
-
     job = load_job(read(options.fix), options.fix)
     with errors_in_file(options.fix):
         known = machine_of(options.machine, "--machine") if options.machine else job.machine

@@ -7,8 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.command import read, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    cell,
+    command,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.library_options import (
     CSV,
     LIBRARY,
@@ -31,7 +41,6 @@ from topox_core.cli.options import (
     value_of,
     wrong_option,
 )
-from topox_core.cli.command import cell, note, percent, table
 from topox_core.errors import InputError, shown, unknown
 from topox_core.text.numbers import plural
 
@@ -266,8 +275,14 @@ def rivals(options: Arguments) -> Answer:
 
 def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
     from topox_core.claims.cells import JOBS
-    from topox_core.claims.claims import CLAIMS, argument, tried
-    from topox_core.claims.claims import crossing_words, measured_words, verdict_words
+    from topox_core.claims.claims import (
+        CLAIMS,
+        argument,
+        crossing_words,
+        measured_words,
+        tried,
+        verdict_words,
+    )
 
     yield argument(cells, complete)
     for claim in CLAIMS:

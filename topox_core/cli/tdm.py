@@ -9,8 +9,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.command import read, write
+from topox_core.check.report import CheckReport
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    command,
+    ctrl_c_stops,
+    ended,
+    figure,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.options import (
     JSON,
     Group,
@@ -21,10 +33,8 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.command import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
-from topox_core.check.report import CheckReport
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
@@ -154,7 +164,6 @@ def _settings(options: Arguments) -> TdmSettings:
 
 def _jobs(options: Arguments) -> Jobs:
     """Read the file and put the network's options on top."""
-
     jobs = load_jobs(read(options.jobs), options.jobs)
     changes = given_of(options, _NETWORK, "network_")
     return (

@@ -8,16 +8,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
 from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    command,
+    figure,
     must_be_writable,
+    percent,
     read,
     read_graph_and_cluster,
+    table,
     write,
     write_graph,
 )
 from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
-from topox_core.cli.command import figure, percent, table
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
@@ -31,7 +36,7 @@ from topox_core.cli.trace_reading import (
     settings_of,
 )
 from topox_core.errors import InputError, errors_in_file
-from topox_core.traces.source import format_of_all, KINETO, NETWORK, PERFETTO, Source, sources_of
+from topox_core.traces.source import KINETO, NETWORK, PERFETTO, Source, format_of_all, sources_of
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution

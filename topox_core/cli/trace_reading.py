@@ -9,8 +9,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, Run
-from topox_core.cli.command import write
+from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
 from topox_core.cli.options import (
     Option,
     given_of,
@@ -21,11 +20,18 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.command import figure, note, percent, table
 from topox_core.errors import InputError
-from topox_core.traces.source import CHAKRA, format_of_all, ImportSettings, Refused, Source, sources_of, TEXT
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
+from topox_core.traces.source import (
+    CHAKRA,
+    TEXT,
+    ImportSettings,
+    Refused,
+    Source,
+    format_of_all,
+    sources_of,
+)
 
 if TYPE_CHECKING:
     from topox_core.traces.importing import Imported
@@ -129,7 +135,6 @@ def refusable(run: Callable[[Arguments], Answer]) -> Run:
 
 def settings_of(options: Arguments) -> ImportSettings:
     """Return how a run is read, as the options say."""
-
     changes = given_of(options, (one.name for one in fields(ImportSettings)))
     with settings_as_options(options):
         return ImportSettings(**changes, parallelism=dict(options.labels))
@@ -142,7 +147,6 @@ def progress(words: str, share: float) -> None:
 
 def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
     """Return the format of the files that a command names, and those of it."""
-
     files = sources_of(options.paths)
     form = options.format or "auto"
     return format_of_all(files) if form == "auto" else (form, files)

@@ -26,6 +26,7 @@ from topox_core.figures.template import (
     spread_band,
 )
 from topox_core.studies.keys import (
+    MEASURES,
     Key,
     Value,
     axis_label,
@@ -33,7 +34,6 @@ from topox_core.studies.keys import (
     lower,
     value_words,
 )
-from topox_core.studies.keys import MEASURES
 from topox_core.studies.slices import SeedLine, SeedPoint
 from topox_core.text.numbers import short
 

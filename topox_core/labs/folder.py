@@ -5,33 +5,26 @@ Grades as tables are plain, for Moodle or for Canvas: UTF-8 with a mark, comma, 
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
-from topox_core.errors import InputError, unknown
-from topox_core.io.content import read, why
+
+from topox_core.errors import InputError, shown, unknown
+from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number, number_in
-from topox_core.io.tables import as_meant, read_table
+from topox_core.io.tables import as_meant, harmless, read_table
 from topox_core.labs.answers import Answers, Explained
 from topox_core.labs.answers_file import AnswersFile, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade
-from topox_core.labs.lab import Lab
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from topox_core.errors import InputError, shown
-from topox_core.io.content import whole
-from topox_core.io.limits import Limits
-from topox_core.io.tables import harmless
-from topox_core.labs.grading import Grade
-from topox_core.labs.lab import Texts, texts_in
+from topox_core.labs.lab import Lab, Texts, texts_in
 
 ENDING = ".answers.json"
 MAX_FILES = 2_000

@@ -13,12 +13,22 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
-from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.generators.generator import GivenTable, Matrix, Value
-from topox_core.labs.lab import CLASS, STUDENT, Call, Feedback, Lab, Question, Screen, Source
-from topox_core.labs.lab import CLASS_SEED
-from topox_core.labs.lab import PLACE, Texts, texts_in
+from topox_core.labs.generators.generator import SEEDS, GivenTable, Matrix, Value
+from topox_core.labs.lab import (
+    CLASS,
+    CLASS_SEED,
+    PLACE,
+    STUDENT,
+    Call,
+    Feedback,
+    Lab,
+    Question,
+    Screen,
+    Source,
+    Texts,
+    texts_in,
+)
 from topox_core.rails.window_file import load_windows
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs_file import load_jobs

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
+
 from topox_core.errors import InputError, unknown
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
-import re
-from functools import lru_cache
-from typing import Any
 
 FORMAT, VERSION = "topox-lab", 1
 STAGES = ("play", "predict", "work", "reveal", "explain")

@@ -24,6 +24,8 @@ from topox_core.labs.lab import (
     CHOSEN,
     FORMAT,
     LETTER_OF,
+    MARK,
+    PLACE,
     VERSION,
     Call,
     Lab,
@@ -31,8 +33,8 @@ from topox_core.labs.lab import (
     Screen,
     Source,
     SourceFiles,
+    texts_in,
 )
-from topox_core.labs.lab import MARK, PLACE, texts_in
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import check_values, from_values
 

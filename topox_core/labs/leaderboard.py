@@ -23,8 +23,7 @@ from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
 from topox_core.labs.folder import files_in, load_each
-from topox_core.labs.hand_schedule import check_by_hand
-from topox_core.labs.hand_schedule import planned
+from topox_core.labs.hand_schedule import check_by_hand, planned
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.mixes.samples import load_job_sample

@@ -9,9 +9,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from topox_core.labs.generators.board import Board
 from topox_core.labs.generators.fan_out import FanOut
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs
@@ -31,12 +35,8 @@ from topox_core.labs.keys import (
     option_texts,
     written,
 )
-from topox_core.labs.lab import Lab, Question, Screen
-from topox_core.labs.lab import Texts, texts_in
+from topox_core.labs.lab import Lab, Question, Screen, Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
-from functools import cache
-from pathlib import Path
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 # Axes to draw on reach so far for every seed, so that they tell nothing.
 DELAYS_MS, ITERATION_MS = 20, 140

@@ -7,25 +7,22 @@ row as it comes, every answer as it is there.
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-from typing import Any
-import msgspec
-from topox_core.errors import InputError, shown, unknown
-from topox_core.papers.card import Card
-from collections import Counter
-from collections.abc import Mapping
-from topox_core.papers.card import Answer, Claim
-from topox_core.papers.kept_answers import shipped_answers
-from topox_core.papers.rows import VERDICTS, Kind, apart_words
 import time
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from topox_core.errors import InputError
-from topox_core.papers.card import Answer, Card
-from topox_core.papers.rows import Row
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from topox_core.errors import InputError, shown, unknown
+from topox_core.papers.card import Answer, Card, Claim
+from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop
 

@@ -6,16 +6,16 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
 from topox_core.errors import InputError, errors_at, printable, shown, unknown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.studies.keys import SEED, Key, Value
-from itertools import product
-from math import prod
-from numpy.typing import NDArray
-from topox_core.io.ranges import is_whole
-from topox_core.studies.keys import Value
 
 MAX_VALUES = 100_000
 FORMS = ("values", "range", "log", "replicates")

@@ -13,7 +13,7 @@ from topox_core.economics.comparison import Swing
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.winner import ties
-from topox_core.studies.axes import Axis
+from topox_core.studies.axes import Axis, Design
 from topox_core.studies.buying import (
     DELAY,
     MEASURES,
@@ -24,7 +24,6 @@ from topox_core.studies.buying import (
     Row,
     buying_study,
 )
-from topox_core.studies.axes import Design
 from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.offers import offer_of
 from topox_core.studies.pareto import front_of

@@ -34,9 +34,8 @@ from topox_core.studies.buying_answer import (
     verdict,
 )
 from topox_core.studies.offers import offer_of
-from topox_core.studies.study_run import PointRow
 from topox_core.studies.study import Study
-from topox_core.studies.study_run import Step, StudyPlan, StudyResult, steps_run
+from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
 
 NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",
@@ -102,9 +101,7 @@ def buying_run(
     """Start to answer a question; the arguments are those of :class:`~topox_core.studies.study_run.StudyRun`."""
     told = [Answer(question)]
 
-    def read(
-        results: Mapping[str, StudyResult], lost: tuple[str, ...], complete: bool
-    ) -> Answer:
+    def read(results: Mapping[str, StudyResult], lost: tuple[str, ...], complete: bool) -> Answer:
         answer = told[-1]
         networks = results.get(NETWORKS)
         if answer.verdict is None and networks is not None:  # they are under way

@@ -35,11 +35,11 @@ from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
-from topox_core.studies.subject import Resolved
 from topox_core.studies.subject import (
     DEFAULT_FABRIC,
     FAT_TREE_SHAPE,
     SETTINGS,
+    Resolved,
     Values,
 )
 from topox_core.workloads.catalogue import generate

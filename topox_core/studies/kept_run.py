@@ -23,11 +23,9 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of_run
-from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
-from topox_core.studies.keys import FABRIC
+from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, Value
 from topox_core.studies.point import StudyJob, host_name
-from topox_core.studies.subject import Resolved
-from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS
+from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS, Resolved
 
 SCHEDULE = "schedule"
 NOT_AGAIN = "It depends on a choice that no study can name, so that it cannot be computed again."

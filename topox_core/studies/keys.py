@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import Counting
 from topox_core.economics.parts import MAX_USD, MAX_W, PARTS

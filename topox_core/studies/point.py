@@ -34,10 +34,18 @@ from topox_core.studies.fabric_point import (
     priced_at,
     run_of_point,
 )
-from topox_core.studies.keys import LABEL, SEED, Value
-from topox_core.studies.keys import BILL, FABRIC, RAIL, ROUND
-from topox_core.studies.subject import AGAINST, MINE, Kept, Resolved, resolve, subject_of
-from topox_core.studies.subject import GPUS, Values, own_values
+from topox_core.studies.keys import BILL, FABRIC, LABEL, RAIL, ROUND, SEED, Value
+from topox_core.studies.subject import (
+    AGAINST,
+    GPUS,
+    MINE,
+    Kept,
+    Resolved,
+    Values,
+    own_values,
+    resolve,
+    subject_of,
+)
 from topox_core.tdm.algorithms.catalogue import BASELINE
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Reading
@@ -198,6 +206,7 @@ class StudyJob:
             held |= {f"cluster.{k}": v for k, v in cluster.items() if k != "name"}
             held.pop("cluster.degree", None)
         return {"subject": self.resolved.subject.as_record(), **held}
+
 
 def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
     """Compute one point; what cannot be run is a record too, of a failed run with its one line."""

@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from topox_core.fabrics.winner import ties
-from topox_core.studies.axes import Point
-from topox_core.studies.keys import Value
-from topox_core.studies.keys import MEASURES
-from topox_core.studies.pareto import front_of
-from topox_core.studies.study_run import PointRow
-from topox_core.studies.study_run import StudyResult
-from collections.abc import Mapping, Sequence
 from typing import Any
+
+from topox_core.fabrics.winner import ties
 from topox_core.runs.identity import code_version
+from topox_core.studies.axes import Point
+from topox_core.studies.keys import MEASURES, Value
+from topox_core.studies.pareto import front_of
+from topox_core.studies.study_run import PointRow, StudyResult
 
 FABRIC_KEY = "fabric"
 BASE: Value = ""  # stands for the subject's own value, where an axis is at its base

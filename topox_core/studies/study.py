@@ -17,10 +17,8 @@ from topox_core.io.json import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
 from topox_core.io.ranges import check_text
 from topox_core.schema.fields import setting, wrong_values
-from topox_core.studies.axes import Axis, axis_of, unknown_key
-from topox_core.studies.axes import MAX_POINTS, Design, Point, design_of
-from topox_core.studies.keys import Key, Value
-from topox_core.studies.keys import USUAL, chosen_measures
+from topox_core.studies.axes import MAX_POINTS, Axis, Design, Point, axis_of, design_of, unknown_key
+from topox_core.studies.keys import USUAL, Key, Value, chosen_measures
 from topox_core.studies.subject import Kept, Subject, subject_of
 
 FORMAT, VERSION = "topox-study", 1

@@ -8,28 +8,25 @@ so that planned times never grow where the network becomes better.
 from __future__ import annotations
 
 import concurrent.futures
+from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from topox_core.library.record import RunRecord
+
+from topox_core.library.record import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.identity import code_version
 from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.runs.run import RunProgress
+from topox_core.schedule.result import gap
+from topox_core.studies.axes import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
-from topox_core.studies.subject import Kept, Resolved, resolve
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from topox_core.library.record import FAILED
-from topox_core.schedule.result import gap
-from topox_core.studies.axes import Point
-from topox_core.studies.study import Study
-from topox_core.studies.subject import DEFAULT_FABRIC
+from topox_core.studies.subject import DEFAULT_FABRIC, Kept, Resolved, resolve
 
 RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
 ResultT = TypeVar("ResultT")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from topox_core.economics.networks import NETWORKS
+
+from topox_core.economics.comparison import Running
+from topox_core.economics.networks import NETWORKS, Counting
+from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.errors import InputError, errors_at, printable, shown, unknown
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read
 from topox_core.io.json import digest_of
@@ -19,16 +23,26 @@ from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_grap
 from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.presets import preset
+from topox_core.rails.presets import preset, settings_of
+from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import (
+    BILL,
+    FABRIC,
+    FABRIC_FIELDS,
     GRAPH_KEYS,
     NETWORK_KEYS,
+    RAIL,
     RAIL_KEYS,
     ROUND_KEYS,
+    SEED,
     Key,
+    Value,
     by_name,
     parameter_key,
 )
+from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.round import TdmSettings
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job
@@ -37,19 +51,6 @@ from topox_core.workloads.catalogue import generate, workload_of
 from topox_core.workloads.parameter import Workload
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import TRAINING_JOBS, as_workload, job_of
-from collections.abc import Mapping
-from dataclasses import asdict
-from topox_core.economics.comparison import Running
-from topox_core.economics.networks import Counting
-from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
-from topox_core.fabrics.options import FabricOptions
-from topox_core.rails.presets import settings_of
-from topox_core.schedule.settings import AUTO, Settings
-from topox_core.studies.keys import FABRIC_FIELDS, SEED, Key, Value
-from topox_core.studies.keys import BILL, FABRIC, RAIL
-from topox_core.tdm.mixes.deployment import SetUp
-from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.round import TdmSettings
 
 # Keys of a subject by its kind; those in the second tuple may be left out.
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

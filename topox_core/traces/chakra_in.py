@@ -14,7 +14,6 @@ from topox_core.io.ranges import is_number
 from topox_core.model.waiting_order import order_of
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
-from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
 from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
@@ -22,6 +21,9 @@ from topox_core.traces.chakra_nodes import (
     MEMORY_STORE,
     RECEIVE,
     SEND,
+    ChakraNode,
+    ChakraRank,
+    read_chakra,
 )
 from topox_core.traces.checks import PASSED, WARNED, Check
 from topox_core.traces.importing import Imported, made_import

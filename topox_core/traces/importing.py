@@ -13,7 +13,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
-from topox_core.traces.tasks import coarsened
 from topox_core.traces.matching import between_hosts_us
 from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, spans, step_of
 from topox_core.traces.run_graph import (
@@ -27,6 +26,7 @@ from topox_core.traces.run_graph import (
 )
 from topox_core.traces.source import ImportSettings, Progress, Refused, Source
 from topox_core.traces.tasks import (
+    coarsened,
     fitting_cluster,
     keep_inside_servers,
     task_graph,
@@ -272,9 +272,7 @@ def made_import(
     calls = graph.calls if calls is None else calls
     speed = at_speed(settings.nic_gbps)
     fewer, theta_ms = coarsened(whole, settings.max_tasks)
-    tasks, notes = task_graph(
-        fewer, name, settings.gpus_per_server, settings.parallelism
-    )
+    tasks, notes = task_graph(fewer, name, settings.gpus_per_server, settings.parallelism)
     at_speed_ms = replay_ms(fewer, speed)
     report = {
         "format": "topox-import",

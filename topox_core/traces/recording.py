@@ -5,16 +5,16 @@ And its communications with all that is told of them, in order of launch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.limits import MAX_CALL_MEMBERS
 from topox_core.traces.communication import (

@@ -6,8 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.check.report import Violation
-from topox_core.check.report import equation_words
+from topox_core.check.report import Violation, equation_words
 from topox_core.labs.answers import Answers
 from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, matrix_of, option_texts, written

@@ -42,7 +42,9 @@ CHAIN = graph(
 )
 THREE = cluster(3)
 AXES = Axes((0.0, 1.0, 30.0), (50.0, 100.0))
-FINE = Axes((0.0, *np.geomspace(0.001, 100.0, 16).tolist()), (25.0, 50.0, 100.0, 200.0, 400.0, 800.0))
+FINE = Axes(
+    (0.0, *np.geomspace(0.001, 100.0, 16).tolist()), (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+)
 CIRCUITS = ("static", "reactive", "provisioned")
 
 

@@ -70,9 +70,8 @@ from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.hand_schedule import drawn_or_read
-from topox_core.labs.lab import Lab
+from topox_core.labs.lab import Lab, texts_in
 from topox_core.labs.lab_file import ready_labs
-from topox_core.labs.lab import texts_in
 from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution

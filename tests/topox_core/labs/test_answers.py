@@ -14,16 +14,22 @@ from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right,
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers, Locked
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
-from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.folder import grade_folder, load_explanations
+from topox_core.labs.folder import (
+    canvas_table,
+    grade_folder,
+    load_explanations,
+    load_roster,
+    moodle_table,
+    plain_table,
+)
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.folder import canvas_table, load_roster, moodle_table, plain_table
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.grading import grade, score
 from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
-from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.lab_file import READY
+from topox_core.labs.marking import mark, read_answer
 from topox_core.labs.student import (
     attempt,
     begin,
@@ -404,7 +410,9 @@ def test_canvas_gets_one_column_and_keeps_the_students_of_its_own(tmp_path) -> N
     lab = LABS["crossover"]
     for student in ("ada", "zoe"):
         hand_in(tmp_path, lab, student)
-    table, notes = canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(CANVAS.encode(), "r"))
+    table, notes = canvas_table(
+        grade_folder(tmp_path, LABS), lab, load_roster(CANVAS.encode(), "r")
+    )
     rows = rows_of(table)
     column = "TOPO-X: The reconfiguration delay"
     assert [*rows[0]] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", column]

@@ -18,8 +18,7 @@ from topox_core.labs.generators.generator import Value
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import Pairs
 from topox_core.labs.generators.windows import NEAR_MS
-from topox_core.labs.hand_schedule import check_by_hand
-from topox_core.labs.hand_schedule import hand_plans
+from topox_core.labs.hand_schedule import check_by_hand, hand_plans
 from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.labs.tour import FABRICS
 from topox_core.model.task_graph import TaskGraph

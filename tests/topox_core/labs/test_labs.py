@@ -14,9 +14,17 @@ from topox_core.labs import calls, keys
 from topox_core.labs.generators import mix
 from topox_core.labs.generators.catalogue import GENERATORS
 from topox_core.labs.keys import filled, key_of, mistakes_of
-from topox_core.labs.lab_file import load_lab, texts_of
-from topox_core.labs.lab_file import ENDING, ORDER, READY, lab_of, labs_in, ready_labs
 from topox_core.labs.lab import BASE, TEXTS, languages, texts_in
+from topox_core.labs.lab_file import (
+    ENDING,
+    ORDER,
+    READY,
+    lab_of,
+    labs_in,
+    load_lab,
+    ready_labs,
+    texts_of,
+)
 from topox_core.labs.validation import validate
 
 SCHEMA = json.loads((READY.parent / "lab.schema.json").read_text(encoding="utf-8"))

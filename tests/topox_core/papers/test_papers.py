@@ -25,17 +25,17 @@ from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.table_iii_runs import (
-    INTRA_SERVER_BYTES_PER_MS,
-    LATENCY_MS,
-    booked_iteration_ms,
-    intra_server_ms,
-)
 from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
-from topox_core.papers.catalogue import CARDS, card_named
-from topox_core.papers.catalogue import CLAIMS, answer_words, complete_answers, kind_of
+from topox_core.papers.catalogue import (
+    CARDS,
+    CLAIMS,
+    answer_words,
+    card_named,
+    complete_answers,
+    kind_of,
+)
 from topox_core.papers.rows import (
     KINDS,
     Row,
@@ -50,7 +50,17 @@ from topox_core.papers.rows import (
     stated,
     unprinted,
 )
-from topox_core.papers.table_iii_runs import TABLE, Known, lowered, ours, topoopt_ms
+from topox_core.papers.table_iii_runs import (
+    INTRA_SERVER_BYTES_PER_MS,
+    LATENCY_MS,
+    TABLE,
+    Known,
+    booked_iteration_ms,
+    intra_server_ms,
+    lowered,
+    ours,
+    topoopt_ms,
+)
 from topox_core.papers.topoopt_jobs import (
     iteration_ms,
     network,

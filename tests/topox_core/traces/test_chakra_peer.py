@@ -9,8 +9,8 @@ from tests.topox_core.traces.chakra_peer import Halted, Peer
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task
 from topox_core.traces.chakra_in import import_chakra
-from topox_core.traces.chakra_out import export_chakra
 from topox_core.traces.chakra_nodes import COLLECTIVE, global_metadata, node_bytes
+from topox_core.traces.chakra_out import export_chakra
 from topox_core.traces.network import read_network
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.workloads.samples import load_sample

@@ -6,18 +6,15 @@ old one. Any language can repeat them: SHA-256 over plain text, numbers in decim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-from topox_core.errors import InputError, unknown
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from topox_core.errors import InputError, unknown, wrong_setting
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
-import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import TypeVar
-from topox_core.errors import wrong_setting
 
 Number = int | float
 Row = tuple[Number, ...]

@@ -15,8 +15,8 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import compare, same_time
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.generators.generator import Draws
 from topox_core.labs.generators.generator import (
+    Draws,
     Generator,
     GivenTable,
     Instance,

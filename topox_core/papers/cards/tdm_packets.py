@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import Row, directed, stated, unprinted
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs
-from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.jobs import Job, Jobs, Reading
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import between_pods_gbit
 

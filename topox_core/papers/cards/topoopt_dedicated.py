@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
 from statistics import geometric_mean
 
 from topox_core.papers.card import Call, CardRun, Words
